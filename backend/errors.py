@@ -51,8 +51,8 @@ class Unauthenticated(Problem):
 
     code = "unauthenticated"
 
-    def __init__(self, detail: str = "log in, or send a token") -> None:
-        super().__init__(detail)
+    def __init__(self, detail: str = "log in, or send a token", *, code: str | None = None) -> None:
+        super().__init__(detail, code=code)
 
 
 class Forbidden(Problem):

@@ -12,17 +12,19 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.audit import service as audit
 from backend.audit.requests import origin_of
-from backend.auth import login_limits, repository, service
+from backend.auth import login_limits, repository, service, tickets
 from backend.auth.passwords import hash_password, require_uncommon
 from backend.auth.schemas import (
+    Account,
     LoginMethods,
     LoginRequest,
-    Me,
+    NewSession,
     OidcMethod,
     PasswordRequest,
     SessionOut,
     SessionPage,
 )
+from backend.auth.secrets import SessionSecrets, hash_secret
 from backend.auth.state import AuthState, AuthStateDep
 from backend.db import User
 from backend.db.engine import reading, writing
@@ -38,6 +40,7 @@ from backend.http.dependencies import (
     ReadSession,
     RequestContextDep,
     WriteSession,
+    secrets_of,
 )
 from backend.http.pages import Cursor, Limit
 from backend.principals import Principal
@@ -62,23 +65,25 @@ async def log_in(
     context: RequestContextDep,
     auth: AuthStateDep,
     session: LoginSession,
-) -> Me:
-    """Log in with name and password. The response sets the session cookie."""
+) -> NewSession:
+    """Log in with name and password. The response sets the session cookie, and its body has the page's
+    secret, without which the cookie is not accepted."""
     check = partial(service.check_password, name=body.name, password=body.password)
     user = await _check_password(auth, request, body.name, check)
     if user is None:
         raise Unauthenticated("wrong name or password")
 
-    def open_session() -> tuple[Principal, str]:
+    def open_session() -> tuple[Principal, SessionSecrets]:
         current = service.lock_unchanged(session, user)
         if current is None:
             raise Unauthenticated("the password has just been changed: log in with the new one")
         return service.open_session(session, current, "password", browser_of(request))
 
-    context.principal, secret = await run_in_threadpool(open_session)
+    principal, opened = await run_in_threadpool(open_session)
+    context.principal = principal
     log.info("login.succeeded", method="password", user=body.name, address=address_of(request))
-    set_session_cookie(request, response, secret)
-    return Me.model_validate(user)
+    set_session_cookie(request, response, opened)
+    return _new_session(principal, opened)
 
 
 @router.get("/methods")
@@ -88,9 +93,13 @@ async def read_login_methods(state: AppStateDep, auth: AuthStateDep) -> LoginMet
 
 
 @router.get("/me")
-def read_me(principal: Viewer) -> Me:
-    """The authenticated user and their role."""
-    return Me.model_validate(principal)
+async def read_me(principal: Viewer, request: Request) -> Account:
+    """The authenticated user and their role, and a ticket for addresses."""
+    sent = secrets_of(request)
+    ticket = None
+    if principal.credential.kind == "session" and sent.cookie and sent.page:
+        ticket = tickets.create(principal.credential.id, SessionSecrets(sent.cookie, sent.page))
+    return Account(id=principal.id, name=principal.name, role=principal.role, ticket=ticket)
 
 
 @router.post("/password")
@@ -101,8 +110,8 @@ async def change_password(
     response: Response,
     auth: AuthStateDep,
     session: LoginSession,
-) -> Me:
-    """Change your password. All your other browser sessions end."""
+) -> NewSession:
+    """Change your password. All your other browser sessions end; this one gets new secrets."""
     check = partial(service.check_change, user_id=principal.id, password=body.current)
     user = await _check_password(auth, request, principal.name, check)
     if user is None:
@@ -115,15 +124,16 @@ async def change_password(
 
     password_hash = await auth.logins.run(network_of(request), hash_new)
 
-    def change() -> str:
+    def change() -> tuple[Principal, SessionSecrets]:
         current = service.lock_unchanged(session, user)
         if current is None:
             raise Unauthenticated("your account was deleted or its password was changed: log in again")
         service.set_password(session, current, password_hash)
-        return service.open_session(session, current, "password", browser_of(request))[1]
+        return service.open_session(session, current, "password", browser_of(request))
 
-    set_session_cookie(request, response, await run_in_threadpool(change))
-    return Me.model_validate(principal)
+    principal, opened = await run_in_threadpool(change)
+    set_session_cookie(request, response, opened)
+    return _new_session(principal, opened)
 
 
 @router.get("/sessions")
@@ -172,7 +182,7 @@ def use_login_link(
     address = address_of(request)
     with reading(state.db_engine) as session:
         # Not in a writing transaction: anyone may send unknown ones.
-        user = repository.login_link_user(session, service.hash_secret(token))
+        user = repository.login_link_user(session, hash_secret(token))
     if user is not None:
         with writing(state.db_engine) as session:
             found = service.log_in_by_link(session, token, browser_of(request))
@@ -181,18 +191,33 @@ def use_login_link(
                 audit.record_login(session, origin_of(request), action, user.id if found else None, user.name)
         if found is not None:
             log.info("login.succeeded", method="link", user=user.name, address=address)
-            answer = RedirectResponse("/", 303)
+            answer = RedirectResponse(page_address("/", found[1]), 303)
             set_session_cookie(request, answer, found[1])
             return answer
     log.warning("login.failed", method="link", user=user.name if user else None, address=address)
     return RedirectResponse("/?login=expired", 303)
 
 
-def set_session_cookie(request: Request, response: Response, secret: str) -> None:
+def page_address(path: str, opened: SessionSecrets) -> str:
+    """The address of a page with its secret in the fragment, which a browser keeps to itself."""
+    return f"{path}#page_secret={opened.page}"
+
+
+def _new_session(principal: Principal, opened: SessionSecrets) -> NewSession:
+    return NewSession(
+        id=principal.id,
+        name=principal.name,
+        role=principal.role,
+        ticket=tickets.create(principal.credential.id, opened),
+        page_secret=opened.page,
+    )
+
+
+def set_session_cookie(request: Request, response: Response, opened: SessionSecrets) -> None:
     """Set the session cookie."""
     response.set_cookie(
         COOKIE,
-        secret,
+        opened.cookie,
         max_age=int(service.SESSION_LIFETIME.total_seconds()),
         httponly=True,
         samesite="strict",

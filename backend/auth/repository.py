@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import Row, bindparam, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -17,6 +17,11 @@ _SESSION_USER = (
     select(LoginSession, User, utc_now())
     .join(User, User.id == LoginSession.user_id)
     .where(LoginSession.token_hash == bindparam("token_hash"))
+)
+_SESSION_USER_BY_ID = (
+    select(LoginSession, User, utc_now())
+    .join(User, User.id == LoginSession.user_id)
+    .where(LoginSession.id == bindparam("id"))
 )
 _TOKEN_USER = (
     select(Token, User)
@@ -118,7 +123,19 @@ def add_session(session: Session, added: LoginSession, *, max_sessions: int) -> 
 
 def session_user(session: Session, token_hash: str, idle: timedelta) -> tuple[LoginSession, User] | None:
     """A browser session and its user; None if it is unknown, has expired or was not used for `idle`."""
-    row = session.execute(_SESSION_USER, {"token_hash": token_hash}).one_or_none()
+    return _valid(session.execute(_SESSION_USER, {"token_hash": token_hash}).one_or_none(), idle)
+
+
+def session_user_by_id(
+    session: Session, session_id: str, idle: timedelta
+) -> tuple[LoginSession, User] | None:
+    """A browser session by its id, and its user; None as from `session_user`."""
+    return _valid(session.execute(_SESSION_USER_BY_ID, {"id": session_id}).one_or_none(), idle)
+
+
+def _valid(
+    row: Row[LoginSession, User, datetime] | None, idle: timedelta
+) -> tuple[LoginSession, User] | None:
     if row is None:
         return None
     opened, user, now = row

@@ -64,6 +64,23 @@ class Me(Schema):
     runs, `admin` also manages users and the installation."""
 
 
+class Account(Me):
+    """The authenticated user, and a ticket for addresses."""
+
+    ticket: str | None
+    """For the parameter `ticket` of an address to which a browser sends no header, such as that of a stream,
+    a video or a download: for an hour, to read, and beside the session's cookie only. Null for a token and
+    for a request that was authenticated by a ticket."""
+
+
+class NewSession(Account):
+    """The user who has logged in, and what only the page may know."""
+
+    page_secret: str
+    """The session's second secret, which the page keeps and sends as the header `X-Page-Secret`: the cookie
+    alone is not accepted."""
+
+
 class SessionOut(Schema):
     """A logged-in browser."""
 

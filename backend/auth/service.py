@@ -1,6 +1,5 @@
 """Logging in and out."""
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,6 +8,7 @@ from typing import Literal
 from sqlalchemy.orm import Session
 
 from backend.auth import passwords, repository
+from backend.auth.secrets import SessionSecrets, hash_secret
 from backend.db import LoginSession, Token, User
 from backend.db.base import new_id
 from backend.db.clock import database_now
@@ -58,8 +58,8 @@ def create_login_link(session: Session) -> str:
     return token
 
 
-def log_in_by_link(session: Session, token: str, browser: Browser) -> tuple[Principal, str] | None:
-    """Use a login link. Returns its user and the secret of the new session, or None if the link is
+def log_in_by_link(session: Session, token: str, browser: Browser) -> tuple[Principal, SessionSecrets] | None:
+    """Use a login link. Returns its user and the secrets of the new session, or None if the link is
     invalid."""
     user = repository.use_login_link(session, hash_secret(token))
     return open_session(session, user, "link", browser) if user else None
@@ -95,11 +95,11 @@ def lock_unchanged(session: Session, user: User) -> User | None:
 
 def open_session(
     session: Session, user: User, method: Literal["link", "password", "oidc"], browser: Browser
-) -> tuple[Principal, str]:
-    """Create a session for a user. Returns them and its secret, for the cookie."""
-    secret, now = secrets.token_urlsafe(32), database_now(session)
+) -> tuple[Principal, SessionSecrets]:
+    """Create a session for a user. Returns them and its secrets, for the cookie and for the page."""
+    created, now = SessionSecrets.create(), database_now(session)
     opened = LoginSession(
-        token_hash=hash_secret(secret),
+        token_hash=created.hash,
         id=new_id(),
         user_id=user.id,
         created_at=now,
@@ -110,7 +110,7 @@ def open_session(
         method=method,
     )
     repository.add_session(session, opened, max_sessions=MAX_SESSIONS)
-    return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id)), secret
+    return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id)), created
 
 
 def set_password(session: Session, user: User, password_hash: str) -> None:
@@ -119,12 +119,14 @@ def set_password(session: Session, user: User, password_hash: str) -> None:
     repository.delete_sessions_of(session, user.id)
 
 
-def find_principal(session: Session, secret: str, idle: timedelta) -> Principal | None:
-    """The user of a session, by its secret; None if it was not used for `idle`."""
-    found = repository.session_user(session, hash_secret(secret), idle)
-    if found is None:
-        return None
-    opened, user = found
+def find_principal(session: Session, sent: SessionSecrets, idle: timedelta) -> Principal | None:
+    """The user of a session, by its secrets; None if it was not used for `idle`."""
+    found = repository.session_user(session, sent.hash, idle)
+    return principal_of(*found) if found is not None else None
+
+
+def principal_of(opened: LoginSession, user: User) -> Principal:
+    """The user of a session."""
     return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id))
 
 
@@ -180,11 +182,6 @@ def create_token_for(
         return None
     expires_at = database_now(session) + lifetime if lifetime else None
     return create_token(session, user, name, role, expires_at, COMMAND_LINE, scope)[1]
-
-
-def hash_secret(secret: str) -> str:
-    """The stored hash of a secret. Secrets are long and random, so a fast hash is sufficient."""
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def _owner(session: Session) -> User:

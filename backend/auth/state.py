@@ -11,10 +11,12 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 from starlette.requests import HTTPConnection
 
-from backend.auth import service
+from backend.auth import service, tickets
 from backend.auth.last_use import OpenStreams, Uses, end_streams, store_uses
 from backend.auth.login_limits import LoginPool
+from backend.auth.secrets import SessionSecrets
 from backend.db.engine import reading
+from backend.http.dependencies import SentSecrets
 from backend.principals import Principal
 
 if TYPE_CHECKING:
@@ -34,16 +36,18 @@ class AuthState:
     uses: Uses = field(default_factory=Uses)
     streams: OpenStreams = field(default_factory=OpenStreams)
 
-    def authenticate(self, token: str | None, cookie: str | None, address: str) -> Principal | None:
-        """The user of a token, else of a session's cookie; None if it is unknown, revoked or expired. Its use
-        from this address is recorded."""
+    def authenticate(self, sent: SentSecrets, address: str) -> Principal | None:
+        """The user of a token, else of a session; None if it is unknown, revoked or expired. Its use from
+        this address is recorded."""
+        principal = None
         with reading(self.db_engine) as session:
-            if token is not None:
-                principal = service.find_token_principal(session, token)
-            elif cookie:
-                principal = service.find_principal(session, cookie, self.session_idle)
-            else:
-                principal = None
+            if sent.token is not None:
+                principal = service.find_token_principal(session, sent.token)
+            elif sent.cookie and sent.page:
+                secrets = SessionSecrets(sent.cookie, sent.page)
+                principal = service.find_principal(session, secrets, self.session_idle)
+            elif sent.cookie and sent.ticket:
+                principal = tickets.find_principal(session, sent.cookie, sent.ticket, self.session_idle)
         if principal is not None:
             self.uses.record(principal.credential, address)
         return principal

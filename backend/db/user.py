@@ -27,7 +27,8 @@ class User(Base):
 
 
 class LoginSession(Base):
-    """A logged-in browser; the cookie holds the secret, the table its hash."""
+    """A logged-in browser. The cookie holds one of its two secrets and the page the other one; the table has
+    their hashes, one behind the other."""
 
     __tablename__ = "sessions"
 

@@ -7,16 +7,19 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from starlette.requests import HTTPConnection
 
 from backend.errors import Forbidden, Unauthenticated
-from backend.http.dependencies import COOKIE, Authenticated, authenticate
+from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER, TICKET, Authenticated, authenticate
 from backend.principals import Principal, Role
+
+_SESSION = (
+    "A browser's session. The cookie alone is not accepted: the page's secret has to come with it, in the "
+    f"header `{PAGE_SECRET_HEADER}`, or a ticket of `GET /auth/me` in the parameter `{TICKET}` of a GET."
+)
 
 # `Authenticated` reads the request itself: these two are in the API's schema, and nothing uses their values.
 _Bearer = Annotated[
     HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A token."))
 ]
-_Cookie = Annotated[
-    str | None, Depends(APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session."))
-]
+_Cookie = Annotated[str | None, Depends(APIKeyCookie(name=COOKIE, auto_error=False, description=_SESSION))]
 
 
 def find_viewer(connection: HTTPConnection) -> Principal | None:

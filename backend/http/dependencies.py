@@ -8,6 +8,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 from typing import Annotated
 
@@ -34,10 +35,29 @@ from backend.pubsub.subscription import Subscription
 from backend.settings import Settings
 
 COOKIE = "callboard_session"
+PAGE_SECRET_HEADER = "X-Page-Secret"  # noqa: S105 - the name of a header
+"""Carries the second secret of a session. A browser sends cookies to every port of a host; what a page keeps
+in its local storage, no page of another port can read."""
+TICKET = "ticket"
+"""The parameter of an address that takes the header's place for a while, where a browser sends none: streams,
+media and downloads."""
 
-Authenticate = Callable[[str | None, str | None, str], Principal | None]
-"""Finds the user of a token, else of a session's cookie, and records that it was used from the client's
-address; None if it is unknown, revoked or expired."""
+
+@dataclass(frozen=True)
+class SentSecrets:
+    """The secrets that a request carries: a token, or those of a session."""
+
+    token: str | None = None
+    cookie: str | None = None
+    page: str | None = None
+    """The second secret of a session, from the header."""
+    ticket: str | None = None
+    """Only of a request that reads."""
+
+
+Authenticate = Callable[[SentSecrets, str], Principal | None]
+"""Finds the user of a token, else of a session, and records that it was used from the client's address; None
+if it is unknown, revoked or expired."""
 
 RecordChange = Callable[[Session, Request, bytes], None]
 """Records a request with this body in the transaction of its change."""
@@ -79,14 +99,19 @@ AppStateDep = Annotated[AppState, Depends(_state)]
 RequestContextDep = Annotated[RequestContext, Depends(_context)]
 
 
-def credentials_of(connection: HTTPConnection) -> tuple[str | None, str | None]:
-    """The token that a client sends, else the cookie of its session."""
+def secrets_of(connection: HTTPConnection) -> SentSecrets:
+    """The token that a client sends, else the secrets of its session."""
     header = connection.headers.get("authorization")
-    if header is None:
-        return None, connection.cookies.get(COOKIE) or None
-    # A cookie next to another authorization scheme is ignored: its origin was not checked.
-    scheme, token = get_authorization_scheme_param(header)
-    return (token or None) if scheme.lower() == "bearer" else None, None
+    if header is not None:
+        # A cookie next to another authorization scheme is ignored: its origin was not checked.
+        scheme, token = get_authorization_scheme_param(header)
+        return SentSecrets(token=(token or None) if scheme.lower() == "bearer" else None)
+    reads = connection.scope["type"] == "websocket" or connection.scope["method"] in SAFE_METHODS
+    return SentSecrets(
+        cookie=connection.cookies.get(COOKIE) or None,
+        page=connection.headers.get(PAGE_SECRET_HEADER) or None,
+        ticket=(connection.query_params.get(TICKET) or None) if reads else None,
+    )
 
 
 # Without parameters of its own: FastAPI solves those again wherever a request's dependencies name this one.
@@ -99,15 +124,21 @@ async def _authenticated(request: Request) -> Principal:
 
 
 def authenticate(connection: HTTPConnection) -> Principal:
-    """Find out who sends a request, by its token, else by its session's cookie.
+    """Find out who sends a request, by its token, else by the two secrets of its session.
 
     Raises:
         Unauthenticated: it has none, or it is unknown, revoked or expired.
     """
-    token, cookie = credentials_of(connection)
-    if token is None and cookie is None:
+    sent = secrets_of(connection)
+    if sent.token is None and sent.cookie is None:
         raise Unauthenticated
-    principal = get_state(connection).authenticate(token, cookie, address_of(connection))
+    if sent.token is None and sent.page is None and sent.ticket is None:
+        raise Unauthenticated(
+            "the session's cookie alone is not accepted, since a browser sends it to every port of this "
+            f"host: log in again, and send the page's secret as {PAGE_SECRET_HEADER}",
+            code="page_secret_missing",
+        )
+    principal = get_state(connection).authenticate(sent, address_of(connection))
     if principal is None:
         raise Unauthenticated(
             "the token or session is unknown, revoked or expired: log in again, or create another token"
@@ -169,12 +200,15 @@ def require_room(settings: Settings) -> None:
     Raises:
         Unavailable: it is.
     """
-    home = settings.home_dir
-    folder = next(path for path in (home, *home.parents) if path.exists())
-    if shutil.disk_usage(folder).free < settings.min_free_disk_bytes:
+    if shutil.disk_usage(existing_folder(settings.home_dir)).free < settings.min_free_disk_bytes:
         raise Unavailable(
             "the disk of the server is nearly full; nothing was stored: free some space", retry_after_s=30
         )
+
+
+def existing_folder(path: Path) -> Path:
+    """The folder, or the one of its parents in which it would be created."""
+    return next(each for each in (path, *path.parents) if each.exists())
 
 
 def _writing_at_once(

@@ -9,12 +9,15 @@ from fastapi.responses import FileResponse, HTMLResponse
 from starlette.responses import Response
 
 from backend.errors import NotFound
-from backend.http.dependencies import AppState
+from backend.http.dependencies import PAGE_SECRET_HEADER, AppState
 from backend.http.transfer import JsonDocument
 
 router = APIRouter(include_in_schema=False)
 
 DOCUMENT = "/openapi.json"
+
+STORED_PAGE_SECRET = "callboard-page-secret"  # noqa: S105 - the name of a field
+"""Where a page keeps the secret of its session, in the local storage of its origin."""
 
 FILES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
 
@@ -34,8 +37,19 @@ PAGE = """<!doctype html>
 </html>
 """
 
-# A separate file: the content security policy allows no inline script.
-START = 'SwaggerUIBundle({url: "/openapi.json", dom_id: "#api", deepLinking: true});\n'
+# A separate file: the content security policy allows no inline script. Requests carry the secret that the
+# pages of this origin keep; where there is a token too, that counts.
+START = f"""\
+function withPageSecret(request) {{
+  const secret = localStorage.getItem("{STORED_PAGE_SECRET}");
+  const ours = new URL(request.url, location.origin).origin === location.origin;
+  if (secret !== null && ours) request.headers["{PAGE_SECRET_HEADER}"] = secret;
+  return request;
+}}
+SwaggerUIBundle({{
+  url: "/openapi.json", dom_id: "#api", deepLinking: true, requestInterceptor: withPageSecret,
+}});
+"""
 
 
 @router.get(DOCUMENT)

@@ -8,10 +8,12 @@ from fastapi.routing import APIRoute, APIWebSocketRoute
 from starlette.requests import HTTPConnection
 
 from backend.errors import Invalid
+from backend.http.dependencies import TICKET
 from backend.specs.problems import MAX_EXPLAINED, unknown_fields
 
-_OF_LISTS = ("limit", "cursor")
-"""Allowed everywhere, since a client reads every list alike; short lists ignore them and have one page."""
+_OF_ALL = ("limit", "cursor", TICKET)
+"""Allowed everywhere: a client reads every list alike, and short ones have one page; a browser sends the
+ticket where it sends no header."""
 
 _MAX_LENGTH = 80
 """Of a name in the answer, in characters."""
@@ -30,7 +32,7 @@ async def refuse_unknown(connection: HTTPConnection) -> None:
     if not given:
         return
     known = parameters_of(connection.scope["route"])
-    if unknown := [name[:_MAX_LENGTH] for name in given if name not in known and name not in _OF_LISTS]:
+    if unknown := [name[:_MAX_LENGTH] for name in given if name not in known and name not in _OF_ALL]:
         # Nobody has logged in yet: the answer to a long address must not be longer.
         raise Invalid(unknown_fields(unknown[:MAX_EXPLAINED], known, "no such parameter"))
 

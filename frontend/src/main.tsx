@@ -7,27 +7,34 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { meQuery } from '@/api/account';
 import { createQueryClient, onSignedOut } from '@/api/client';
 import { startLiveUpdates } from '@/api/liveUpdates';
+import { takeSecret } from '@/api/session';
 import { Toasts } from '@/components/toasts';
 import { createAppRouter } from '@/router';
 import { theme } from '@/theme';
 
+/** How long the page waits for the first answer before it shows itself. */
+const FIRST_ANSWER_MS = 2000;
+
+// Before the router reads the address.
+takeSecret();
 const client = createQueryClient();
 const router = createAppRouter(client);
 const schemes = localStorageColorSchemeManager({ key: 'callboard-color-scheme' });
 
-onSignedOut(() => {
+onSignedOut(({ secretLost }) => {
   const { pathname, href } = router.state.location;
   if (pathname === '/login') return;
   // An invalid login link redirects here without a session.
   const expired = new URLSearchParams(location.search).get('login') === 'expired';
-  void router.navigate({ to: '/login', search: expired ? { expired } : { from: href }, replace: true });
+  const lost = secretLost ? { lost: true as const } : {};
+  const search = expired ? { expired } : { from: href, ...lost };
+  void router.navigate({ to: '/login', search, replace: true });
 });
-if (location.pathname !== '/login') startLiveUpdates(client);
 
-const root = document.getElementById('root');
-if (root) {
+function show(root: HTMLElement): void {
   createRoot(root).render(
     <StrictMode>
       <MantineProvider theme={theme} colorSchemeManager={schemes} defaultColorScheme="auto">
@@ -38,4 +45,16 @@ if (root) {
       </MantineProvider>
     </StrictMode>,
   );
+}
+
+const root = document.getElementById('root');
+if (root && location.pathname === '/login') show(root);
+else if (root) {
+  // Videos and streams need the ticket that comes with it.
+  const first = client.query({ ...meQuery, retry: false }).catch(() => undefined);
+  const soon = new Promise((resolve) => setTimeout(resolve, FIRST_ANSWER_MS));
+  void Promise.race([first, soon]).then(() => {
+    if (router.state.location.pathname !== '/login') startLiveUpdates(client);
+    show(root);
+  });
 }

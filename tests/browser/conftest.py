@@ -7,6 +7,7 @@
 - `service_page`: a page of `sqlite_service`, where a test writes to the database itself.
 """
 
+import json
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect
 
+from backend.http.dependencies import PAGE_SECRET_HEADER
+from backend.http.docs import STORED_PAGE_SECRET
 from tests.support import custom_environment
 from tests.support.databases import short_folder
 from tests.support.installation import Installation, installation
@@ -26,6 +29,8 @@ from tests.support.waiting import EXPECT_S, PATIENCE_S, until
 EXPECTED = re.compile("Failed to load resource|net::ERR_|status of 4")
 
 expect.set_options(timeout=1000 * EXPECT_S)  # the context's default timeout does not govern assertions
+
+PAGE_SECRET_GIVEN = "pageSecretGiven"
 
 FAILED = pytest.StashKey[bool]()
 
@@ -69,6 +74,12 @@ def opened(browser: Browser, client: httpx.Client, test: pytest.FixtureRequest) 
     context.set_default_timeout(1000 * PATIENCE_S)
     context.add_cookies(
         [{"name": one.name, "value": one.value or "", "url": url} for one in client.cookies.jar]
+    )
+    # As a page keeps it: for each origin, which includes the port.
+    kept = json.dumps([STORED_PAGE_SECRET, client.headers[PAGE_SECRET_HEADER]])
+    context.add_init_script(
+        f"if (location.origin === {json.dumps(url)} && !localStorage.{PAGE_SECRET_GIVEN}) {{"
+        f"localStorage.setItem(...{kept}); localStorage.{PAGE_SECRET_GIVEN} = 'yes'; }}"
     )
     faults: list[str] = []
 

@@ -19,6 +19,7 @@ from backend.runs import service as run_service
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
+from tests.support.pages import session_headers
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService
 from tests.support.waiting import until
@@ -70,7 +71,7 @@ def record(session: Session, run_id: str, batch: int) -> None:
 def listen(service: RunningService, received: list[int], listener: int, stopped: Event) -> None:
     with (
         service.new_client() as client,
-        client.stream("GET", "/api/v1/events", cookies=dict(service.client.cookies)) as events,
+        client.stream("GET", "/api/v1/events", headers=session_headers(service.client)) as events,
     ):
         for line in events.iter_lines():
             received[listener] += line.startswith("data:")

@@ -1,12 +1,16 @@
 """The settings page: signing in and out, password, tokens, users and theme."""
 
 import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from backend.http.dependencies import COOKIE
+from backend.http.docs import STORED_PAGE_SECRET
 from tests.support.oidc_provider import running_provider, wait_longer
 from tests.support.service import RunningService, running_service
 from tests.support.waiting import PATIENCE_S
@@ -41,6 +45,52 @@ def test_sign_in_accepts_a_password_and_rejects_a_used_link(
     page.get_by_role("textbox", name="Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+
+
+def test_page_without_its_part_of_the_session_asks_for_another_login(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    page = service_page
+    page.goto("/hosts")
+    expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+    page.evaluate(f"localStorage.removeItem({STORED_PAGE_SECRET!r})")
+    page.goto("/hosts")
+    expect(page.get_by_role("alert")).to_contain_text("This browser no longer has its part of your session")
+    page.goto(f"/login?token={sqlite_service.login_link()}")
+    expect(page.get_by_role("navigation").get_by_role("link", name="New run")).to_be_visible()
+    assert page.url == f"{sqlite_service.url}/"
+    page.goto("/hosts")
+    expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+
+
+def test_server_on_another_port_receives_a_cookie_that_opens_nothing(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    received: list[str] = []
+
+    class OtherPort(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            received.append(self.headers.get("Cookie", ""))
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>Other</title>")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), OtherPort) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        service_page.goto(f"http://127.0.0.1:{server.server_port}/")
+        assert service_page.evaluate("localStorage.length") == 0
+        server.shutdown()
+        thread.join()
+    assert COOKIE in received[0]
+    stolen = httpx.get(
+        f"{sqlite_service.url}/api/v1/auth/me", headers={"Cookie": received[0]}, timeout=PATIENCE_S
+    )
+    assert (stolen.status_code, stolen.json()["code"]) == (401, "page_secret_missing")
 
 
 def test_sign_in_through_a_provider_on_another_site_returns_to_the_page(

@@ -13,6 +13,7 @@ from time import monotonic, sleep
 import httpx
 import psutil
 
+from tests.support.pages import page_client
 from tests.support.waiting import PATIENCE_S
 
 CALLBOARD = (sys.executable, "-m", "callboard_cli.main")
@@ -43,7 +44,7 @@ class Installation:
             )
         self.login_url = self._await_link()
         self.url = self.login_url.partition("/login")[0]
-        self.client = httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=PATIENCE_S)
+        self.client = page_client(self.url)
 
     @property
     def output(self) -> str:

@@ -118,7 +118,7 @@ class OidcBrowser:
         """Return from the provider. Returns where the service sends the browser."""
         answer = self.client.get(callback)
         assert answer.status_code == 303, answer.text
-        return answer.headers["location"]
+        return answer.headers["location"].partition("#page_secret=")[0]
 
     @property
     def me(self) -> dict[str, Any] | None:

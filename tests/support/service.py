@@ -26,6 +26,7 @@ from backend.principals import Role
 from backend.pubsub import bus
 from backend.server import WebServer
 from backend.settings import Settings
+from tests.support.pages import page_client
 from tests.support.waiting import PATIENCE_S
 
 # As in tests/conftest.py: requests wait for the write lock as long as tests wait for them.
@@ -100,7 +101,7 @@ class RunningService:
 
     def new_client(self) -> httpx.Client:
         """A client that is not logged in and sends an `Origin` header, as browsers do."""
-        return httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=PATIENCE_S)
+        return page_client(self.url)
 
     def client_as(self, role: Role) -> httpx.Client:
         """A client with a token of this role."""

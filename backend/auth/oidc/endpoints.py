@@ -13,10 +13,11 @@ from backend.audit import service as audit
 from backend.audit.requests import origin_of
 from backend.auth import login_limits
 from backend.auth import service as auth
-from backend.auth.endpoints import browser_of, is_secure, network_of, set_session_cookie
+from backend.auth.endpoints import browser_of, is_secure, network_of, page_address, set_session_cookie
 from backend.auth.oidc import service
 from backend.auth.oidc.attempt import LIFETIME_S, SignInAttempt, own_path
 from backend.auth.oidc.identity import Code, Identity, ProviderUnavailable, Refused
+from backend.auth.secrets import SessionSecrets
 from backend.auth.state import AuthState, AuthStateDep
 from backend.db.engine import writing
 from backend.errors import NotFound, TooMany
@@ -89,7 +90,7 @@ async def finish_oidc_login(
         if iss is not None and iss.rstrip("/") != provider.issuer:
             raise Refused("failed", f"the response is from another issuer: {iss!r:.100}")
         identity = await provider.identify(attempt, code, _redirect_uri(request, state))
-        name, secret = await run_in_threadpool(_log_in, state, request, identity)
+        name, opened = await run_in_threadpool(_log_in, state, request, identity)
     except TooMany as refusal:
         log.warning("login.refused", method="oidc", reason=str(refusal), address=address)
         return _to_login_page("wait", attempt)
@@ -99,8 +100,8 @@ async def finish_oidc_login(
         await run_in_threadpool(_record_failure, state, request, identity, reason)
         return _to_login_page(refusal.code if isinstance(refusal, Refused) else "unavailable", attempt)
     log.info("login.succeeded", method="oidc", user=name, address=address)
-    answer = _redirect(attempt.path)
-    set_session_cookie(request, answer, secret)
+    answer = _redirect(page_address(attempt.path.partition("#")[0], opened))
+    set_session_cookie(request, answer, opened)
     _delete_cookie(request, answer)
     return answer
 
@@ -110,8 +111,8 @@ def _begin(state: AppState, request: Request) -> None:
         login_limits.begin(session, ACTION, network_of(request))
 
 
-def _log_in(state: AppState, request: Request, identity: Identity) -> tuple[str, str]:
-    """Open a session for the user of an identity. Returns their name and the session's secret."""
+def _log_in(state: AppState, request: Request, identity: Identity) -> tuple[str, SessionSecrets]:
+    """Open a session for the user of an identity. Returns their name and the session's secrets."""
     try:
         return _log_in_once(state, request, identity)
     except IntegrityError:
@@ -119,15 +120,15 @@ def _log_in(state: AppState, request: Request, identity: Identity) -> tuple[str,
         return _log_in_once(state, request, identity)
 
 
-def _log_in_once(state: AppState, request: Request, identity: Identity) -> tuple[str, str]:
+def _log_in_once(state: AppState, request: Request, identity: Identity) -> tuple[str, SessionSecrets]:
     with writing(state.db_engine) as session:
         user = service.user_of(session, state.settings, identity)
-        _, secret = auth.open_session(session, user, "oidc", browser_of(request))
+        _, opened = auth.open_session(session, user, "oidc", browser_of(request))
         login_limits.succeed(session, ACTION, network_of(request))
         audit.record_login(
             session, origin_of(request), ACTION, user.id, user.name, _details(identity) | {"role": user.role}
         )
-        return user.name, secret
+        return user.name, opened
 
 
 def _record_failure(state: AppState, request: Request, identity: Identity | None, reason: str) -> None:

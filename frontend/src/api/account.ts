@@ -2,6 +2,7 @@ import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from 
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
+import { forgetSession } from './session';
 
 export type Role = components['schemas']['Role'];
 export type User = components['schemas']['UserOut'];
@@ -39,7 +40,10 @@ export const accountActions = {
     unwrap(api.POST('/api/v1/auth/password', { body: { current, new: next } })),
   endSession: (id: string) =>
     unwrap(api.DELETE('/api/v1/auth/sessions/{session_id}', { params: { path: { session_id: id } } })),
-  endAllSessions: () => unwrap(api.DELETE('/api/v1/auth/sessions')),
+  endAllSessions: async () => {
+    await unwrap(api.DELETE('/api/v1/auth/sessions'));
+    forgetSession();
+  },
   createToken: (body: TokenRequest) => unwrap(api.POST('/api/v1/tokens', { body })),
   revokeToken: (id: string) =>
     unwrap(api.DELETE('/api/v1/tokens/{token_id}', { params: { path: { token_id: id } } })),
@@ -71,7 +75,10 @@ export const loginMethodsQuery = queryOptions({
   retry: false,
 });
 
-export const logOut = () => unwrap(api.POST('/api/v1/auth/logout'));
+export async function logOut(): Promise<void> {
+  await unwrap(api.POST('/api/v1/auth/logout'));
+  forgetSession();
+}
 
 export const logIn = (name: string, password: string) =>
   unwrap(api.POST('/api/v1/auth/login', { body: { name, password } }));

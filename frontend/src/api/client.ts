@@ -3,22 +3,43 @@ import createClient from 'openapi-fetch';
 import { namesSeeds, withExactSeeds } from './exactSeeds';
 import type { paths } from './generated';
 import { ApiProblem, toProblem } from './problem';
+import { isTicketOld, keepSession, sessionHeaders } from './session';
 
-let signedOut: () => void = () => undefined;
+/** With the session's cookie, but without the secret that the page keeps beside it. */
+type SignedOut = { secretLost: boolean };
+
+let signedOut: (reason: SignedOut) => void = () => undefined;
 
 /** Sets what happens when the service answers 401. */
-export function onSignedOut(callback: () => void): void {
+export function onSignedOut(callback: (reason: SignedOut) => void): void {
   signedOut = callback;
 }
 
+const { fetch: send } = globalThis;
+
 export const api = createClient<paths>({
+  fetch: (request) => {
+    for (const [name, value] of Object.entries(sessionHeaders())) request.headers.set(name, value);
+    return send(request);
+  },
   // Lists as `state=queued&state=running`.
   querySerializer: { array: { style: 'form', explode: true } },
 });
 
+/** Answers with what the page has to keep. */
+const SESSION_PATHS: readonly string[] = ['/api/v1/auth/me', '/api/v1/auth/login', '/api/v1/auth/password'];
+
 api.use({
   async onResponse({ response, schemaPath }) {
-    if (response.status === 401) signedOut();
+    if (response.status === 401) {
+      const body = (await response
+        .clone()
+        .json()
+        .catch(() => null)) as { code?: string } | null;
+      signedOut({ secretLost: body?.code === 'page_secret_missing' });
+    }
+    if (response.ok && SESSION_PATHS.includes(schemaPath))
+      keepSession((await response.clone().json()) as Parameters<typeof keepSession>[0]);
     if (!response.ok || response.status === 204 || !namesSeeds(schemaPath)) return undefined;
     if (!response.headers.get('Content-Type')?.includes('json')) return undefined;
     // Without its headers: the length may be that of a compressed body.
@@ -34,6 +55,11 @@ export async function unwrap<T>(request: Promise<ApiResponse<T>>): Promise<T> {
   const { data, error, response } = await request;
   if (!response.ok) throw toProblem(response.status, error);
   return data as T;
+}
+
+/** Gets another ticket for addresses before the present one expires. */
+export async function renewTicket(): Promise<void> {
+  if (isTicketOld()) await unwrap(api.GET('/api/v1/auth/me'));
 }
 
 /** The event stream invalidates stale queries, so nothing is refetched just because time passes. */

@@ -6,6 +6,8 @@
  * as lost, even if the browser has not noticed.
  */
 
+import { withTicket } from './session';
+
 export type LiveEvent = {
   run?: string;
   revision?: number;
@@ -119,7 +121,7 @@ export class EventStream {
     clearTimeout(this.#retry);
     this.#source?.close();
     this.#heardAt = Date.now();
-    const source = new EventSource(URL);
+    const source = new EventSource(withTicket(URL));
     this.#source = source;
     source.onmessage = ({ data }: MessageEvent<string>) => {
       const event = JSON.parse(data) as LiveEvent;

@@ -596,7 +596,8 @@ export interface paths {
         put?: never;
         /**
          * Log In
-         * @description Log in with name and password. The response sets the session cookie.
+         * @description Log in with name and password. The response sets the session cookie, and its body has the page's
+         *     secret, without which the cookie is not accepted.
          */
         post: operations["log_in"];
         delete?: never;
@@ -634,7 +635,7 @@ export interface paths {
         };
         /**
          * Read Me
-         * @description The authenticated user and their role.
+         * @description The authenticated user and their role, and a ticket for addresses.
          */
         get: operations["read_me"];
         put?: never;
@@ -656,7 +657,7 @@ export interface paths {
         put?: never;
         /**
          * Change Password
-         * @description Change your password. All your other browser sessions end.
+         * @description Change your password. All your other browser sessions end; this one gets new secrets.
          */
         post: operations["change_password"];
         delete?: never;
@@ -1794,6 +1795,36 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * Account
+         * @description The authenticated user, and a ticket for addresses.
+         */
+        Account: {
+            /**
+             * Id
+             * @description Id of the user.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description Name with which the user logs in.
+             * @example ada
+             */
+            name: string;
+            /**
+             * @description What the user or, with a token, the token may do: `viewer` reads, `operator` also creates and controls
+             *     runs, `admin` also manages users and the installation.
+             */
+            role: components["schemas"]["Role"];
+            /**
+             * Ticket
+             * @description For the parameter `ticket` of an address to which a browser sends no header, such as that of a stream,
+             *     a video or a download: for an hour, to read, and beside the session's cookie only. Null for a token and
+             *     for a request that was authenticated by a ticket.
+             */
+            ticket: string | null;
+        };
         /**
          * AlgorithmOut
          * @description An algorithm of the catalogue.
@@ -4280,29 +4311,6 @@ export interface components {
             password: string;
         };
         /**
-         * Me
-         * @description The authenticated user.
-         */
-        Me: {
-            /**
-             * Id
-             * @description Id of the user.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
-             */
-            id: string;
-            /**
-             * Name
-             * @description Name with which the user logs in.
-             * @example ada
-             */
-            name: string;
-            /**
-             * @description What the user or, with a token, the token may do: `viewer` reads, `operator` also creates and controls
-             *     runs, `admin` also manages users and the installation.
-             */
-            role: components["schemas"]["Role"];
-        };
-        /**
          * MemberOut
          * @description A seed of a configuration.
          */
@@ -4416,6 +4424,42 @@ export interface components {
              * @description Largest value.
              */
             max: number | null;
+        };
+        /**
+         * NewSession
+         * @description The user who has logged in, and what only the page may know.
+         */
+        NewSession: {
+            /**
+             * Id
+             * @description Id of the user.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description Name with which the user logs in.
+             * @example ada
+             */
+            name: string;
+            /**
+             * @description What the user or, with a token, the token may do: `viewer` reads, `operator` also creates and controls
+             *     runs, `admin` also manages users and the installation.
+             */
+            role: components["schemas"]["Role"];
+            /**
+             * Ticket
+             * @description For the parameter `ticket` of an address to which a browser sends no header, such as that of a stream,
+             *     a video or a download: for an hour, to read, and beside the session's cookie only. Null for a token and
+             *     for a request that was authenticated by a ticket.
+             */
+            ticket: string | null;
+            /**
+             * Page Secret
+             * @description The session's second secret, which the page keeps and sends as the header `X-Page-Secret`: the cookie
+             *     alone is not accepted.
+             */
+            page_secret: string;
         };
         /**
          * NewToken
@@ -9796,10 +9840,12 @@ export interface operations {
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "name": "ada",
-                     *       "role": "viewer"
+                     *       "role": "viewer",
+                     *       "ticket": null,
+                     *       "page_secret": "text"
                      *     }
                      */
-                    "application/json": components["schemas"]["Me"];
+                    "application/json": components["schemas"]["NewSession"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9858,10 +9904,11 @@ export interface operations {
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "name": "ada",
-                     *       "role": "viewer"
+                     *       "role": "viewer",
+                     *       "ticket": null
                      *     }
                      */
-                    "application/json": components["schemas"]["Me"];
+                    "application/json": components["schemas"]["Account"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9892,10 +9939,12 @@ export interface operations {
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "name": "ada",
-                     *       "role": "viewer"
+                     *       "role": "viewer",
+                     *       "ticket": null,
+                     *       "page_secret": "text"
                      *     }
                      */
-                    "application/json": components["schemas"]["Me"];
+                    "application/json": components["schemas"]["NewSession"];
                 };
             };
             401: components["responses"]["Unauthorized"];

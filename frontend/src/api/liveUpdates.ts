@@ -1,6 +1,6 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
-import { api, unwrap } from './client';
+import { api, renewTicket, unwrap } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
 import { keys } from './keys';
 import { updateRunInLists, runQuery, type RunList } from './runs';
@@ -13,6 +13,8 @@ const LIVE: ReadonlySet<string> = new Set(['runs', 'run', 'series', 'hosts', 'sw
 const FLUSH_MS = 2000;
 /** Changes of state and of what a user can edit are applied within this time. */
 const URGENT_MS = 250;
+/** How often the ticket for addresses is checked. */
+const RENEWAL_CHECK_MS = 60_000;
 
 let connection: Connection = { status: 'connecting', lastEventAt: null };
 const listeners = new Set<() => void>();
@@ -142,8 +144,10 @@ export function startLiveUpdates(client: QueryClient): () => void {
     probe: () => unwrap(api.GET('/api/v1/auth/me')),
   });
   stream.start();
+  const renewal = setInterval(() => void renewTicket().catch(() => undefined), RENEWAL_CHECK_MS);
   return () => {
     clearTimeout(timer);
+    clearInterval(renewal);
     stream.stop();
   };
 }

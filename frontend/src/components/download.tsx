@@ -1,7 +1,9 @@
 import { Modal } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { MouseEvent, ReactNode } from 'react';
+import { renewTicket } from '@/api/client';
 import { toProblem } from '@/api/problem';
+import { sessionHeaders, withTicket } from '@/api/session';
 import { Problem } from './feedback';
 
 /**
@@ -12,14 +14,15 @@ import { Problem } from './feedback';
  */
 async function download(url: string): Promise<void> {
   const first = new AbortController();
-  const response = await fetch(url, { signal: first.signal });
+  await renewTicket();
+  const response = await fetch(url, { headers: sessionHeaders(), signal: first.signal });
   if (!response.ok) {
     const body: unknown = await response.json().catch(() => undefined);
     throw toProblem(response.status, body);
   }
   first.abort();
   const link = document.createElement('a');
-  link.href = url;
+  link.href = withTicket(url);
   link.download = '';
   link.click();
 }
@@ -36,7 +39,6 @@ export function useDownload(): Download {
   const work = useMutation({ mutationFn: download });
   return {
     onClick: (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       if (!work.isPending) work.mutate(event.currentTarget.href);
     },

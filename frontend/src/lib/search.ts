@@ -271,5 +271,6 @@ export const loginSearch = (search: Search) =>
   validated({
     from: sameSiteUrl(search.from),
     expired: flag(search.expired),
+    lost: flag(search.lost),
     error: oneOf(search.error, SIGN_IN_ERRORS),
   });

@@ -13,7 +13,7 @@ const route = getRouteApi('/login');
 
 /** The sign-in page: by an OpenID Connect provider if one is configured, one-time link or password. */
 export default function LoginPage() {
-  const { from, expired, error } = route.useSearch();
+  const { from, expired, lost, error } = route.useSearch();
   const { data: methods, isPending } = useQuery(loginMethodsQuery);
   useDocumentTitle('Sign in · Callboard');
   return (
@@ -24,6 +24,12 @@ export default function LoginPage() {
         <Loading label="Loading the sign-in methods" />
       ) : (
         <>
+          {lost && (
+            <p role="alert" style={{ margin: 0, color: 'var(--failed)' }}>
+              This browser no longer has its part of your session: its site data was cleared, or Callboard’s
+              address or port has changed. Nothing else is lost; sign in again.
+            </p>
+          )}
           {error && <OidcProblem error={error} name={methods?.oidc?.name ?? 'The provider'} />}
           {methods?.oidc && <OidcSignIn name={methods.oidc.name} from={from} />}
           <LocalSignIn from={from} expired={expired} />

@@ -7,10 +7,11 @@ from sqlalchemy.orm import Session
 
 from backend.auth import service as auth
 from backend.auth.passwords import hash_password
+from backend.auth.secrets import hash_secret
 from backend.db import LoginLink, LoginSession, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.http.dependencies import COOKIE
+from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -28,7 +29,10 @@ def test_login_link_works_once(service: RunningService) -> None:
     token = _link(service)
     with service.new_client() as browser:
         answer = browser.get("/login", params={"token": token})
-        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert (answer.status_code, answer.headers["location"]) == (
+            303,
+            f"/#page_secret={browser.headers[PAGE_SECRET_HEADER]}",
+        )
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
@@ -67,7 +71,8 @@ def test_login_secrets_are_stored_as_hashes_only(service: RunningService) -> Non
         stored += [row.token_hash for row in session.scalars(select(LoginSession))]
     assert token not in stored
     assert service.client.cookies[COOKIE] not in stored
-    assert auth.hash_secret(token) in stored
+    assert service.client.headers[PAGE_SECRET_HEADER] not in stored
+    assert hash_secret(token) in stored
 
 
 def test_several_login_links_create_one_owner(service: RunningService) -> None:
@@ -80,7 +85,8 @@ def test_several_login_links_create_one_owner(service: RunningService) -> None:
 def test_malformed_session_cookie_is_unauthenticated(sqlite_service: RunningService) -> None:
     for secret in ("x", "é", "%00", "x" * 4000):
         with sqlite_service.new_client() as browser:
-            answer = browser.get("/api/v1/auth/me", headers=[(b"Cookie", f"{COOKIE}={secret}".encode())])
+            secrets = [(b"Cookie", f"{COOKIE}={secret}".encode()), (b"X-Page-Secret", secret.encode())]
+            answer = browser.get("/api/v1/auth/me", headers=secrets)
             assert answer.status_code == 401
             assert answer.headers["content-type"] == "application/problem+json"
             assert browser.get("/login", params={"token": secret}).status_code in (303, 422)

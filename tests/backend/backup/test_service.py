@@ -17,6 +17,7 @@ from sqlalchemy import Engine, delete, select
 from backend.artifacts import ArtifactKind, ArtifactStore, observations_file
 from backend.auth import repository as auth
 from backend.auth import service as logins
+from backend.auth.secrets import hash_secret
 from backend.backup import archive, repository, service
 from backend.backup.archive import BackupError, BackupManifest
 from backend.db import (
@@ -243,7 +244,7 @@ def test_restore_ends_sessions_links_and_tokens_unless_told_otherwise(
         with writing(restored_engine) as session:
             found = {
                 "session": logins.find_principal(session, secrets["session"], timedelta(days=1)),
-                "link": auth.use_login_link(session, logins.hash_secret(secrets["link"])),
+                "link": auth.use_login_link(session, hash_secret(secrets["link"])),
                 "token": logins.find_token_principal(session, secrets["token"]),
             }
         restored_engine.dispose()

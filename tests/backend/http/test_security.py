@@ -1,7 +1,7 @@
 import pytest
 
 from backend.http.bodies import MAX_BODY_BYTES
-from backend.http.dependencies import COOKIE
+from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
 from backend.http.security import SECURITY_HEADERS
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
@@ -42,6 +42,7 @@ def test_change_by_cookie_needs_own_origin(sqlite_service: RunningService, subte
     ]:
         with subtests.test(origin=origin), sqlite_service.new_client() as browser:
             browser.cookies = sqlite_service.client.cookies
+            browser.headers[PAGE_SECRET_HEADER] = sqlite_service.client.headers[PAGE_SECRET_HEADER]
             del browser.headers["Origin"]
             headers = {"Origin": origin} if origin else {}
             answer = browser.post("/api/v1/runs", json=CARTPOLE, headers=headers)

@@ -10,10 +10,10 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
 from backend.auth import last_use
-from backend.http.dependencies import COOKIE
 from backend.live.gameplay import POLICY_VIOLATION
 from backend.principals import Role
 from backend.specs.states import RunState
+from tests.support.pages import session_headers
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S, Patience
@@ -59,7 +59,7 @@ def test_event_streams_end_with_their_credential_and_others_continue(service: Ru
 
 def test_live_socket_closes_with_its_session(sqlite_service: RunningService) -> None:
     run = make_run(sqlite_service.engine, RunState.RUNNING)
-    headers = {"Cookie": f"{COOKIE}={sqlite_service.client.cookies[COOKIE]}", "Origin": sqlite_service.url}
+    headers = session_headers(sqlite_service.client) | {"Origin": sqlite_service.url}
     url = sqlite_service.url.replace("http", "ws")
     with connect(
         f"{url}/api/v1/runs/{run.id}/live",

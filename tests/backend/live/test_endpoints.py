@@ -11,6 +11,7 @@ from backend.db.engine import writing
 from backend.runs import service as runs
 from backend.specs.states import RunState
 from tests.support.databases import short_folder
+from tests.support.pages import session_headers
 from tests.support.redis_server import RedisServer
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService, created_run, running_service
@@ -119,7 +120,7 @@ def test_event_stream_sends_stale_and_resync_around_redis_outage(
 def test_event_stream_ends_when_server_stops(sqlite_service: RunningService) -> None:
     with (
         httpx.Client(
-            base_url=sqlite_service.url, cookies=sqlite_service.client.cookies, timeout=PATIENCE_S
+            base_url=sqlite_service.url, headers=session_headers(sqlite_service.client), timeout=PATIENCE_S
         ) as browser,
         browser.stream("GET", "/api/v1/events") as answer,
     ):

@@ -14,11 +14,11 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from backend.http import connections
-from backend.http.dependencies import COOKIE
 from backend.live import gameplay
 from backend.principals import Role
 from backend.pubsub.bus import WATCH_CHANNEL, WATCH_EXPIRES_S, frames_channel
 from backend.specs.states import RunState
+from tests.support.pages import session_headers
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S, Patience, until
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.service
 def _open(
     service: RunningService, run_id: str, *, origin: str | None = None, cookie: bool = True, **options: Any
 ) -> ClientConnection:
-    headers = {"Cookie": f"{COOKIE}={service.client.cookies[COOKIE]}"} if cookie else {}
+    headers = session_headers(service.client) if cookie else {}
     url = service.url.replace("http", "ws")
     opened: ClientConnection = connect(
         f"{url}/api/v1/runs/{run_id}/live",

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from backend.auth import service as auth
+from backend.auth.secrets import hash_secret
 from backend.db import Token, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
@@ -33,7 +34,7 @@ def test_operator_token_starts_run_but_cannot_list_users(service: RunningService
     assert [item["name"] for item in listed.json()["items"]] == ["script"]
     assert created["token"] not in listed.text
     with reading(service.engine) as session:
-        assert session.scalars(select(Token.token_hash)).one() == auth.hash_secret(created["token"])
+        assert session.scalars(select(Token.token_hash)).one() == hash_secret(created["token"])
 
 
 def test_revoked_and_expired_tokens_are_rejected(service: RunningService) -> None:

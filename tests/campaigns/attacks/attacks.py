@@ -107,7 +107,7 @@ def half_open_connections(target: Target, report: Report) -> None:
 
 def event_streams(target: Target, report: Report) -> None:
     """500 event streams of one user, of which most are refused."""
-    request = get_request(target.url, "/api/v1/events", {"Cookie": target.cookie})
+    request = get_request(target.url, "/api/v1/events", target.session_headers)
     with connected(target.url, request, n=500) as clients:
         for client in clients:
             report.answers[str(status_of(client))] += 1
@@ -215,7 +215,7 @@ def _list_runs(target: Target, params: dict[str, str], _: int) -> str:
 
 
 def _unread(target: Target, report: Report, path: str, n: int) -> None:
-    request = get_request(target.url, path, {"Cookie": target.cookie})
+    request = get_request(target.url, path, target.session_headers)
     with ExitStack() as stack:
         clients = stack.enter_context(connected(target.url, request, n=n))
         sleep(HELD_S / 2)

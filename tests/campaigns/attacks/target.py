@@ -14,6 +14,7 @@ import psutil
 
 from backend.db.engine import make_engine
 from tests.support.installation import Installation
+from tests.support.pages import session_headers
 
 MIB = 2**20
 MAX_WEB_MIB = 400
@@ -65,9 +66,9 @@ class Target:
         return self.installation.url
 
     @property
-    def cookie(self) -> str:
-        """The Cookie header of the client."""
-        return "; ".join(f"{name}={value}" for name, value in self.client.cookies.items())
+    def session_headers(self) -> dict[str, str]:
+        """The headers of the client's session."""
+        return session_headers(self.client)
 
     def process(self, name: str) -> psutil.Process:
         """A process of the installation."""
@@ -84,7 +85,7 @@ class Target:
         params: Mapping[str, str] | None = None,
     ) -> str:
         """Send a request on a connection of its own, as the owner. The status, or `none`."""
-        sent = {"Origin": self.url, "Cookie": self.cookie, **(headers or {})}
+        sent = {"Origin": self.url, **self.session_headers, **(headers or {})}
         with suppress(httpx.HTTPError):
             answer = httpx.request(
                 method, f"{self.url}{path}", headers=sent, timeout=timeout_s, json=json, params=params

@@ -26,6 +26,7 @@ from scipy import stats
 
 from tests.support import custom_environment
 from tests.support.installation import Installation
+from tests.support.pages import session_headers
 
 MIB = 2**20
 SAMPLE_S = 30.0
@@ -60,13 +61,13 @@ class Soak:
 
     def streams(self, *, reconnect: bool) -> None:
         """Read the stream of events."""
-        cookies = dict(self.client.cookies)
+        headers = session_headers(self.client)
         while not self.done.is_set():
             ends_at = monotonic() + RECONNECT_S
             with (
                 suppress(httpx.HTTPError),
                 httpx.stream(
-                    "GET", f"{self.installation.url}/api/v1/events", cookies=cookies, timeout=60
+                    "GET", f"{self.installation.url}/api/v1/events", headers=headers, timeout=60
                 ) as stream,
             ):
                 for _ in stream.iter_lines():

@@ -1,5 +1,6 @@
 import { Button, Menu, Tooltip } from '@mantine/core';
 import type { BulkTarget } from '@/api/runs';
+import { withTicket } from '@/api/session';
 import { useDownload } from '@/components/download';
 import { formatInteger, plural } from '@/lib/format';
 
@@ -46,7 +47,13 @@ export function ExportMenu({ target }: { target: BulkTarget }) {
       <Menu.Dropdown>
         <Menu.Label>All points of {plural(n, 'run')}</Menu.Label>
         {FORMATS.map(({ id, label }) => (
-          <Menu.Item key={id} component="a" href={exportUrl(target, id)} download onClick={onClick}>
+          <Menu.Item
+            key={id}
+            component="a"
+            href={withTicket(exportUrl(target, id))}
+            download
+            onClick={onClick}
+          >
             {label}
           </Menu.Item>
         ))}

@@ -2,6 +2,7 @@ import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';
 import { auditExportUrl, type AuditFilter } from '@/api/audit';
+import { withTicket } from '@/api/session';
 import { useDownload } from '@/components/download';
 import { auditSearch } from '@/lib/search';
 import classes from './audit.module.css';
@@ -81,7 +82,7 @@ export function AuditFilterForm({ filter, actions, onChange }: Props) {
         <Button
           component="a"
           variant="default"
-          href={auditExportUrl(filter, 'csv')}
+          href={withTicket(auditExportUrl(filter, 'csv'))}
           download
           onClick={onClick}
         >
@@ -90,7 +91,7 @@ export function AuditFilterForm({ filter, actions, onChange }: Props) {
         <Button
           component="a"
           variant="default"
-          href={auditExportUrl(filter, 'json')}
+          href={withTicket(auditExportUrl(filter, 'json'))}
           download
           onClick={onClick}
         >

@@ -4,6 +4,7 @@ import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState, type CSSProperties } from 'react';
 import { traceQuery, type Episode } from '@/api/runResources';
+import { useMediaUrl } from '@/api/session';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
 import { ActionComponents, PolicyBars, QBars, rangeOfQ } from './ActionBars';
@@ -42,6 +43,7 @@ type Props = {
 export function EpisodePlayer({ episode, onEnded, learner, large = false, at, onAt }: Props) {
   const [retries, setRetries] = useState(0);
   const [shape, setShape] = useState(USUAL_SHAPE);
+  const src = useMediaUrl(videoUrl(episode.id));
   const reducedMotion = useReducedMotion();
   const video = useQuery(videoQuery(episode.run_id, episode.id, retries));
   const recording = useQuery(traceQuery(episode.id));
@@ -114,7 +116,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
         ) : ready ? (
           <video
             ref={attach}
-            src={videoUrl(episode.id)}
+            src={src}
             muted
             playsInline
             autoPlay={!reducedMotion && !hasSeeked}

@@ -1,6 +1,7 @@
 import { Loader } from '@mantine/core';
 import { useDocumentVisibility } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
+import { withTicket } from '@/api/session';
 import { formatInteger } from '@/lib/format';
 import classes from './replay.module.css';
 
@@ -44,7 +45,7 @@ export function LiveView({ run }: { run: string }) {
       bitmap.close();
     };
     const open = (): void => {
-      socket = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/api/v1/runs/${run}/live`);
+      socket = new WebSocket(withTicket(`${location.origin.replace(/^http/, 'ws')}/api/v1/runs/${run}/live`));
       socket.binaryType = 'arraybuffer';
       // A corrupt frame is skipped: the next one follows.
       socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => void show(data).catch(() => undefined);

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
+import { useMediaUrl } from '@/api/session';
 import classes from './replay.module.css';
 import { stepAt, timeOf } from './usePlayback';
 import { observationsUrl } from './video';
@@ -19,6 +20,7 @@ const MAX_RATE = 16;
 export function Observations({ episode, step, steps, playback }: Props) {
   const video = useRef<HTMLVideoElement>(null);
   const [loaded, setLoaded] = useState(false);
+  const src = useMediaUrl(observationsUrl(episode));
   const [missing, setMissing] = useState(false);
   const { playing, speed, duration_s } = playback;
 
@@ -45,7 +47,7 @@ export function Observations({ episode, step, steps, playback }: Props) {
     <figure className={classes.observations} hidden={!loaded}>
       <video
         ref={video}
-        src={observationsUrl(episode)}
+        src={src}
         muted
         playsInline
         preload="auto"

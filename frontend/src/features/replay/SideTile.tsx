@@ -3,6 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useCallback, useState } from 'react';
 import { episodesQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
+import { useMediaUrl } from '@/api/session';
 import { Problem } from '@/components/feedback';
 import { TruncatedName } from '@/components/text';
 import { formatCount, formatScore } from '@/lib/format';
@@ -42,6 +43,7 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
     setEpisode(first);
     setPreviousKey(key);
   }
+  const src = useMediaUrl(videoUrl(episode?.id ?? ''));
   const video = useQuery({ ...videoQuery(run.id, episode?.id ?? '', 0), enabled: episode !== undefined });
   const ref = useCallback((element: HTMLVideoElement | null) => attach(run.id, element), [attach, run.id]);
   return (
@@ -53,7 +55,7 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
           <video
             key={episode.id}
             ref={ref}
-            src={videoUrl(episode.id)}
+            src={src}
             muted
             playsInline
             preload="auto"

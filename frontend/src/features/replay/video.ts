@@ -1,6 +1,8 @@
 import { queryOptions } from '@tanstack/react-query';
+import { renewTicket } from '@/api/client';
 import { keys } from '@/api/keys';
 import { toProblem } from '@/api/problem';
+import { sessionHeaders } from '@/api/session';
 
 export type VideoState = 'ready' | 'queued' | 'running';
 
@@ -13,9 +15,11 @@ export const observationsUrl = (episode: string): string => `/api/v1/episodes/${
 async function requestVideo(episode: string, retry: boolean, signal: AbortSignal): Promise<VideoState> {
   // A request for one byte shows whether the video exists; it also starts the rendering.
   const url = videoUrl(episode) + (retry ? '?again=true' : '');
-  const response = await fetch(url, { headers: { Range: 'bytes=0-0' }, signal });
+  const headers = { ...sessionHeaders(), Range: 'bytes=0-0' };
+  const response = await fetch(url, { headers, signal });
   if (response.status === 206 || response.status === 200) {
     await response.body?.cancel();
+    await renewTicket();
     return 'ready';
   }
   const body = (await response.json()) as { state?: VideoState };

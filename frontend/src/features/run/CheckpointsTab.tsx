@@ -3,6 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { checkpointsQuery, type Checkpoint } from '@/api/runResources';
 import type { Run } from '@/api/runs';
+import { withTicket } from '@/api/session';
 import { ButtonLink, ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
@@ -72,7 +73,11 @@ export function CheckpointsTab({ run }: { run: Run }) {
                 <td className="right num">{formatBytes(checkpoint.size_bytes)}</td>
                 <td className="num nowrap">
                   <Anchor
-                    href={`/api/v1/checkpoints/${checkpoint.id}/file`}
+                    href={withTicket(`/api/v1/checkpoints/${checkpoint.id}/file`)}
+                    // There may be a newer ticket.
+                    onClick={({ currentTarget }) => {
+                      currentTarget.href = withTicket(currentTarget.href);
+                    }}
                     download
                     title={`SHA-256 ${checkpoint.sha256}`}
                     inherit

@@ -2,6 +2,7 @@ import { Button } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { videosQuery, type Video } from '@/api/runResources';
+import { useMediaUrl } from '@/api/session';
 import { ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
@@ -28,6 +29,7 @@ type Props = {
 /** The videos that the script of an external run has sent. */
 export function VideosTab({ run, selected, onSelect }: Props) {
   const [broken, setBroken] = useState<string | null>(null);
+  const src = useMediaUrl(`/api/v1/videos/${selected ?? ''}/file`);
   const pages = useInfiniteQuery(videosQuery(run));
   const { data, error, refetch, hasNextPage, fetchNextPage } = pages;
   const isListed = data?.pages.some(({ items }) => items.some(({ id }) => id === selected)) ?? false;
@@ -53,7 +55,7 @@ export function VideosTab({ run, selected, onSelect }: Props) {
           key={shown.id}
           ref={intoView}
           className={classes.video}
-          src={`/api/v1/videos/${shown.id}/file`}
+          src={src}
           aria-label={`Video at agent step ${formatInteger(shown.agent_steps)}`}
           controls
           autoPlay

@@ -1,0 +1,31 @@
+"""HTTP clients that log in as the pages do: by a cookie, and the secret that only the page knows."""
+
+import httpx
+
+from backend.http.dependencies import PAGE_SECRET_HEADER
+from tests.support.waiting import PATIENCE_S
+
+_LOGIN_PATHS = ("/api/v1/auth/login", "/api/v1/auth/password")
+
+
+def page_client(url: str) -> httpx.Client:
+    """A client that is not logged in. It sends an `Origin` header, as browsers do, and keeps the page's
+    secret of each login."""
+    client = httpx.Client(base_url=url, headers={"Origin": url}, timeout=PATIENCE_S)
+
+    def keep(answer: httpx.Response) -> None:
+        _, _, secret = answer.headers.get("location", "").partition("#page_secret=")
+        if answer.is_success and answer.request.url.path in _LOGIN_PATHS:
+            answer.read()
+            secret = answer.json()["page_secret"]
+        if secret:
+            client.headers[PAGE_SECRET_HEADER] = secret
+
+    client.event_hooks = {"response": [keep]}
+    return client
+
+
+def session_headers(client: httpx.Client) -> dict[str, str]:
+    """The headers by which another client shares the session of this one."""
+    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    return {"Cookie": cookie, PAGE_SECRET_HEADER: client.headers[PAGE_SECRET_HEADER]}

@@ -1,5 +1,6 @@
 """The machines that train, their load and their queues."""
 
+import shutil
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
@@ -8,9 +9,10 @@ from sqlalchemy.orm import Session
 from backend.hosts import repository, service
 from backend.hosts.schemas import HostOut, HostPage, WaitingRunOut
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, ReadSession, WriteSession, existing_folder
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.transfer import json_response
+from backend.settings import Settings
 from backend.text import Text
 
 router = APIRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
@@ -26,7 +28,7 @@ def list_hosts(principal: Viewer, session: ReadSession, state: AppStateDep) -> R
     hosts = service.active_hosts(session, state.settings.lease_s)
     waiting = repository.first_waiting(session, MAX_WAITING)
     page = HostPage(
-        items=[HostOut.of(host) for host in hosts],
+        items=[_with_own_disk(HostOut.of(host), state.settings) for host in hosts],
         waiting=repository.waiting_by_queue(session),
         waiting_runs=[WaitingRunOut.of(run, hosts) for run in waiting],
     )
@@ -49,6 +51,23 @@ def undrain_host(host_id: HostId, principal: Operator, session: WriteSession, st
 def remove_host(host_id: HostId, principal: Operator, session: WriteSession, state: AppStateDep) -> None:
     """Remove a host that is stopped or offline. The next heartbeat of a worker of this name adds it again."""
     service.remove(session, host_id, state.settings.lease_s)
+
+
+def _with_own_disk(host: HostOut, settings: Settings) -> HostOut:
+    """A host, with the disk of this process where they share it: once it is full, nothing stores what the
+    worker reports."""
+    if host.id != settings.host_name:
+        return host
+    usage = shutil.disk_usage(existing_folder(settings.home_dir))
+    if usage.total != host.load.disk_bytes:
+        return host
+    load = host.load.model_copy(update={"disk_free_bytes": usage.free})
+    if load.disk_problem is None and usage.free < settings.min_free_disk_bytes:
+        load.disk_problem = (
+            f"{usage.free / 2**20:,.0f} MiB free, less than {settings.min_free_disk_bytes / 2**20:,.0f} MiB "
+            "(CALLBOARD_MIN_FREE_DISK_BYTES): claims no runs"
+        )
+    return host.model_copy(update={"load": load})
 
 
 def _set_draining(session: Session, host_id: str, draining: bool, lease_s: float) -> HostOut:

@@ -4,6 +4,7 @@ import type { components } from './generated';
 import { keys } from './keys';
 
 export type Host = components['schemas']['HostOut'];
+type Readiness = components['schemas']['Readiness'];
 export type HostPage = components['schemas']['HostPage'];
 
 const hostsWithKey = <K extends readonly string[]>(queryKey: K) =>
@@ -18,6 +19,17 @@ export const hostsQuery = hostsWithKey(keys.hosts());
 
 /** The hosts, refetched at the interval alone, not after each heartbeat. */
 export const hostSilenceQuery = hostsWithKey(keys.hostSilence());
+
+/** What the service cannot use, such as a full disk; with status 503 the answer is the same document. */
+export const readinessQuery = queryOptions({
+  queryKey: keys.readiness(),
+  queryFn: async ({ signal }): Promise<Readiness | null> => {
+    const { data, error } = await api.GET('/readyz', { signal });
+    return data ?? ('disk' in error ? error : null);
+  },
+  refetchInterval: 15_000,
+  retry: false,
+});
 
 const hostPath = (id: string) => ({ params: { path: { host_id: id } } });
 

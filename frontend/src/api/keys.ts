@@ -21,6 +21,7 @@ export const keys = {
   environments: () => ['catalogue', 'environments'] as const,
   hosts: () => ['hosts'] as const,
   hostSilence: () => ['host-silence'] as const,
+  readiness: () => ['readiness'] as const,
   sweeps: () => ['sweeps'] as const,
   sweep: (id: string) => ['sweep', id] as const,
   account: () => ['account'] as const,

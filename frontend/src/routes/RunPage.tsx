@@ -17,7 +17,7 @@ import { CheckpointsTab } from '@/features/run/CheckpointsTab';
 import { ConfigTab } from '@/features/run/ConfigTab';
 import { EpisodesTab } from '@/features/run/EpisodesTab';
 import { EvaluationsTab } from '@/features/run/EvaluationsTab';
-import { Notice, SilentHost } from '@/features/run/Notice';
+import { FullDisk, Notice, SilentHost } from '@/features/run/Notice';
 import { ProvenanceTable } from '@/features/run/ProvenanceTable';
 import classes from '@/features/run/run.module.css';
 import { RunHeader } from '@/features/run/RunHeader';
@@ -139,6 +139,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
     <CurveViewProvider search={search} onSearch={(to) => change(to, to.x === search.x)}>
       <div className="page" style={{ display: 'grid', gap: 16 }}>
         <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
+        <FullDisk run={run} />
         <SilentHost run={run} />
         <Notice run={run} />
         <div className={classes.body}>

@@ -1,3 +1,4 @@
+import shutil
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -5,6 +6,7 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
+from backend.db import Host
 from backend.db.clock import database_now
 from backend.db.engine import writing
 from backend.runs import service as runs
@@ -124,3 +126,27 @@ def test_run_that_no_host_may_claim_is_the_first_of_one(service: RunningService)
     answer = service.client.get(f"/api/v1/runs/{run.id}/queue").json()
     assert (answer["position"], answer["waiting"]) == (1, 1)
     assert answer["reason"] == "the requested host nowhere is unknown"
+
+
+def test_full_disk_is_named_at_the_host_that_shares_it_with_the_service(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker cannot report it: its heartbeat is stored on the same disk."""
+    disk = shutil.disk_usage(sqlite_service.settings.home_dir)
+    own = sqlite_service.settings.host_name
+    for name in (own, "elsewhere"):
+        _host(sqlite_service.engine, name)
+        with writing(sqlite_service.engine) as session:
+            host = session.get(Host, name)
+            assert host is not None
+            host.load = {"disk_bytes": disk.total, "disk_free_bytes": disk.total, "disk_problem": None}
+
+    def problems() -> dict[str, str | None]:
+        items = sqlite_service.client.get("/api/v1/hosts").json()["items"]
+        return {host["id"]: host["load"]["disk_problem"] for host in items}
+
+    assert problems() == {own: None, "elsewhere": None}
+    monkeypatch.setitem(sqlite_service.settings.__dict__, "min_free_disk_bytes", disk.total)
+    full = problems()
+    assert full["elsewhere"] is None
+    assert "CALLBOARD_MIN_FREE_DISK_BYTES" in (full[own] or "")

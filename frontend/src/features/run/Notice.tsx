@@ -197,6 +197,22 @@ function Waiting({ run }: { run: RunDetail }) {
   );
 }
 
+/** Shows that the disk of an active run's host is full: its training may stand still. */
+export function FullDisk({ run }: { run: Run }) {
+  const { data } = useQuery({ ...hostSilenceQuery, enabled: run.host !== null });
+  const host = data?.items.find(({ id }) => id === run.host);
+  if (!host?.load.disk_problem) return null;
+  return (
+    <p className={classes.notice} data-kind="failed" role="status">
+      <IconAlertTriangle size={16} aria-hidden="true" />
+      <span>
+        The disk of host {host.id}: {host.load.disk_problem}. What the run records waits for room, and the
+        data below may be out of date. Free some space on {host.id}: the run then continues by itself.
+      </span>
+    </p>
+  );
+}
+
 /** Shows that the host of an active run has stopped, or stopped sending heartbeats. */
 export function SilentHost({ run }: { run: Run }) {
   const { data } = useQuery({ ...hostSilenceQuery, enabled: run.host !== null });

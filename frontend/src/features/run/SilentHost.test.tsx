@@ -3,7 +3,7 @@ import { cleanup, render } from '@testing-library/react';
 import { afterEach, expect, it } from 'vitest';
 import type { Run } from '@/api/runs';
 import { keys } from '@/api/keys';
-import { SilentHost } from './Notice';
+import { FullDisk, SilentHost } from './Notice';
 
 afterEach(cleanup);
 
@@ -33,4 +33,18 @@ it.each([
   [null, false],
 ])('shows nothing for host %s, alive %s', (host, alive) => {
   expect(shown(host, alive)).toBe('');
+});
+
+it.each([
+  ['3 MiB free', /^The disk of host lab: 3 MiB free\..+Free some space on lab: the run then continues/],
+  [null, /^$/],
+])('says on a run that the disk of its host is full: %s', (disk_problem, text) => {
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
+  client.setQueryData(keys.hostSilence(), { items: [{ id: 'lab', alive: false, load: { disk_problem } }] });
+  const { container } = render(
+    <QueryClientProvider client={client}>
+      <FullDisk run={{ host: 'lab' } as Run} />
+    </QueryClientProvider>,
+  );
+  expect(container.textContent).toMatch(text);
 });

@@ -8,6 +8,7 @@ import { useDenied } from '@/components/permission';
 import { ShortcutsDialog } from '@/components/Shortcuts';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
+import { DiskBanner } from './DiskBanner';
 import { RunningNow } from './RunningNow';
 import { SearchBox } from './SearchBox';
 import classes from './shell.module.css';
@@ -28,6 +29,7 @@ export function AppShell({ children }: { children?: ReactNode }) {
         <ConnectionState />
       </header>
       <main id="main" className={classes.main} tabIndex={-1}>
+        <DiskBanner />
         {children ?? <Outlet />}
       </main>
       <ShortcutsDialog />

@@ -1,6 +1,7 @@
 """A session's cookie alone, which a browser sends to every port of a host, opens nothing."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -52,7 +53,7 @@ def test_every_route_refuses_the_cookie_alone(sqlite_service: RunningService, th
     for method, path in sorted(routes, key=_ends_session):
         if path in OPEN_PATHS:
             continue
-        body = {} if method == "GET" else {"json": {}}
+        body: dict[str, Any] = {} if method == "GET" else {"json": {}}
         n_routes += 1
         assert _status(thief, method, path, **body) == 401, (method, path)
         wrong = {PAGE_SECRET_HEADER: "x" * 43}

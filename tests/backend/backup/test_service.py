@@ -228,7 +228,7 @@ def test_restore_ends_sessions_links_and_tokens_unless_told_otherwise(
         user = session.scalars(select(User)).first()
         assert user is not None
         browser = logins.Browser("127.0.0.1", "a browser")
-        secrets = {
+        secrets: dict[str, Any] = {
             "session": logins.open_session(session, user, "password", browser)[1],
             "link": logins.create_login_link(session),
             "token": logins.create_token(session, user, "leaked", Role.ADMIN, None)[1],

@@ -60,8 +60,6 @@ class GroupStatistics(Schema):
 
     id: str
     """Id of the group, as in `GET /series` and `GET /figures/seed_curve`."""
-    style: int
-    """Its colour and dash: see `GET /figures/palette`."""
     name: str = Field(examples=["PAAC on Pong"])
     """Name of the group: what distinguishes its runs from those of the other groups."""
     algorithm: str = Field(examples=["paac"])

@@ -32,7 +32,6 @@ from backend.runs.groups import (
     training_key,
 )
 from backend.runs.lineage import roots
-from backend.runs.styles import group_styles
 from backend.specs.known_tags import is_per_episode
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.estimates import (
@@ -124,11 +123,9 @@ def compare(
     repeated = repetitions(runs.values(), lineages, there)
     firsts = [some[0] for some in members.values()]
     names = dict(zip(members, group_names(firsts), strict=True))
-    styles = group_styles(members)
     groups = [
         _group(
             key,
-            styles[key],
             names[key],
             protocols[key],
             some,
@@ -215,7 +212,6 @@ def _by_evaluation(run: Run, protocol: str | None, done: Sequence[Evaluation]) -
 
 def _group(
     key: str,
-    style: int,
     name: str,
     protocol: str | None,
     runs: Sequence[Run],
@@ -237,7 +233,6 @@ def _group(
     has_threshold = threshold is not None
     return GroupStatistics(
         id=key,
-        style=style,
         name=name,
         algorithm=runs[0].algorithm,
         environment=runs[0].environment,

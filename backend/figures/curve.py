@@ -1,27 +1,18 @@
 """A metric of one or several runs over the course of training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from backend.figures.figure import Figure, Label
-from backend.figures.theme import (
-    DASHES,
-    LEGEND_AT_RIGHT,
-    Theme,
-    colours,
-    faint,
-    layout,
-    look,
-    muted,
-    plain_text,
-)
+from backend.figures.palette import Look, Theme, look
+from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, muted, plain_text
 from backend.metrics.catalogue import X_AXES, describe, is_exact
 from backend.metrics.chunks import Array, Columns
 from backend.metrics.rollups import merged_at_equal_x
-from backend.runs.styles import run_style
+from backend.runs.styles import N_STYLES, distinct_styles
 
 MANY = 10
 """With more lines than this, only the lines are drawn: points and bands would hide them."""
@@ -99,6 +90,7 @@ def curve_figure(
     x: str,
     smooth: str = "",
     title: str | None = None,
+    styles: Mapping[str, int] | None = None,
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> Figure:
@@ -106,11 +98,12 @@ def curve_figure(
     buckets of many points. Buckets at one x are merged before.
 
     Args:
-        lines: the series; in the colour of their run, or one per source if there is only one run.
+        lines: the series.
         metric: their metric. Evaluations and learning rates are drawn as they are, not smoothed.
         x: one of `catalogue.X_AXES`.
         smooth: description of the moving average; empty for none.
         title: default: the metric's title.
+        styles: by run; default: in the order of `lines`. Sources of a single run have its style and the next.
         theme: light or dark.
         width_px: width for which the title is wrapped; None if unknown.
     """
@@ -119,22 +112,30 @@ def curve_figure(
     figure = Figure(layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x))
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
-    add_lines(figure, lines, metric=metric, smooth=smooth, theme=theme)
+    add_lines(figure, lines, metric=metric, smooth=smooth, styles=styles, theme=theme)
     return figure
 
 
-def add_lines(figure: Figure, lines: Sequence[CurveLine], *, metric: str, smooth: str, theme: Theme) -> None:
+def add_lines(
+    figure: Figure,
+    lines: Sequence[CurveLine],
+    *,
+    metric: str,
+    smooth: str,
+    styles: Mapping[str, int] | None = None,
+    theme: Theme,
+) -> None:
     """The traces of `curve_figure`, which a client may have a part of."""
     is_smooth = bool(smooth) and not is_exact(metric)
     figure.n_total = sum(line.n_total for line in lines)
     figure.n_shown = sum(line.n_shown for line in lines)
     has_ranges = False
-    for line, (colour, dash) in zip(lines, _looks(lines, theme), strict=True):
+    for line, looks in zip(lines, _looks(lines, styles, theme), strict=True):
         columns = merged_columns(line)
         sent = line.sent(columns)
         if len(lines) <= MANY:
-            has_ranges |= _add_behind(figure, line, columns, sent, colour, points=is_smooth)
-        _add_line(figure, line, columns, sent, colour, dash, "smoothed" if is_smooth else "mean")
+            has_ranges |= _add_behind(figure, line, columns, sent, looks.colour, points=is_smooth)
+        _add_line(figure, line, columns, sent, looks, "smoothed" if is_smooth else "mean")
     if len(lines) <= MANY:
         _name_ranges(figure, lines, theme, has_ranges=has_ranges)
 
@@ -144,16 +145,10 @@ def _are_sources(lines: Sequence[CurveLine]) -> bool:
     return len(lines) > 1 and len({line.run for line in lines}) == 1
 
 
-def _looks(lines: Sequence[CurveLine], theme: Theme) -> list[tuple[str, str]]:
-    """Colour and dash of each line: the run's, and for sources of a single run the next ones."""
-    if not _are_sources(lines):
-        return [look(run_style(line.run), theme) for line in lines]
-    palette = colours(theme)
-    first = run_style(lines[0].run)
-    return [
-        (palette[(first + n) % len(palette)], DASHES[n // len(palette) % len(DASHES)])
-        for n in range(len(lines))
-    ]
+def _looks(lines: Sequence[CurveLine], styles: Mapping[str, int] | None, theme: Theme) -> list[Look]:
+    given = distinct_styles(line.run for line in lines) if styles is None else styles
+    further = range(len(lines)) if _are_sources(lines) else [0] * len(lines)
+    return [look((given[line.run] + n) % N_STYLES, theme) for line, n in zip(lines, further, strict=True)]
 
 
 def axes_layout(metric: str, x: str) -> dict[str, Any]:
@@ -171,18 +166,20 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
 
 
 def _add_line(
-    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, colour: str, dash: str, column: str
+    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, looks: Look, column: str
 ) -> None:
-    mode = line.mode(columns)
+    mode: dict[str, Any] = {} if looks.symbol else line.mode(columns)
 
     def line_look() -> dict[str, Any]:
         return {
+            "mode": looks.mode,
             **mode,
             "name": plain_text(line.label.text),
             "legendgroup": f"{line.run} {line.source}",
             "hovertemplate": "%{y:.5~g}",
             "showlegend": True,
-            "line": {"color": colour, "width": 2, "dash": dash},
+            "line": {"color": looks.colour, "width": 2},
+            "marker": looks.marker,
             "meta": line.facts("line"),
         }
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from backend.figures.curve import CurveLine, axes_layout, details_of, merged_columns
 from backend.figures.figure import Figure
-from backend.figures.theme import DASHES, LEGEND_AT_RIGHT, Theme, colours, faint, layout, plain_text
+from backend.figures.palette import Look, Theme, look
+from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, plain_text
+from backend.runs.styles import N_STYLES
 
 _SHARE_OPACITY = 0.55
 _MAX_LEGEND_BELOW = 3
@@ -176,35 +178,33 @@ def add_panel_lines(
     figure.n_shown = sum(line.n_shown for line in lines)
     # Values that hold until the next change are not interpolated or smoothed.
     column = "smoothed" if smooth and not panel.stepped else "mean"
-    palette = colours(theme)
     metrics = list(panel.names)
     by_metric = len({line.metric for line in lines}) == len(lines)
     for place, line in enumerate(lines):
         number = metrics.index(line.metric) if by_metric else place
-        colour, dash = palette[number % len(palette)], DASHES[number // len(palette) % len(DASHES)]
-        _add_panel_line(figure, panel, line, column, colour, dash)
+        _add_panel_line(figure, panel, line, column, look(number % N_STYLES, theme))
 
 
-def _add_panel_line(
-    figure: Figure, panel: Panel, line: CurveLine, column: str, colour: str, dash: str
-) -> None:
+def _add_panel_line(figure: Figure, panel: Panel, line: CurveLine, column: str, looks: Look) -> None:
     columns = merged_columns(line)
     sent = line.sent(columns)
-    mode = line.mode(columns)
+    has_symbols = bool(looks.symbol) and not panel.stacked
+    mode: dict[str, Any] = {} if has_symbols else line.mode(columns)
     # A share that is always zero is left out of the legend, which has little room.
     is_named = not panel.stacked or bool(np.nan_to_num(sent[column]).any())
     named = {"showlegend": is_named} if panel.stacked else {}
 
-    def look() -> dict[str, Any]:
+    def properties() -> dict[str, Any]:
         shape = {"shape": "hv"} if panel.stepped else {}
-        stroke: dict[str, Any] = {"line": {"color": colour, "width": 2, "dash": dash} | shape}
+        stroke: dict[str, Any] = {"line": {"color": looks.colour, "width": 2} | shape, "marker": looks.marker}
         if panel.stacked:
             stroke = {
                 "stackgroup": "shares",
-                "line": {"color": colour, "width": 0},
-                "fillcolor": faint(colour, _SHARE_OPACITY),
+                "line": {"color": looks.colour, "width": 0},
+                "fillcolor": faint(looks.colour, _SHARE_OPACITY),
             }
         return {
+            "mode": "lines+markers" if has_symbols else "lines",
             **mode,
             **named,
             **stroke,
@@ -217,7 +217,7 @@ def _add_panel_line(
         line.key,
         sent["bucket"],
         line.start,
-        look,
+        properties,
         {"x": sent["x"], "y": sent[column]},
         details=details_of(sent),
         changed=mode | (named if is_named else {}),

@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from backend.db.base import ID_ALPHABET
 from backend.errors import Invalid
 from backend.figures import service
 from backend.figures.diagnostics import BY_ID
 from backend.figures.figure import Figure
+from backend.figures.palette import COLOUR_NAMES, SYMBOLS, Theme, all_colours
 from backend.figures.schemas import FigureOut, FiguresOut, Palette, PanelOut, Panels
 from backend.figures.service import DrawnFigures, FigureName, FigureOptions, FigureRequest
-from backend.figures.theme import DASHES, Theme, colours
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Ulid
@@ -21,6 +20,7 @@ from backend.http.transfer import conditional_response
 from backend.metrics.axes import ChosenSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
+from backend.runs.styles import N_STYLES, WantedStyles
 from backend.specs.problems import quoted
 from backend.text import Text
 
@@ -79,7 +79,31 @@ async def _had(
     return _Had(since_revision, layout)
 
 
+async def _styles(
+    style: Annotated[
+        list[Annotated[int, Query(ge=0, lt=N_STYLES)]],
+        Query(
+            max_length=N_STYLES,
+            description="Styles of the runs, in the order of `run`: see `GET /figures/palette`. Runs without "
+            "one, or with one that another has, get the first free one.",
+        ),
+    ] = [],  # noqa: B006
+    group_style: Annotated[
+        list[Text],
+        Query(max_length=N_STYLES, description="Styles of groups, each as `GROUP:STYLE`; the same applies."),
+    ] = [],  # noqa: B006
+) -> WantedStyles:
+    of_groups = {}
+    for text in group_style:
+        group, _, number = text.rpartition(":")
+        if not group or not number.isascii() or not number.isdigit() or int(number[:4]) >= N_STYLES:
+            raise Invalid.field("group_style", f"{quoted(text)} is not GROUP:STYLE, a style from 0 to 99")
+        of_groups[group] = int(number)
+    return WantedStyles(style, of_groups)
+
+
 Options = Annotated[FigureOptions, Depends(_options)]
+Styles = Annotated[WantedStyles, Depends(_styles)]
 Had = Annotated[_Had, Depends(_had)]
 Sources = Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")]
 
@@ -100,23 +124,24 @@ def read_figures(
     axes: SmoothedAxes,
     spread: ChosenSpread,
     options: Options,
+    styles: Styles,
     had: Had,
     source: Sources = [],  # noqa: B006
 ) -> Response:
     """Several figures of the same runs, for a page that shows them."""
     names = [FigureName.parse(name) for name in figure]
-    request = FigureRequest(run, names, source, axes, spread, options, had.since, had.with_layout)
+    request = FigureRequest(run, names, source, axes, spread, options, had.since, had.with_layout, styles)
     return _json({"items": service.draw(session, request).documents()})
 
 
 @router.get("/palette")
 def palette(principal: Viewer) -> Palette:
-    """The colours of runs and groups."""
+    """The styles of runs and groups."""
     return Palette(
-        light=list(colours("light")),
-        dark=list(colours("dark")),
-        dashes=list(DASHES),
-        run_characters=ID_ALPHABET,
+        light=list(all_colours("light")),
+        dark=list(all_colours("dark")),
+        names=list(COLOUR_NAMES),
+        symbols=list(SYMBOLS),
     )
 
 
@@ -128,13 +153,14 @@ def learning_curve(
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
+    styles: Styles,
     had: Had,
     format: Form = "json",
 ) -> Response:
     """Returns over training, with evaluations, published scores, checkpoints, restarts and setting
     changes."""
     name = FigureName("learning_curve", EPISODE_RETURN)
-    wanted = FigureRequest(run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout)
+    wanted = FigureRequest(run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles)
     return _answer_drawn(request, service.draw(session, wanted), format, "learning_curve")
 
 
@@ -147,13 +173,16 @@ def curve(
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
+    styles: Styles,
     had: Had,
     source: Sources = [],  # noqa: B006
     format: Form = "json",
 ) -> Response:
     """Any metric over training."""
     name = FigureName("curve", metric)
-    wanted = FigureRequest(run, [name], source, axes, DEFAULT_SPREAD, options, had.since, had.with_layout)
+    wanted = FigureRequest(
+        run, [name], source, axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles
+    )
     return _answer_drawn(request, service.draw(session, wanted), format, "curve")
 
 
@@ -166,6 +195,7 @@ def seed_curve(
     axes: SmoothedAxes,
     spread: ChosenSpread,
     options: Options,
+    styles: Styles,
     had: Had,
     metric: Metric = EPISODE_RETURN,
     source: Sources = [],  # noqa: B006
@@ -173,7 +203,7 @@ def seed_curve(
 ) -> Response:
     """Runs that differ in their seed alone as one curve with mean and band."""
     name = FigureName("seed_curve", metric)
-    wanted = FigureRequest(run, [name], source, axes, spread, options, had.since, had.with_layout)
+    wanted = FigureRequest(run, [name], source, axes, spread, options, had.since, had.with_layout, styles)
     return _answer_drawn(request, service.draw(session, wanted), format, "seed_curve")
 
 
@@ -185,13 +215,14 @@ def scatter(
     principal: Viewer,
     session: ReadSession,
     options: Options,
+    styles: Styles,
     y: Annotated[
         service.Score, Query(description="The score: of the last 100 training episodes, or the best return.")
     ] = "score",
     format: Form = "json",
 ) -> Response:
     """A score of runs against one of their settings."""
-    return _answer(request, service.draw_scatter(session, run, x, y, options), format, "scatter")
+    return _answer(request, service.draw_scatter(session, run, x, y, options, styles), format, "scatter")
 
 
 @router.get("/diagnostics")

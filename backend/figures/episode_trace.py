@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.theme import Theme, colours, layout, muted
+from backend.figures.palette import Theme, colours
+from backend.figures.theme import layout, muted
 from backend.metrics.chunks import Array
 from backend.metrics.rollups import bucket_rows, last_rows
 

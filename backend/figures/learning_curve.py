@@ -1,6 +1,6 @@
 """The learning curve: training returns, evaluations and published scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -8,9 +8,10 @@ from typing import Any
 from backend.figures.curve import CurveLine, curve_figure
 from backend.figures.figure import Figure, Label
 from backend.figures.marks import Mark, add_marks
-from backend.figures.theme import MINUS, Theme, faint, ground, look, muted, plain_text
+from backend.figures.palette import Theme, look
+from backend.figures.theme import MINUS, faint, ground, muted, plain_text
 from backend.metrics.catalogue import EPISODE_RETURN
-from backend.runs.styles import run_style
+from backend.runs.styles import distinct_styles
 from backend.specs.protocols import protocol_title
 
 _LABEL_SHARE = 0.08
@@ -52,6 +53,7 @@ def learning_curve_figure(
     restarts: Sequence[Mark] = (),
     setting_changes: Sequence[Mark] = (),
     title: str = "Learning curve",
+    styles: Mapping[str, int] | None = None,
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> Figure:
@@ -69,19 +71,23 @@ def learning_curve_figure(
         restarts: drawn as dotted vertical lines.
         setting_changes: drawn as dash-dotted vertical lines.
         title: title of the figure.
+        styles: by run; default: in the order of `runs`.
         theme: light or dark.
         width_px: as for `curve_figure`.
     """
+    if styles is None:
+        styles = distinct_styles([*runs, *(line.run for line in lines)])
     figure = curve_figure(
         lines,
         metric=EPISODE_RETURN,
         x=x,
         smooth=smooth,
         title=title,
+        styles=styles,
         theme=theme,
         width_px=width_px,
     )
-    colours = {run: look(run_style(run), theme)[0] for run in (*runs, *(line.run for line in lines))}
+    colours = {run: look(style, theme).colour for run, style in styles.items()}
     _add_evaluations(figure, evaluations, colours, theme)
     _add_levels(figure, levels, best, theme)
     add_marks(figure, "checkpoints", checkpoints, colours, theme)
@@ -120,7 +126,7 @@ def _add_evaluations(
 
 def _diamonds(colour: str) -> dict[str, Any]:
     return {
-        "line": {"color": colour, "width": 1, "dash": "dot"},
+        "line": {"color": colour, "width": 1},
         "marker": {"color": colour, "size": 9, "symbol": "diamond"},
     }
 

@@ -6,7 +6,8 @@ from itertools import groupby
 from typing import Any, Literal
 
 from backend.figures.figure import Figure
-from backend.figures.theme import Theme, faint, muted
+from backend.figures.palette import Theme
+from backend.figures.theme import faint, muted
 
 MarkKind = Literal["checkpoints", "restarts", "setting changes"]
 

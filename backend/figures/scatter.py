@@ -1,6 +1,6 @@
 """A score of runs against one of their settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.theme import Theme, colours, faint, layout, look, muted, plain_text
-from backend.runs.styles import run_style
+from backend.figures.palette import Theme, colours, look
+from backend.figures.theme import faint, layout, muted, plain_text
+from backend.runs.styles import distinct_styles
 from backend.statistics.estimates import median
 
 LOG_RATIO = 20
@@ -53,16 +54,18 @@ def scatter_figure(
     x: str,
     y: str,
     title: str,
+    styles: Mapping[str, int] | None = None,
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> Figure:
-    """Each run as a dot in its colour, and the median of the runs of a subject with equal settings as a dash.
+    """Each run as a dot in its style, and the median of the runs of a subject with equal settings as a dash.
 
     Args:
         dots: the runs that have both values. Settings that are not all numbers are drawn as categories.
         x: title of the axis of settings.
         y: title of the axis of scores.
         title: title of the figure.
+        styles: by run; default: in the order of `dots`.
         theme: light or dark.
         width_px: width for which the title is wrapped; None if unknown.
     """
@@ -71,13 +74,20 @@ def scatter_figure(
     ordered = sorted(
         dots, key=lambda dot: ("", float(dot.x), dot.subject) if numeric else (str(dot.x), 0.0, dot.subject)
     )
+    given = distinct_styles(dot.run for dot in dots) if styles is None else styles
+    looks = [look(given[dot.run], theme) for dot in ordered]
     several_subjects = len({dot.subject for dot in dots}) > 1
     figure.layout |= _axes([dot.x for dot in ordered], x, y, log=None)
     figure.add_scatter(
         x=[dot.x for dot in ordered],
         y=[dot.y for dot in ordered],
         mode="markers",
-        marker={"color": [look(run_style(dot.run), theme)[0] for dot in ordered], "size": 9, "opacity": 0.8},
+        marker={
+            "color": [each.colour for each in looks],
+            "symbol": [each.symbol or "circle" for each in looks],
+            "size": 9,
+            "opacity": 0.8,
+        },
         text=[plain_text(dot.name) for dot in ordered],
         name="run",
         showlegend=False,

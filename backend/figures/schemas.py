@@ -39,16 +39,17 @@ class FiguresOut(Schema):
 
 
 class Palette(Schema):
-    """The styles of runs and groups on every chart: style s has colour s % 8 and dash s // 8 % 4."""
+    """The styles of runs and groups on every chart, from 0 to 99: style s has colour s % 20 and symbol
+    s // 10. Runs and groups get them in the order in which they were requested."""
 
     light: list[str]
-    """Colours on light pages."""
+    """Colours on light pages: the palette, and its lighter or darker shades."""
     dark: list[str]
     """Colours on dark pages."""
-    dashes: list[str]
-    """Dashes, by Plotly's names."""
-    run_characters: str
-    """A run has the style of the position of its id's last character in these."""
+    names: list[str]
+    """Names of the palette's colours."""
+    symbols: list[str]
+    """Symbols on lines, by Plotly's names; empty for none."""
 
 
 class PanelOut(Schema):

@@ -1,6 +1,6 @@
 """Several seeds as one curve with the band of its interval; too few for an interval each as a line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from backend.figures.curve import MAX_MARKED, axes_layout
 from backend.figures.figure import Figure, Label
-from backend.figures.theme import Theme, faint, layout, look, plain_text
+from backend.figures.palette import Look, Theme, look
+from backend.figures.theme import faint, layout, plain_text
 from backend.metrics.catalogue import describe
 from backend.metrics.chunks import Array, Columns
 from backend.metrics.grouping import CENTRES, Spread, draws_seeds, interval_name
-from backend.runs.styles import group_styles
+from backend.runs.styles import distinct_styles
 
 _BAND_OPACITY = 0.18
 _SEED_WIDTH = 1.5
@@ -56,6 +57,7 @@ def seed_curve_figure(
     x: str,
     spread: Spread,
     order: Sequence[str] = (),
+    wanted: Mapping[str, int] | None = None,
     smooth: str = "",
     title: str | None = None,
     theme: Theme = "light",
@@ -65,11 +67,12 @@ def seed_curve_figure(
     each seed as a line.
 
     Args:
-        groups: one colour each.
+        groups: one style each.
         metric: their metric.
         x: one of `catalogue.X_AXES`.
         spread: the line and the band.
-        order: ids of all compared groups, in the order in which colours are assigned; default: `groups`.
+        order: ids of all compared groups, in the order in which they get styles; default: `groups`.
+        wanted: by the id of a group, the style that it gets instead.
         smooth: description of the moving average of each seed; empty for none.
         title: default: the metric's title.
         theme: light or dark.
@@ -78,32 +81,39 @@ def seed_curve_figure(
     heading = title or describe(metric).title
     subtitle = _subtitle(groups, spread, smooth)
     figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
-    add_groups(figure, groups, spread=spread, order=order, theme=theme)
+    add_groups(figure, groups, spread=spread, order=order, wanted=wanted, theme=theme)
     return figure
 
 
 def add_groups(
-    figure: Figure, groups: Sequence[SeedGroup], *, spread: Spread, order: Sequence[str], theme: Theme
+    figure: Figure,
+    groups: Sequence[SeedGroup],
+    *,
+    spread: Spread,
+    order: Sequence[str],
+    wanted: Mapping[str, int] | None = None,
+    theme: Theme,
 ) -> None:
     """The traces of `seed_curve_figure`, which a client may have a part of."""
-    styles = group_styles([*order, *(group.id for group in groups)])
+    styles = distinct_styles([*order, *(group.id for group in groups)], wanted)
     figure.n_total = sum(group.n_total for group in groups)
     figure.n_shown = sum(group.n_shown for group in groups)
     figure.bands = _bands(groups, spread)
     for group in groups:
         if draws_seeds(group.n_seeds, spread):
-            _draw_seeds(figure, group, *look(styles[group.id], theme))
+            _draw_seeds(figure, group, look(styles[group.id], theme))
         else:
-            _draw_band(figure, group, spread.centre, *look(styles[group.id], theme))
+            _draw_band(figure, group, spread.centre, look(styles[group.id], theme))
 
 
-def _draw_band(figure: Figure, group: SeedGroup, centre: str, colour: str, dash: str) -> None:
-    edge = {"showlegend": False, "hoverinfo": "skip", "line": {"color": faint(colour, 0.0), "width": 0}}
-    band = edge | {"fill": "tonexty", "fillcolor": faint(colour, _BAND_OPACITY)}
+def _draw_band(figure: Figure, group: SeedGroup, centre: str, looks: Look) -> None:
+    edge = {"showlegend": False, "hoverinfo": "skip", "line": {"color": faint(looks.colour, 0.0), "width": 0}}
+    band = edge | {"fill": "tonexty", "fillcolor": faint(looks.colour, _BAND_OPACITY)}
     line = {
         "showlegend": True,
         "hovertemplate": f"%{{y:.5~g}} ({centre} of %{{customdata}})",
-        "line": {"color": colour, "width": 2, "dash": dash},
+        "line": {"color": looks.colour, "width": 2},
+        **_symbols(looks),
     }
     columns = group.columns
     details = {name: columns[name] for name in ("low", "high", "n")}
@@ -113,13 +123,18 @@ def _draw_band(figure: Figure, group: SeedGroup, centre: str, colour: str, dash:
     _add(figure, group, centre, centres, line, "line", details)
 
 
-def _draw_seeds(figure: Figure, group: SeedGroup, colour: str, dash: str) -> None:
+def _symbols(looks: Look) -> dict[str, Any]:
+    return {"mode": looks.mode, "marker": looks.marker} if looks.symbol else {}
+
+
+def _draw_seeds(figure: Figure, group: SeedGroup, looks: Look) -> None:
     width = 2 if group.n_seeds == 1 else _SEED_WIDTH
     for run, values in zip(group.runs, group.seed_values, strict=True):
         line = {
             "showlegend": run == group.runs[0],
             "hovertemplate": "%{y:.5~g}",
-            "line": {"color": colour, "width": width, "dash": dash},
+            "line": {"color": looks.colour, "width": width},
+            **_symbols(looks),
         }
         _add(figure, group, run, {"y": values}, line, "line")
 
@@ -134,7 +149,7 @@ def _add(
     details: dict[str, Array] | None = None,
 ) -> None:
     start, n = group.start or 0, len(numbers["y"])
-    named: dict[str, Any] = {"name": plain_text(group.label.text), "mode": group.mode}
+    named: dict[str, Any] = {"name": plain_text(group.label.text), "mode": style.get("mode", group.mode)}
     key = f"{group.id} {group.source}"
 
     def whole() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Figures of stored data."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,10 +26,11 @@ from backend.figures.episode_trace import discounted, episode_trace_figure
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.figures.marks import Mark
+from backend.figures.palette import Theme
 from backend.figures.run_marks import XOf, places_of, restarts, setting_changes
 from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
-from backend.figures.theme import Theme, in_panel, plain_text
+from backend.figures.theme import in_panel, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, describe
 from backend.metrics.charts import Axes, SeriesBuckets, curves
@@ -41,6 +42,7 @@ from backend.runs import service as runs
 from backend.runs.groups import group_key, group_labels, published_scores, subject, subject_key, subject_names
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
+from backend.runs.styles import IN_ORDER, WantedStyles, distinct_styles
 from backend.specs.problems import quoted
 
 Score = Literal["score", "best_return"]
@@ -107,6 +109,8 @@ class FigureRequest:
     """The client's revisions: one for all runs, or one per run; empty for a client without the figures."""
     with_layout: bool = True
     """For a client with the figures: also the layout, and the traces that do not grow."""
+    styles: WantedStyles = IN_ORDER
+    """The view's."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class _Drawing:
         self.found = metrics.find_runs(session, request.runs)
         self.since = metrics.revisions_had(request.since, request.runs, self.found)
         self.chosen = self._choose()
+        self._styles = run_styles(self.found, request.styles)
         self._has_layout = request.with_layout or self.since is None
 
     def draw(self) -> list[Figure]:
@@ -200,11 +205,12 @@ class _Drawing:
         figure, smooth, theme = Figure(), self._request.axes.description, self._request.options.theme
         if name.kind == "seed_curve":
             order, groups = self._groups(series)
-            add_groups(figure, groups, spread=self._request.spread, order=order, theme=theme)
+            wanted = self._request.styles.of_groups
+            add_groups(figure, groups, spread=self._request.spread, order=order, wanted=wanted, theme=theme)
         elif name.kind == "diagnostic":
             add_panel_lines(figure, BY_ID[name.of], lines, smooth=smooth, theme=theme)
         else:
-            add_lines(figure, lines, metric=name.of, smooth=smooth, theme=theme)
+            add_lines(figure, lines, metric=name.of, smooth=smooth, styles=self._styles, theme=theme)
         return figure
 
     def _draw_whole(self, name: FigureName, series: Sequence[Series], lines: Sequence[CurveLine]) -> Figure:
@@ -223,6 +229,7 @@ class _Drawing:
                 x=_counted(request.axes.x, series),
                 smooth=request.axes.description,
                 title=self._title(describe(name.of).title),
+                styles=self._styles,
                 theme=request.options.theme,
                 width_px=request.options.width_px,
             )
@@ -265,6 +272,7 @@ class _Drawing:
             x=x,
             smooth=axes.description,
             title=self._title("Learning curve"),
+            styles=self._styles,
             theme=request.options.theme,
             width_px=request.options.width_px,
         )
@@ -290,6 +298,7 @@ class _Drawing:
             x=_counted(request.axes.x, series),
             spread=request.spread,
             order=order,
+            wanted=request.styles.of_groups,
             smooth=request.axes.description,
             title=self._title(describe(metric).title),
             theme=request.options.theme,
@@ -297,7 +306,7 @@ class _Drawing:
         )
 
     def _groups(self, series: Sequence[Series]) -> tuple[list[str], list[SeedGroup]]:
-        """The ids of all compared groups in the order in which colours are assigned, and those with data."""
+        """The ids of all compared groups in the order in which they get styles, and those with data."""
         request, found = self._request, self.found
         firsts: dict[str, Run] = {}
         for run in found.values():
@@ -365,13 +374,24 @@ def diagnostic_panels(session: Session, run_id: str) -> list[Panel]:
     return available_panels({series.metric for series in metrics.series_of(session, run_id)})
 
 
+def run_styles(run_ids: Iterable[str], wanted: WantedStyles) -> dict[str, int]:
+    """A style for each run of a view, in the order of the runs."""
+    ordered = list(run_ids)
+    return distinct_styles(ordered, dict(zip(ordered, wanted.of_runs, strict=False)))
+
+
 def _by_number(series: Series) -> list[int]:
     """Sorts `actor 10` after `actor 9`, and keeps the order of the metrics."""
     return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
 
 
 def draw_scatter(
-    session: Session, run_ids: Sequence[str], setting: str, score: Score, options: FigureOptions
+    session: Session,
+    run_ids: Sequence[str],
+    setting: str,
+    score: Score,
+    options: FigureOptions,
+    styles: WantedStyles = IN_ORDER,
 ) -> Figure:
     """A score of some runs against one of their settings.
 
@@ -402,7 +422,13 @@ def draw_scatter(
     ]
     title = f"{SCORES[score]} by {setting}, {subject(found.values())}"
     return scatter_figure(
-        dots, x=setting, y=SCORES[score], title=title, theme=options.theme, width_px=options.width_px
+        dots,
+        x=setting,
+        y=SCORES[score],
+        title=title,
+        styles=run_styles(found, styles),
+        theme=options.theme,
+        width_px=options.width_px,
     )
 
 

@@ -3,20 +3,9 @@
 import html
 import textwrap
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
-from backend.runs.styles import N_COLOURS, N_DASHES
-
-Theme = Literal["light", "dark"]
-
-_COLOURS: dict[Theme, tuple[str, ...]] = {
-    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b5d00", "#333333"),
-    "dark": ("#3f8fdc", "#e8743b", "#2cc79b", "#e29cc4", "#e69f00", "#8fd3fa", "#f0e442", "#d6d6d6"),
-}
-"""Okabe and Ito's colours, adjusted to the background; the same hues in the same order."""
-
-DASHES = ("solid", "dash", "dot", "dashdot")
-"""Distinguish series when there are more than colours."""
+from backend.figures.palette import Theme, colours
 
 _TEXT: dict[Theme, str] = {"light": "#1b1e23", "dark": "#e4e6e9"}
 _MUTED: dict[Theme, str] = {"light": "#59616c", "dark": "#9da5b0"}
@@ -29,16 +18,6 @@ MINUS = "\u2212"
 _LINE_PX = 20
 _CHARACTER_PX = 8
 """Approximate width of a title's character."""
-
-
-def colours(theme: Theme) -> tuple[str, ...]:
-    """All series colours."""
-    return _COLOURS[theme]
-
-
-def look(style: int, theme: Theme) -> tuple[str, str]:
-    """Colour and dash of a style of `runs.styles`."""
-    return _COLOURS[theme][style % N_COLOURS], DASHES[style // N_COLOURS % N_DASHES]
 
 
 @cache
@@ -83,7 +62,7 @@ def template(theme: Theme) -> dict[str, Any]:
             "font": {"family": "'Inter Variable', Inter, sans-serif", "size": 12, "color": _TEXT[theme]},
             "paper_bgcolor": _GROUND[theme],
             "plot_bgcolor": _GROUND[theme],
-            "colorway": _COLOURS[theme],
+            "colorway": colours(theme),
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {"bgcolor": _GROUND[theme], "bordercolor": _LINE[theme]},

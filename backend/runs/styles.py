@@ -1,42 +1,40 @@
-"""The line style of a run or group on every chart: one of `N_STYLES` combinations of a colour and a dash."""
+"""The styles of series: numbers that each view gives in the order in which series entered it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from backend.db.base import ID_ALPHABET
-
-N_COLOURS = 8
-N_DASHES = 4
-N_STYLES = N_COLOURS * N_DASHES
+N_STYLES = 100
+"""As many as a view has series at most."""
 
 
-def run_style(run_id: str) -> int:
-    """The style of a run: the value of the last character of its id, whatever else is shown."""
-    return max(0, ID_ALPHABET.find(run_id[-1:].upper())) % N_STYLES
+@dataclass(frozen=True)
+class WantedStyles:
+    """The styles that a view has chosen."""
+
+    of_runs: Sequence[int] = ()
+    """Of its first runs, in their order."""
+    of_groups: Mapping[str, int] = field(default_factory=dict)
+    """By the id of a group."""
 
 
-def group_styles(keys: Iterable[str]) -> dict[str, int]:
-    """A style for each group: the one that follows from its key, whatever else is shown.
+IN_ORDER = WantedStyles()
 
-    Of two groups with the same style, the second has the next free dash of that colour, and after the last
-    dash the next colour. An additional group at the end changes none of the others. More groups than styles
-    share them.
+
+def distinct_styles(keys: Iterable[str], wanted: Mapping[str, int] | None = None) -> dict[str, int]:
+    """A style for each series, so that no two are equal: the one that it wants, or the first free one.
+
+    Args:
+        keys: of at most `N_STYLES` series, in the order in which they entered the view. One that enters last
+            changes no other.
+        wanted: by key. Of several series that want one style, the first gets it.
     """
-    found: dict[str, int] = {}
-    for key in dict.fromkeys(keys):
-        dash, colour = divmod(_hash(key) % N_STYLES, N_COLOURS)
-        preferred = (
-            (colour + further) % N_COLOURS + N_COLOURS * ((dash + next_dash) % N_DASHES)
-            for further in range(N_COLOURS)
-            for next_dash in range(N_DASHES)
-        )
-        used = set(found.values())
-        found[key] = next((style for style in preferred if style not in used), _hash(key) % N_STYLES)
-    return found
-
-
-def _hash(key: str) -> int:
-    """FNV-1a."""
-    value = 0x811C9DC5
-    for byte in key.encode():
-        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return value
+    ordered = list(dict.fromkeys(keys))
+    given: dict[str, int] = {}
+    used: set[int] = set()
+    for key in ordered:
+        style = (wanted or {}).get(key)
+        if style is not None and 0 <= style < N_STYLES and style not in used:
+            given[key] = style
+            used.add(style)
+    free = (style for style in range(N_STYLES) if style not in used)
+    return {key: given[key] if key in given else next(free) for key in ordered}

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.db import Sweep
+from backend.figures.palette import Theme
 from backend.figures.schemas import FigureOut
-from backend.figures.theme import Theme
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute

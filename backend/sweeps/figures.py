@@ -4,8 +4,8 @@ import json
 
 from backend.errors import Invalid
 from backend.figures.figure import Figure
+from backend.figures.palette import Theme
 from backend.figures.scatter import ConfigurationDots, Standing, configurations_figure
-from backend.figures.theme import Theme
 from backend.runs.fields import config_fields
 from backend.specs.problems import quoted
 from backend.sweeps.schemas import ConfigurationOut, SweepDetail

@@ -6,6 +6,9 @@ import { keys } from './keys';
 import { type Axes, rangeParameters, smoothingParameters, type Spread } from './series';
 import { type Answer, type Figure, wholeFigure, withTails } from './tails';
 
+/** Of runs, in their order, and of groups: parameters of figures. */
+export type StyleParameters = { style?: number[]; group_style?: string[] };
+
 export type FigureRequest = {
   runs: readonly string[];
   axes: Axes;
@@ -18,6 +21,8 @@ export type FigureRequest = {
   source?: readonly string[];
   /** Aggregate the runs of a group into one curve. */
   spread?: Spread | undefined;
+  /** Of its series, where they are not those of their order. */
+  styles?: StyleParameters | undefined;
 };
 
 function nameOf({ metric, panel, metrics, spread }: FigureRequest): string {
@@ -35,10 +40,10 @@ export type DrawnFigure = Figure & { version: string };
  * @param version changes whenever there may be new marks, such as checkpoints.
  */
 export const figureQuery = (client: QueryClient, request: FigureRequest, version = '') => {
-  const { runs, axes, theme, metrics, source = [], spread } = request;
+  const { runs, axes, theme, metrics, source = [], spread, styles } = request;
   const { x, smoothing, zoom, points } = axes;
   const name = nameOf(request);
-  const queryKey = keys.series(runs, metrics, name, source, axes, theme, spread);
+  const queryKey = keys.series(runs, metrics, name, source, axes, theme, spread, styles);
   return queryOptions({
     queryKey,
     queryFn: async ({ signal }): Promise<DrawnFigure> => {
@@ -52,6 +57,7 @@ export const figureQuery = (client: QueryClient, request: FigureRequest, version
         ...rangeParameters(zoom, points),
         ...smoothingParameters(smoothing),
         ...spread,
+        ...styles,
       };
       const previous = client.getQueryData<DrawnFigure>(queryKey);
       if (previous) {
@@ -70,18 +76,25 @@ export const figureQuery = (client: QueryClient, request: FigureRequest, version
 
 export type Score = 'score' | 'best_return';
 
-type ScatterRequest = { runs: readonly string[]; x: string; y: Score; theme: 'light' | 'dark' };
+type ScatterRequest = {
+  runs: readonly string[];
+  x: string;
+  y: Score;
+  theme: 'light' | 'dark';
+  /** Of the runs, where they are not those of their order. */
+  styles?: StyleParameters | undefined;
+};
 
 /**
  * A score of runs against one of their settings.
  *
  * @param version changes whenever a score has changed.
  */
-export const scatterQuery = ({ runs, x, y, theme }: ScatterRequest, version: string) =>
+export const scatterQuery = ({ runs, x, y, theme, styles }: ScatterRequest, version: string) =>
   queryOptions({
-    queryKey: keys.figure('scatter', runs, x, y, theme, version),
+    queryKey: keys.figure('scatter', runs, x, y, theme, version, styles),
     queryFn: async ({ signal }): Promise<Figure> => {
-      const query = { run: [...runs], x, y, theme };
+      const query = { run: [...runs], x, y, theme, ...styles };
       // OpenAPI types plotly's data and layout as plain objects.
       return wholeFigure(
         (await unwrap<unknown>(api.GET('/api/v1/figures/scatter', { params: { query }, signal }))) as Answer,
@@ -94,7 +107,7 @@ export const scatterQuery = ({ runs, x, y, theme }: ScatterRequest, version: str
     structuralSharing: false,
   });
 
-/** The colours and dashes of runs and groups. */
+/** The styles of runs and groups. */
 export const paletteQuery = queryOptions({
   queryKey: keys.palette(),
   queryFn: ({ signal }) => unwrap(api.GET('/api/v1/figures/palette', { signal })),

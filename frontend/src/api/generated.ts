@@ -433,7 +433,7 @@ export interface paths {
         };
         /**
          * Palette
-         * @description The colours of runs and groups.
+         * @description The styles of runs and groups.
          */
         get: operations["palette"];
         put?: never;
@@ -3756,11 +3756,6 @@ export interface components {
              */
             id: string;
             /**
-             * Style
-             * @description Its colour and dash: see `GET /figures/palette`.
-             */
-            style: number;
-            /**
              * Name
              * @description Name of the group: what distinguishes its runs from those of the other groups.
              * @example PAAC on Pong
@@ -4554,12 +4549,13 @@ export interface components {
         };
         /**
          * Palette
-         * @description The styles of runs and groups on every chart: style s has colour s % 8 and dash s // 8 % 4.
+         * @description The styles of runs and groups on every chart, from 0 to 99: style s has colour s % 20 and symbol
+         *     s // 10. Runs and groups get them in the order in which they were requested.
          */
         Palette: {
             /**
              * Light
-             * @description Colours on light pages.
+             * @description Colours on light pages: the palette, and its lighter or darker shades.
              */
             light: string[];
             /**
@@ -4568,15 +4564,15 @@ export interface components {
              */
             dark: string[];
             /**
-             * Dashes
-             * @description Dashes, by Plotly's names.
+             * Names
+             * @description Names of the palette's colours.
              */
-            dashes: string[];
+            names: string[];
             /**
-             * Run Characters
-             * @description A run has the style of the position of its id's last character in these.
+             * Symbols
+             * @description Symbols on lines, by Plotly's names; empty for none.
              */
-            run_characters: string;
+            symbols: string[];
         };
         /**
          * PanelOut
@@ -9311,6 +9307,10 @@ export interface operations {
                 width?: number | null;
                 /** @description For a panel of a page, which has a heading and a tooltip of its own. */
                 embedded?: boolean;
+                /** @description Styles of the runs, in the order of `run`: see `GET /figures/palette`. Runs without one, or with one that another has, get the first free one. */
+                style?: number[];
+                /** @description Styles of groups, each as `GROUP:STYLE`; the same applies. */
+                group_style?: string[];
                 /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
                 since_revision?: number[];
                 /** @description With `since_revision`, also the layout, and the traces that do not grow. */
@@ -9377,10 +9377,12 @@ export interface operations {
                      *       "dark": [
                      *         "text"
                      *       ],
-                     *       "dashes": [
+                     *       "names": [
                      *         "text"
                      *       ],
-                     *       "run_characters": "text"
+                     *       "symbols": [
+                     *         "text"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Palette"];
@@ -9418,6 +9420,10 @@ export interface operations {
                 width?: number | null;
                 /** @description For a panel of a page, which has a heading and a tooltip of its own. */
                 embedded?: boolean;
+                /** @description Styles of the runs, in the order of `run`: see `GET /figures/palette`. Runs without one, or with one that another has, get the first free one. */
+                style?: number[];
+                /** @description Styles of groups, each as `GROUP:STYLE`; the same applies. */
+                group_style?: string[];
                 /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
                 since_revision?: number[];
                 /** @description With `since_revision`, also the layout, and the traces that do not grow. */
@@ -9489,6 +9495,10 @@ export interface operations {
                 width?: number | null;
                 /** @description For a panel of a page, which has a heading and a tooltip of its own. */
                 embedded?: boolean;
+                /** @description Styles of the runs, in the order of `run`: see `GET /figures/palette`. Runs without one, or with one that another has, get the first free one. */
+                style?: number[];
+                /** @description Styles of groups, each as `GROUP:STYLE`; the same applies. */
+                group_style?: string[];
                 /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
                 since_revision?: number[];
                 /** @description With `since_revision`, also the layout, and the traces that do not grow. */
@@ -9564,6 +9574,10 @@ export interface operations {
                 width?: number | null;
                 /** @description For a panel of a page, which has a heading and a tooltip of its own. */
                 embedded?: boolean;
+                /** @description Styles of the runs, in the order of `run`: see `GET /figures/palette`. Runs without one, or with one that another has, get the first free one. */
+                style?: number[];
+                /** @description Styles of groups, each as `GROUP:STYLE`; the same applies. */
+                group_style?: string[];
                 /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
                 since_revision?: number[];
                 /** @description With `since_revision`, also the layout, and the traces that do not grow. */
@@ -9621,6 +9635,10 @@ export interface operations {
                 width?: number | null;
                 /** @description For a panel of a page, which has a heading and a tooltip of its own. */
                 embedded?: boolean;
+                /** @description Styles of the runs, in the order of `run`: see `GET /figures/palette`. Runs without one, or with one that another has, get the first free one. */
+                style?: number[];
+                /** @description Styles of groups, each as `GROUP:STYLE`; the same applies. */
+                group_style?: string[];
             };
             header?: never;
             path?: never;
@@ -10561,7 +10579,6 @@ export interface operations {
                      *       "groups": [
                      *         {
                      *           "id": "text",
-                     *           "style": 1,
                      *           "name": "PAAC on Pong",
                      *           "algorithm": "paac",
                      *           "environment": "ALE/Pong-v5",

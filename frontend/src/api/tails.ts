@@ -34,6 +34,7 @@ export type Trace = {
   showlegend?: boolean;
   stackgroup?: string;
   line?: { color?: string };
+  marker?: { symbol?: string };
   meta?: Meta;
 };
 

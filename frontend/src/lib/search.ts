@@ -161,6 +161,12 @@ const names = (value: unknown): string | undefined =>
       .slice(0, 100),
   ) || undefined;
 
+/** Styles, separated by commas. */
+const styles = (value: unknown): string | undefined => {
+  const numbers = text(value);
+  return numbers && /^\d{1,2}(,\d{1,2}){0,99}$/.test(numbers) ? numbers : undefined;
+};
+
 /** How charts are shown. */
 const curveSearch = (search: Search) => ({
   x: xAxis(search.x),
@@ -183,6 +189,8 @@ export const runSearch = (search: Search) =>
     find: text(search.find),
     best: flag(search.best),
     changed: flag(search.changed),
+    /** Of its lines, as on the page that links to it. */
+    style: styles(search.style)?.split(',')[0],
   });
 
 export const replaySearch = (search: Search) =>
@@ -191,6 +199,9 @@ export const replaySearch = (search: Search) =>
 export const compareSearch = (search: Search) =>
   validated({
     runs: runIds(search.runs),
+    /** Styles of the runs in their order, and of groups, such as `0f3c5a7e:3`. */
+    styles: styles(search.styles),
+    group_styles: names(search.group_styles),
     hidden: runIds(search.hidden),
     ...curveSearch(search),
     /** Metrics with a panel each; by default the return. */

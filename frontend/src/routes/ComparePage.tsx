@@ -4,6 +4,15 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef } from 'react';
 import { runsByIdQuery } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
+import {
+  distinctStyles,
+  formatGroupStyles,
+  formatRunStyles,
+  parseGroupStyles,
+  parseRunStyles,
+  restyled,
+  styleParameters,
+} from '@/components/chart/seriesStyles';
 import { formatSizes, parseSizes } from '@/components/chart/panelSize';
 import { ButtonLink } from '@/components/controls';
 import { Empty, Problem } from '@/components/feedback';
@@ -49,14 +58,28 @@ export default function ComparePage() {
   const { centre = 'median', interval = 'ci95' } = search;
   const spread = useMemo(() => ({ centre, interval }), [centre, interval]);
   const names = useMemo(() => legendNames(runs), [runs]);
+  const styles = useMemo(() => parseRunStyles(ids, search.styles), [ids, search.styles]);
+  const groupStyles = useMemo(() => parseGroupStyles(search.group_styles), [search.group_styles]);
+  const drawnStyles = useMemo(() => {
+    const drawn = new Map(existing.map((id) => [id, styles.get(id) ?? 0]));
+    return grouped ? styleParameters(new Map(), groupStyles) : styleParameters(drawn);
+  }, [existing, styles, grouped, groupStyles]);
+  const dots = useMemo(
+    () => styleParameters(new Map(runs.map(({ id }) => [id, styles.get(id) ?? 0]))),
+    [runs, styles],
+  );
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
   };
+  /** A run that is added gets the first free style, the others keep theirs. */
   const setRuns = (next: readonly string[]): void =>
-    change({ runs: [...new Set(next)].join(',') || undefined });
+    change({
+      runs: [...new Set(next)].join(',') || undefined,
+      styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
+    });
   const add = (id: string): void => setRuns([...ids, id]);
   const remove = (id: string): void => setRuns(ids.filter((each) => each !== id));
   const hide = (id: string, isHidden: boolean): void => {
@@ -75,6 +98,10 @@ export default function ComparePage() {
           ids={existing}
           missing={missing.filter((id) => ids.includes(id))}
           grouped={grouped}
+          styles={styles}
+          onStyle={(id, style) =>
+            change({ styles: formatRunStyles(restyled(styles, id, style)) || undefined }, true)
+          }
           hidden={hidden}
           onHide={hide}
           onAdd={add}
@@ -92,7 +119,11 @@ export default function ComparePage() {
         </div>
       )}
       {existing.length > 0 && (
-        <CurveViewProvider search={search} onSearch={(to) => change(to, to.x === search.x)}>
+        <CurveViewProvider
+          search={search}
+          onSearch={(to) => change(to, to.x === search.x)}
+          styles={drawnStyles}
+        >
           <CompareCharts
             runs={existing}
             metrics={metrics}
@@ -124,6 +155,10 @@ export default function ComparePage() {
           <Statistics
             runs={runs}
             grouped={grouped}
+            wanted={groupStyles}
+            onStyle={(all, group, style) =>
+              change({ group_styles: formatGroupStyles(restyled(all, group, style)) }, true)
+            }
             view={{
               score: search.score ?? 'training',
               at: search.at ?? 'common',
@@ -141,6 +176,7 @@ export default function ComparePage() {
           />
           <ScoreScatter
             runs={runs}
+            styles={dots}
             setting={search.setting}
             onSetting={(setting) => change({ setting }, true)}
             score={search.drawn ?? 'score'}

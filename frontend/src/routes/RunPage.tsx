@@ -2,7 +2,7 @@ import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useRef, useState, type ReactNode, type RefObject } from 'react';
+import { useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
 import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
@@ -72,6 +72,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
   };
 
+  const styles = useMemo(() => (search.style ? { style: [Number(search.style)] } : {}), [search.style]);
   const { data: panels } = useQuery(panelsQuery(run.id));
   const tabs = TABS.filter(({ id }) => id !== 'diagnostics' || id === tab || panels?.length);
 
@@ -136,7 +137,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
   };
 
   return (
-    <CurveViewProvider search={search} onSearch={(to) => change(to, to.x === search.x)}>
+    <CurveViewProvider search={search} onSearch={(to) => change(to, to.x === search.x)} styles={styles}>
       <div className="page" style={{ display: 'grid', gap: 16 }}>
         <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
         <FullDisk run={run} />

@@ -6,7 +6,7 @@ import pytest
 
 from backend.figures.curve import CurveLine, add_lines, curve_figure
 from backend.figures.figure import Figure, Label, uid_of
-from backend.figures.theme import colours
+from backend.figures.palette import MAX_SYMBOLS, colours, look
 from tests.backend.figures.lines import A, B, drawn, line, numbers, valid
 
 COLUMNS = {
@@ -138,14 +138,43 @@ def test_range_of_an_update_joins_the_last_bucket_that_the_client_keeps() -> Non
     assert update["legend"] == {"uid": uid_of("min–max"), "showlegend": True}
 
 
-def style_of(figure: go.Figure, run: str) -> tuple[str, str]:
-    return next((t.line.color, t.line.dash) for t in drawn(figure) if t.meta["run"] == run and t.showlegend)
+def line_of(figure: go.Figure, run: str) -> go.Scatter:
+    return next(t for t in drawn(figure) if t.meta["run"] == run and t.showlegend)
 
 
-def test_style_of_a_run_is_independent_of_the_other_runs_drawn() -> None:
-    alone = style_of(draw(line(A)), A)
-    assert style_of(draw(line(B), line(A)), A) == alone
-    assert style_of(draw(*(line(f"{at:026d}") for at in range(9)), line(A)), A) == alone
+def test_one_run_is_a_solid_line_in_the_accent_colour() -> None:
+    alone = line_of(draw(line(A)), A)
+    assert (alone.line.color, alone.line.dash, alone.line.width) == ("#3f4fc4", None, 2)
+    assert alone.marker.symbol is None
+
+
+def test_runs_have_styles_in_their_order_or_the_given_ones() -> None:
+    both = [line(B), line(A)]
+    assert [line_of(draw(*both), run).line.color for run in (B, A)] == list(colours("light")[:2])
+    figure = draw(*both, styles={A: 3, B: 41})
+    assert [line_of(figure, run).line.color for run in (A, B)] == [
+        look(3, "light").colour,
+        look(41, "light").colour,
+    ]
+
+
+def test_lines_after_the_tenth_have_a_few_symbols_and_none_is_dashed() -> None:
+    figure = draw(*(line(f"{at:026d}") for at in range(25)))
+    lines = [trace for trace in drawn(figure) if trace.meta["kind"] == "line"]
+    assert {trace.line.dash for trace in lines} == {None}
+    assert {trace.marker.symbol for trace in lines[:10]} == {None}
+    assert [trace.marker.symbol for trace in lines[10:]] == ["square"] * 10 + ["triangle-up"] * 5
+    assert {trace.mode for trace in lines[10:]} == {"lines+markers"}
+    assert {trace.marker.maxdisplayed for trace in lines[10:]} == {MAX_SYMBOLS}
+
+
+def test_update_keeps_the_symbols_of_a_line() -> None:
+    figure = curve_figure([growing(4, 3)], metric="loss/value", x="agent_steps", styles={A: 12})
+    (main,) = [
+        trace for trace in figure.document(updated=True)["data"] if trace["uid"] == uid_of(f"{A} loss/value")
+    ]
+    assert "mode" not in main
+    assert "marker" not in main
 
 
 def test_sources_of_one_run_have_a_colour_each_and_a_vertical_legend() -> None:

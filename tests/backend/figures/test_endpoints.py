@@ -100,10 +100,34 @@ def test_marks_are_placed_on_every_x_axis(client: Client, recorded: RecordedRun,
     assert (again["x"], again["text"][0]) == ([at, at, None], "attempt 2")
 
 
-def test_palette_has_a_style_for_each_last_character_of_a_run_id(client: Client) -> None:
+def test_palette_has_a_hundred_styles(client: Client) -> None:
     palette = client.get(f"{FIGURES}/palette").json()
-    assert len(palette["light"]) == len(palette["dark"]) == 8
-    assert len(palette["light"]) * len(palette["dashes"]) == len(palette["run_characters"]) == 32
+    assert len(palette["light"]) == len(palette["dark"]) == 2 * len(palette["names"]) == 20
+    assert len(palette["names"]) * len(palette["symbols"]) == 100
+
+
+def test_styles_are_those_of_the_request(client: Client, recorded: RecordedRun) -> None:
+    light = client.get(f"{FIGURES}/palette").json()["light"]
+
+    def colour(kind: str, **more: Any) -> str:
+        figure = client.get(f"{FIGURES}/{kind}", params={"run": recorded.run_id} | more).json()
+        chosen: str = traces(figure, kind="line")[0]["line"]["color"]
+        return chosen
+
+    assert colour("learning_curve") == colour("seed_curve") == light[0]
+    assert colour("learning_curve", style=3) == colour("curve", metric=KEY[0], style=3) == light[3]
+    seeds = client.get(f"{FIGURES}/seed_curve", params={"run": recorded.run_id}).json()
+    group = seeds["data"][0]["meta"]["group"]
+    assert colour("seed_curve", group_style=f"{group}:4") == light[4]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"style": 100}, {"style": -1}, {"group_style": "a"}, {"group_style": "a:100"}, {"group_style": ":1"}],
+)
+def test_unknown_styles_are_refused(client: Client, recorded: RecordedRun, wrong: dict[str, Any]) -> None:
+    answer = client.get(f"{FIGURES}/seed_curve", params={"run": recorded.run_id} | wrong)
+    assert answer.status_code == 422
 
 
 def settings_change(

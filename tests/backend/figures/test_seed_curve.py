@@ -5,8 +5,8 @@ import plotly.graph_objects as go
 import pytest
 
 from backend.figures.figure import Figure, uid_of
+from backend.figures.palette import colours, look
 from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
-from backend.figures.theme import DASHES, colours
 from backend.metrics.grouping import Interval, Spread, interval_name
 from tests.backend.figures.lines import valid
 
@@ -101,11 +101,14 @@ def test_subtitle_names_the_band_when_drawn() -> None:
 def test_groups_differ_in_style_and_keep_their_colour() -> None:
     def style_of(figure: go.Figure, key: str) -> tuple[str, str]:
         (mean,) = [t for t in figure.data if t.meta["group"] == key and t.showlegend]
-        return mean.line.color, mean.line.dash
+        assert mean.line.dash is None
+        return mean.line.color, mean.marker.symbol
 
     assert style_of(draw(group("a")), "a") == style_of(draw(group("a"), group("b")), "a")
     assert style_of(draw(group("b"), order=["a", "b"]), "b") == style_of(draw(group("a"), group("b")), "b")
-    keys = [f"{at:016x}" for at in range(len(colours("light")) * len(DASHES) // 4)]
+    wanted = draw(group("a"), group("b"), wanted={"a": 1})
+    assert [style_of(wanted, key)[0] for key in "ab"] == [look(1, "light").colour, look(0, "light").colour]
+    keys = [f"{at:016x}" for at in range(2 * len(colours("light")))]
     figure = draw(*map(group, keys))
     assert len({style_of(figure, key) for key in keys}) == len(keys)
 

@@ -75,12 +75,14 @@ export function ChartPanel(props: ChartPanelProps) {
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
-  const { view, change } = useCurveView();
+  const { view, change, styles } = useCurveView();
   const { x, zoom } = view;
   const log = view.log.includes(id);
   const axes = { x, zoom, points, smoothing: view.smoothing };
   const request = { runs, metrics, source: source ?? [], axes };
-  const figure = useQuery(figureQuery(client, { ...request, theme: scheme, spread, ...drawn }, version));
+  const figure = useQuery(
+    figureQuery(client, { ...request, theme: scheme, spread, styles, ...drawn }, version),
+  );
   const { data, refetch } = figure;
   // New marks come with the next points; where there are none any more, now.
   const isOutdated = data !== undefined && !figure.isPlaceholderData && data.version !== version;

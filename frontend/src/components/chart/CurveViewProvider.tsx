@@ -1,5 +1,6 @@
 import { type ReactNode, useMemo, useRef, useState, useEffect } from 'react';
 import { changed, Crosshair, type CurveSearch, CurveViewContext, searchOf, viewOf } from './curveView';
+import type { StyleParameters } from '@/api/figures';
 
 type Search = { [K in keyof CurveSearch]?: CurveSearch[K] | undefined };
 
@@ -7,11 +8,12 @@ type Props = {
   /** The page's search parameters. */
   search: Search;
   onSearch: (to: Search) => void;
+  styles?: StyleParameters | undefined;
   children: ReactNode;
 };
 
 /** Keeps the view of all charts inside it in the page's address. */
-export function CurveViewProvider({ search, onSearch, children }: Props) {
+export function CurveViewProvider({ search, onSearch, styles, children }: Props) {
   const [crosshair] = useState(() => new Crosshair());
   const latest = useRef(onSearch);
   useEffect(() => {
@@ -24,7 +26,8 @@ export function CurveViewProvider({ search, onSearch, children }: Props) {
       view,
       change: (to: Parameters<typeof changed>[1]) => latest.current(searchOf(changed(view, to))),
       crosshair,
+      styles,
     };
-  }, [x, smooth, smoothing, scale, zoom, log, crosshair]);
+  }, [x, smooth, smoothing, scale, zoom, log, crosshair, styles]);
   return <CurveViewContext value={state}>{children}</CurveViewContext>;
 }

@@ -23,9 +23,9 @@ export function Readout({ heading, entries, room, above, percent }: Props) {
     <div className={classes.readout} data-above={above || undefined} role="presentation">
       <div className="muted">{heading}</div>
       <ul>
-        {shown.map(({ name, colour, value, details, note }, index) => (
+        {shown.map(({ name, colour, symbol, value, details, note }, index) => (
           <li key={`${name} ${index}`}>
-            <Swatch colour={colour ?? 'currentColor'} />
+            <Swatch {...(colour && { colour })} {...(symbol && { symbol })} />
             <span className="grow ellipsis">{name}</span>
             {value !== null && <span className="num">{format(value)}</span>}
             {details && details[2] > 1 && (

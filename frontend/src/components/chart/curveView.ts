@@ -1,5 +1,6 @@
 import { createContext, useContext } from 'react';
 import { joinNames, splitNames } from '@/lib/names';
+import type { StyleParameters } from '@/api/figures';
 import {
   DEFAULT_SMOOTH,
   DEFAULT_X,
@@ -101,6 +102,8 @@ export class Crosshair {
 export type CurveViewState = {
   view: CurveView;
   change: (to: Partial<CurveView>) => void;
+  /** Of its series, where they are not those of their order. */
+  styles?: StyleParameters | undefined;
   crosshair: Crosshair;
 };
 

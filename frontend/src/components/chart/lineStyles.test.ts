@@ -1,24 +1,27 @@
-import { describe, expect, it } from 'vitest';
-import { lineStyle, runStyle } from './lineStyles';
+import { expect, it } from 'vitest';
+import { lineStyle, styleName } from './lineStyles';
 
 const palette = {
-  light: ['#1', '#2'],
-  dark: ['#3', '#4'],
-  dashes: ['solid', 'dash'],
-  run_characters: '0123',
+  light: ['#1', '#2', '#3', '#4'],
+  dark: ['#5', '#6', '#7', '#8'],
+  names: ['red', 'blue'],
+  symbols: ['', 'square', 'circle-open'],
 };
 
-describe('the style of a run', () => {
-  it('follows from the last character of its id', () => {
-    expect(['A0', 'B1', 'C2', 'D3'].map((id) => runStyle(palette, id))).toEqual([0, 1, 2, 3]);
-  });
+it('a style is a colour of the palette or its second shade, and the symbol of its row', () => {
+  expect([0, 1, 2, 3, 4].map((style) => lineStyle(palette, style, 'dark'))).toEqual([
+    { colour: '#5', symbol: '' },
+    { colour: '#6', symbol: '' },
+    { colour: '#7', symbol: 'square' },
+    { colour: '#8', symbol: 'square' },
+    { colour: '#5', symbol: 'circle-open' },
+  ]);
+});
 
-  it('repeats the colours with the next dash', () => {
-    expect([0, 1, 2, 3].map((style) => lineStyle(palette, style, 'dark'))).toEqual([
-      { colour: '#3', dash: undefined },
-      { colour: '#4', dash: undefined },
-      { colour: '#3', dash: '5 3' },
-      { colour: '#4', dash: '5 3' },
-    ]);
-  });
+it('a style has a name', () => {
+  expect([1, 3, 4].map((style) => styleName(palette, style))).toEqual([
+    'blue',
+    'blue, second shade, square',
+    'red, circle open',
+  ]);
 });

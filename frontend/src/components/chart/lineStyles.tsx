@@ -1,41 +1,72 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useCallback } from 'react';
 import { paletteQuery } from '@/api/figures';
 
-/** Plotly's dashes as values of `stroke-dasharray`. */
-const DASHES: Readonly<Record<string, string>> = { dash: '5 3', dot: '2 2', dashdot: '5 2 1 2' };
+/** A colour, and the symbol on the line; empty for none. */
+export type LineStyle = { colour: string; symbol: string };
 
-export type LineStyle = { colour: string; dash: string | undefined };
+export type Palette = { light: string[]; dark: string[]; names: string[]; symbols: string[] };
 
-type Palette = { light: string[]; dark: string[]; dashes: string[]; run_characters: string };
-
-/** The colour and dash of a style, which the service numbers. */
+/** The colour and symbol of a style, which the service numbers. */
 export function lineStyle(palette: Palette, style: number, scheme: 'light' | 'dark'): LineStyle {
   const colours = palette[scheme];
-  const dash = palette.dashes[Math.floor(style / colours.length) % palette.dashes.length] ?? '';
-  return { colour: colours[style % colours.length] ?? 'currentColor', dash: DASHES[dash] };
-}
-
-/** The style of a run: that of its id's last character, whatever else is shown. */
-export const runStyle = ({ run_characters }: Palette, run: string): number =>
-  Math.max(0, run_characters.indexOf(run.slice(-1)));
-
-/** The styles of runs and of numbered groups as in the service's figures; undefined until they are loaded. */
-export function useLineStyles() {
-  const scheme = useComputedColorScheme('light');
-  const { data: palette } = useQuery(paletteQuery);
-  const ofGroup = (style: number): LineStyle | undefined => palette && lineStyle(palette, style, scheme);
   return {
-    ofRun: (run: string): LineStyle | undefined => palette && ofGroup(runStyle(palette, run)),
-    ofGroup,
+    colour: colours[style % colours.length] ?? 'currentColor',
+    symbol: palette.symbols[Math.floor(style / palette.names.length) % palette.symbols.length] ?? '',
   };
 }
 
-/** A short sample of a line's colour and dash. */
-export function Swatch({ colour, dash }: Partial<LineStyle>) {
+/** What a style is called, such as "orange, second shade, square". */
+export function styleName({ names, light, symbols }: Palette, style: number): string {
+  const shade = style % light.length >= names.length ? ['second shade'] : [];
+  const symbol = symbols[Math.floor(style / names.length) % symbols.length] ?? '';
+  const name = names[style % names.length] ?? '';
+  return [name, ...shade, ...(symbol ? [symbol.replaceAll('-', ' ')] : [])].join(', ');
+}
+
+/** The look of a style as in the service's figures; undefined until it is loaded. */
+export function useLineStyles(enabled = true): (style: number) => LineStyle | undefined {
+  const scheme = useComputedColorScheme('light');
+  const { data: palette } = useQuery({ ...paletteQuery, enabled });
+  return useCallback((style) => palette && lineStyle(palette, style, scheme), [palette, scheme]);
+}
+
+/** Plotly's symbols in a box of 10, by their names. */
+const SYMBOLS: Readonly<Record<string, string>> = {
+  square: 'M1.5 1.5h7v7h-7z',
+  'triangle-up': 'M5 .8L9.4 8.4H.6z',
+  'circle-open': 'M5 1.5a3.5 3.5 0 1 0 .01 0z',
+  cross: 'M3.5.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z',
+  'triangle-down': 'M5 9.2L9.4 1.6H.6z',
+  x: 'M2.8.7L5 2.9 7.2.7l2.1 2.1L7.1 5l2.2 2.2-2.1 2.1L5 7.1 2.8 9.3.7 7.2 2.9 5 .7 2.8z',
+  star: 'M5 .2l1.2 3.2 3.5.2-2.7 2.2.9 3.4L5 7.3 2.1 9.2 3 5.8.3 3.6l3.5-.2z',
+  bowtie: 'M.5 1v8l9-8v8z',
+  hourglass: 'M1 .5h8l-8 9h8z',
+};
+
+/** A symbol around a point of an SVG. */
+export function SymbolMark({ colour, symbol, x, y }: LineStyle & { x: number; y: number }) {
+  const path = SYMBOLS[symbol];
+  if (path === undefined) return null;
+  const open = symbol.endsWith('-open');
   return (
-    <svg width="16" height="4" style={{ flex: 'none' }} aria-hidden="true">
-      <path d="M0 2H16" stroke={colour} strokeWidth="3" strokeDasharray={dash} />
+    <path
+      d={path}
+      transform={`translate(${x - 5} ${y - 5})`}
+      fill={open ? 'var(--panel)' : colour}
+      stroke={open ? colour : 'none'}
+      strokeWidth="2"
+    />
+  );
+}
+
+/** A short sample of a line. */
+export function Swatch({ colour = 'currentColor', symbol = '' }: Partial<LineStyle>) {
+  return (
+    <svg width="16" height="10" style={{ flex: 'none' }} aria-hidden="true">
+      <path d="M0 5H16" stroke={colour} strokeWidth={symbol ? 2 : 3} />
+      <SymbolMark colour={colour} symbol={symbol} x={8} y={5} />
     </svg>
   );
 }

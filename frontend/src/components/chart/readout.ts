@@ -6,6 +6,8 @@ import { plain } from './legend';
 export type Entry = {
   name: string;
   colour: string | undefined;
+  /** On its line. */
+  symbol?: string | undefined;
   value: number | null;
   /** Such as the range of its bucket. */
   details: Details | undefined;
@@ -70,7 +72,8 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
     const value = trace.y?.[index];
     if (!isKnown(value)) return [];
     const details = trace.meta && detailsAt(trace.meta, index);
-    return [{ name: plain(trace.name ?? ''), colour: trace.line?.color, value, details, note }];
+    const symbol = isLine ? trace.marker?.symbol : undefined;
+    return [{ name: plain(trace.name ?? ''), colour: trace.line?.color, symbol, value, details, note }];
   });
   return entries.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity));
 }

@@ -3,7 +3,8 @@ import { IconEye, IconEyeOff, IconX } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { MouseEvent, RefObject } from 'react';
 import type { Run } from '@/api/runs';
-import { Swatch, useLineStyles } from '@/components/chart/lineStyles';
+import type { Styles } from '@/components/chart/seriesStyles';
+import { StylePicker } from '@/components/chart/StylePicker';
 import { TruncatedName } from '@/components/text';
 import { shortNames } from '@/lib/shortNames';
 import classes from './compare.module.css';
@@ -17,6 +18,8 @@ type Props = {
   missing: readonly string[];
   /** Whether the chart shows groups, so that single runs have no line. */
   grouped: boolean;
+  styles: Styles;
+  onStyle: (id: string, style: number) => void;
   hidden: ReadonlySet<string>;
   onHide: (id: string, hide: boolean) => void;
   onAdd: (id: string) => void;
@@ -26,8 +29,19 @@ type Props = {
 };
 
 /** The compared runs, which can be hidden and removed; a run dropped here is added. */
-export function RunChips({ runs, ids, missing, grouped, hidden, onHide, onAdd, onRemove, finder }: Props) {
-  const { ofRun } = useLineStyles();
+export function RunChips({
+  runs,
+  ids,
+  missing,
+  grouped,
+  styles,
+  onStyle,
+  hidden,
+  onHide,
+  onAdd,
+  onRemove,
+  finder,
+}: Props) {
   const names = shortNames(runs);
   /** Removes a run and moves the focus to the next chip, or else to the search. */
   const remove = ({ currentTarget }: MouseEvent, id: string): void => {
@@ -43,6 +57,7 @@ export function RunChips({ runs, ids, missing, grouped, hidden, onHide, onAdd, o
         <li className="muted">Drag a run here, or press + next to one below.</li>
       )}
       {runs.map((run) => {
+        const style = styles.get(run.id) ?? 0;
         const isHidden = !grouped && hidden.has(run.id);
         return (
           <li
@@ -51,10 +66,11 @@ export function RunChips({ runs, ids, missing, grouped, hidden, onHide, onAdd, o
             data-hidden={isHidden || undefined}
             {...dragSource(run.id)}
           >
-            {!grouped && <Swatch {...ofRun(run.id)} />}
+            {!grouped && <StylePicker name={run.name} style={style} onStyle={(to) => onStyle(run.id, to)} />}
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
+              search={!grouped && style ? { style: String(style) } : {}}
               className="ellipsis"
               aria-label={run.name}
               draggable={false}

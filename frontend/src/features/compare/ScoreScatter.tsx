@@ -1,7 +1,7 @@
 import { NativeSelect, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { scatterQuery, type Score } from '@/api/figures';
+import { scatterQuery, type Score, type StyleParameters } from '@/api/figures';
 import type { Figure, Trace } from '@/api/tails';
 import type { Run } from '@/api/runs';
 import curves from '@/components/chart/curves.module.css';
@@ -40,6 +40,7 @@ export function notDrawn(runs: readonly Run[], score: Score, figure: Figure): st
 
 type Props = {
   runs: readonly Run[];
+  styles?: StyleParameters | undefined;
   /** The setting in the address, if any. */
   setting: string | undefined;
   onSetting: (setting: string) => void;
@@ -48,14 +49,14 @@ type Props = {
 };
 
 /** The score of each run against a setting in which they differ. */
-export function ScoreScatter({ runs, setting, onSetting, score, onScore }: Props) {
+export function ScoreScatter({ runs, styles, setting, onSetting, score, onScore }: Props) {
   const theme = useComputedColorScheme('light');
   const options = differing(runs);
   const x = setting && options.includes(setting) ? setting : options[0];
   // A new score of a run that trains is a new dot.
   const version = runs.map((run) => `${run[score]}`).join(' ');
   const { data, error, refetch, isPlaceholderData } = useQuery(
-    scatterQuery({ runs: runs.map(({ id }) => id), x: x ?? '', y: score, theme }, version),
+    scatterQuery({ runs: runs.map(({ id }) => id), x: x ?? '', y: score, theme, styles }, version),
   );
   const [failed, setFailed] = useState<unknown>(null);
 

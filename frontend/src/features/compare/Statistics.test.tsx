@@ -28,7 +28,6 @@ const scored = (
   improvements: [],
   groups: (several ? ['g', 'h'] : ['g']).map((id) => ({
     id,
-    style: 0,
     name: 'PAAC on Pong',
     algorithm: 'paac',
     environment: 'ALE/Pong-v5',
@@ -50,14 +49,23 @@ function show(first: StatisticsView, external = false, repeated = false, several
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   const asked = (score: string, protocol?: string) =>
     keys.comparison(['R'], score, 'common', undefined, protocol);
-  client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], dashes: [''], run_characters: 'R' });
+  client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], names: ['black'], symbols: [''] });
   client.setQueryData(asked('training'), scored('training', null, 3, external, repeated, several));
   client.setQueryData(asked('evaluation'), scored('evaluation', 'noop_starts', 7));
   client.setQueryData(asked('evaluation', 'noop_starts_5min'), scored('evaluation', 'noop_starts_5min', 5));
   client.setQueryData(asked('evaluation', 'plain'), scored('evaluation', 'plain', 0));
   const Page = () => {
     const [view, setView] = useState(first);
-    return <Statistics runs={runs} grouped={false} view={view} onView={setView} />;
+    return (
+      <Statistics
+        runs={runs}
+        grouped={false}
+        wanted={new Map()}
+        onStyle={() => undefined}
+        view={view}
+        onView={setView}
+      />
+    );
   };
   render(
     <MantineProvider>

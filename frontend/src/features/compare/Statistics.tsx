@@ -2,7 +2,9 @@ import { NativeSelect, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type Comparison, comparisonQuery, type GroupStatistics } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
-import { type LineStyle, Swatch, useLineStyles } from '@/components/chart/lineStyles';
+import { useLineStyles } from '@/components/chart/lineStyles';
+import { distinctStyles, type Styles } from '@/components/chart/seriesStyles';
+import { StylePicker } from '@/components/chart/StylePicker';
 import { differenceScaleOf, formatEstimate, Interval, scaleOf, verdict } from '@/components/Estimate';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
@@ -24,22 +26,21 @@ type Props = {
   runs: readonly Run[];
   /** Whether the chart shows groups, each in its own colour. */
   grouped: boolean;
+  /** The styles that groups want. */
+  wanted: Styles;
+  /** Receives those of all groups. */
+  onStyle: (styles: Styles, group: string, style: number) => void;
   view: StatisticsView;
   onView: (view: StatisticsView) => void;
 };
 
 /** Groups of seeds with intervals, one table per environment, and their pairwise comparison. */
-export function Statistics({ runs, grouped, view, onView }: Props) {
+export function Statistics({ runs, grouped, wanted, onStyle, view, onView }: Props) {
   const ids = runs.map(({ id }) => id);
   const training = runs.some(({ state }) => !hasEnded(state));
   const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, training }));
-  const { ofGroup } = useLineStyles();
-  const styles = new Map(
-    (grouped ? (data?.groups ?? []) : []).flatMap(({ id, style }) => {
-      const found = ofGroup(style);
-      return found ? [[id, found] as const] : [];
-    }),
-  );
+  // In the order of the service's figures.
+  const styles = distinctStyles(grouped ? (data?.groups ?? []).map(({ id }) => id) : [], wanted);
   // One that came with the address may have no evaluations, or none yet.
   const protocols = [...new Set([...(data?.protocols ?? []), ...(view.protocol ? [view.protocol] : [])])];
   const repeated = data?.groups.flatMap(({ runs: own }) => own.filter(({ counted }) => !counted)).length ?? 0;
@@ -95,6 +96,7 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
           key={environment}
           groups={groups}
           styles={styles}
+          onStyle={(group, style) => onStyle(styles, group, style)}
           threshold={data?.threshold ?? null}
           evaluated={data?.score === 'evaluation'}
           {...(environments.size > 1 ? { environment } : {})}
@@ -141,15 +143,17 @@ const countedOf = ({ runs }: GroupStatistics) => runs.filter(({ counted }) => co
 
 type TableProps = {
   groups: readonly GroupStatistics[];
-  styles: ReadonlyMap<string, LineStyle>;
+  styles: Styles;
+  onStyle: (group: string, style: number) => void;
   threshold: number | null;
   /** Whether the scores are of evaluations, each under a protocol. */
   evaluated: boolean;
   environment?: string;
 };
 
-function GroupsTable({ groups, styles, threshold, evaluated, environment }: TableProps) {
+function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environment }: TableProps) {
   const [from, to] = scaleOf(groups);
+  const lookOf = useLineStyles();
   return (
     <ScrollPanel
       label={environment ? `Scores in ${shortEnvironmentName(environment)}` : 'Scores by config'}
@@ -176,49 +180,55 @@ function GroupsTable({ groups, styles, threshold, evaluated, environment }: Tabl
           </tr>
         </thead>
         <tbody>
-          {groups.map((group) => (
-            <tr key={group.id}>
-              <td>
-                <span className={`row ${classes.groupName}`}>
-                  {styles.has(group.id) && <Swatch {...styles.get(group.id)} />}
-                  {group.name}
-                </span>
-              </td>
-              <td className="right num">
-                {group.n === countedOf(group).length ? group.n : `${group.n} of ${countedOf(group).length}`}
-              </td>
-              {evaluated && <td className="nowrap">{protocolLabel(group.protocol ?? '')}</td>}
-              <td className="right num">
-                {group.at_agent_steps === null ? 'final' : formatInteger(group.at_agent_steps)}
-              </td>
-              <td className="num nowrap">{formatEstimate(group.median, formatScore)}</td>
-              <td style={{ width: '12%' }}>
-                {group.median && (
-                  <Interval
-                    estimate={group.median}
-                    from={from}
-                    to={to}
-                    colour={styles.get(group.id)?.colour ?? 'var(--accent)'}
-                    scores={countedOf(group).flatMap(({ score }) => score ?? [])}
-                  />
+          {groups.map((group) => {
+            const style = styles.get(group.id);
+            const colour = style === undefined ? undefined : lookOf(style)?.colour;
+            return (
+              <tr key={group.id}>
+                <td>
+                  <span className={`row ${classes.groupName}`}>
+                    {style !== undefined && (
+                      <StylePicker name={group.name} style={style} onStyle={(to) => onStyle(group.id, to)} />
+                    )}
+                    {group.name}
+                  </span>
+                </td>
+                <td className="right num">
+                  {group.n === countedOf(group).length ? group.n : `${group.n} of ${countedOf(group).length}`}
+                </td>
+                {evaluated && <td className="nowrap">{protocolLabel(group.protocol ?? '')}</td>}
+                <td className="right num">
+                  {group.at_agent_steps === null ? 'final' : formatInteger(group.at_agent_steps)}
+                </td>
+                <td className="num nowrap">{formatEstimate(group.median, formatScore)}</td>
+                <td style={{ width: '12%' }}>
+                  {group.median && (
+                    <Interval
+                      estimate={group.median}
+                      from={from}
+                      to={to}
+                      colour={colour ?? 'var(--accent)'}
+                      scores={countedOf(group).flatMap(({ score }) => score ?? [])}
+                    />
+                  )}
+                </td>
+                <td className="right num">{formatEstimate(group.iqm, formatScore)}</td>
+                {threshold !== null && (
+                  <>
+                    <td className="right num">
+                      {group.n_reached} of {countedOf(group).length}
+                    </td>
+                    <td className="right num nowrap">
+                      {formatEstimate(group.agent_steps_to_threshold, formatCount)}
+                    </td>
+                    <td className="right num nowrap">
+                      {formatEstimate(group.wall_time_s_to_threshold, formatDuration)}
+                    </td>
+                  </>
                 )}
-              </td>
-              <td className="right num">{formatEstimate(group.iqm, formatScore)}</td>
-              {threshold !== null && (
-                <>
-                  <td className="right num">
-                    {group.n_reached} of {countedOf(group).length}
-                  </td>
-                  <td className="right num nowrap">
-                    {formatEstimate(group.agent_steps_to_threshold, formatCount)}
-                  </td>
-                  <td className="right num nowrap">
-                    {formatEstimate(group.wall_time_s_to_threshold, formatDuration)}
-                  </td>
-                </>
-              )}
-            </tr>
-          ))}
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </ScrollPanel>

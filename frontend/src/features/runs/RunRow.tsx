@@ -63,6 +63,7 @@ type Props = {
   current: boolean;
   spark: RowData['spark'];
   metrics: RowData['metrics'];
+  look: RowData['look'];
   style: CSSProperties;
   onToggle: (id: string, through: boolean) => void;
 };
@@ -80,6 +81,7 @@ export const RunRow = memo(function RunRow(props: Props) {
     current,
     spark,
     metrics,
+    look,
     style,
     onToggle,
   } = props;
@@ -118,7 +120,7 @@ export const RunRow = memo(function RunRow(props: Props) {
       {select}
       {columns.map(({ id, right, cell }) => (
         <div key={id} role="gridcell" className={right ? 'right' : 'ellipsis'}>
-          {cell(run, { spark, metrics })}
+          {cell(run, { spark, metrics, look })}
         </div>
       ))}
     </div>

@@ -6,6 +6,7 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
+import { useLineStyles } from '@/components/chart/lineStyles';
 import { formatInteger } from '@/lib/format';
 import { usePrinting } from '@/lib/hooks';
 import { CardsHeader } from './CardsHeader';
@@ -64,6 +65,13 @@ export function RunsTable(props: Props) {
     ? runs.slice(0, MAX_PRINTED).map(({ id }, index) => ({ index, key: id, start: 0 }))
     : rows;
   const sparklines = useSparklines(narrow || !columns.some(({ id }) => id === 'curve') ? NO_RUNS : inView);
+
+  const lookOf = useLineStyles(selection.ids.size > 0);
+  // As Compare draws them: in the order in which they were selected.
+  const looks = useMemo(
+    () => new Map([...selection.ids].map((id, style) => [id, lookOf(style)] as const)),
+    [selection.ids, lookOf],
+  );
 
   const metrics = useMemo(
     () => [...new Set(columns.flatMap(({ metric }) => metric ?? []))].slice(0, MAX_METRICS),
@@ -169,6 +177,7 @@ export function RunsTable(props: Props) {
                     current={index === Math.min(cursor, runs.length - 1)}
                     spark={sparklines.get(run.id)}
                     metrics={summaries?.get(run.id)}
+                    look={looks.get(run.id)}
                     style={{ transform: `translateY(${start}px)` }}
                     onToggle={selection.toggle}
                   />

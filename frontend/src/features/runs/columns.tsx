@@ -10,12 +10,15 @@ import { TruncatedName, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { isExternal } from '@/lib/run';
 import { DASH, formatCount, formatScore, formatInteger } from '@/lib/format';
+import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
 import { sparkPath } from './sparklines';
 
 /** What the cells of a run show beside the run itself. */
 export type RowData = {
   spark: readonly number[] | undefined;
   metrics: ReadonlyMap<string, MetricSummary> | undefined;
+  /** Of a selected run, as Compare draws it. */
+  look?: LineStyle | undefined;
 };
 
 export type Column = {
@@ -40,7 +43,13 @@ export const initialSort = (by: string, { largestFirst }: Column): string => (la
 const SPARK = { width: 44, height: 20 };
 
 /** A sparkline of the learning curve. */
-function Spark({ values }: { values: readonly number[] | undefined }) {
+function Spark({
+  values = [],
+  look,
+}: {
+  values: readonly number[] | undefined;
+  look: LineStyle | undefined;
+}) {
   return (
     <svg
       width={SPARK.width}
@@ -49,11 +58,12 @@ function Spark({ values }: { values: readonly number[] | undefined }) {
       aria-hidden="true"
     >
       <path
-        d={sparkPath(values ?? [], SPARK.width, SPARK.height)}
+        d={sparkPath(values, SPARK.width, SPARK.height)}
         fill="none"
-        stroke="var(--muted)"
-        strokeWidth="1.25"
+        stroke={look?.colour ?? 'var(--muted)'}
+        strokeWidth={look ? 2 : 1.25}
       />
+      {look && <SymbolMark {...look} x={SPARK.width / 2} y={SPARK.height / 2} />}
     </svg>
   );
 }
@@ -128,7 +138,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'curve',
     title: 'Curve',
     width: '44px',
-    cell: (_, { spark }) => <Spark values={spark} />,
+    cell: (_, { spark, look }) => <Spark values={spark} look={look} />,
   },
   {
     id: 'best',

@@ -1,0 +1,134 @@
+"""The colours and symbols of series.
+
+Any two of the `N_STYLES` styles differ by their symbol, or by at least 15 in CIEDE2000, on both grounds, also
+as people with deuteranopia and protanopia see them; each colour has a contrast of at least 3:1 to its ground.
+The first row of ten styles is plain lines in the palette's colours. Each further row has a symbol of its own,
+and every second one lighter or darker shades of the palette. Dashes are left to reference lines.
+
+Colour difference: Sharma, Wu and Dalal, "The CIEDE2000 color-difference formula: implementation notes,
+supplementary test data, and mathematical observations", Color Research and Application 30(1), 2005, equations
+2 to 22. Colour blindness: Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of
+color vision deficiency", IEEE Transactions on Visualization and Computer Graphics 15(6), 2009, matrices of
+severity 1, applied to linear RGB. Contrast: WCAG 2.2, relative luminance.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+Theme = Literal["light", "dark"]
+
+N_COLOURS = 10
+
+_COLOURS: dict[Theme, tuple[str, ...]] = {
+    "light": (
+        "#3f4fc4",
+        "#be635e",
+        "#12a691",
+        "#a53e65",
+        "#be8b00",
+        "#008a9f",
+        "#700048",
+        "#526e00",
+        "#a27cff",
+        "#5b2400",
+    ),
+    "dark": (
+        "#8d9bff",
+        "#e58024",
+        "#25b881",
+        "#aa55ab",
+        "#ffd42c",
+        "#22b9b5",
+        "#ad4c6b",
+        "#bef2af",
+        "#ffc8ff",
+        "#a6653b",
+    ),
+}
+"""The palette; the same hues in the same order."""
+
+_SHADES: dict[Theme, tuple[str, ...]] = {
+    "light": (
+        "#748aff",
+        "#782041",
+        "#1b865d",
+        "#ed668a",
+        "#886000",
+        "#003778",
+        "#ab4e82",
+        "#7f9f0f",
+        "#6945eb",
+        "#79010a",
+    ),
+    "dark": (
+        "#d7b8ff",
+        "#ffcd5e",
+        "#55fcc3",
+        "#c868f2",
+        "#846800",
+        "#018b6e",
+        "#c1489d",
+        "#41b983",
+        "#dd84af",
+        "#d48726",
+    ),
+}
+"""Its colours, lighter or darker."""
+
+COLOUR_NAMES = ("indigo", "orange", "green", "magenta", "gold", "cyan", "wine", "olive", "lilac", "brown")
+"""Of the palette."""
+
+SYMBOLS = (
+    "",
+    "square",
+    "triangle-up",
+    "circle-open",
+    "cross",
+    "triangle-down",
+    "x",
+    "star",
+    "bowtie",
+    "hourglass",
+)
+"""By Plotly's names. Not the filled circle and the diamond, which mark single points and evaluations."""
+
+_SYMBOL_PX = 9
+MAX_SYMBOLS = 12
+"""Symbols of a line in view. Plotly staggers those of successive lines."""
+
+
+class Look(NamedTuple):
+    """How a series is drawn."""
+
+    colour: str
+    symbol: str
+    """Empty for a plain line."""
+
+    @property
+    def mode(self) -> str:
+        """The mode of its lines."""
+        return "lines+markers" if self.symbol else "lines"
+
+    @property
+    def marker(self) -> dict[str, Any] | None:
+        """The markers of its lines; None for a plain line."""
+        if not self.symbol:
+            return None
+        outline = {"width": 2} if self.symbol.endswith("-open") else {"width": 0}
+        drawn = {"color": self.colour, "symbol": self.symbol, "size": _SYMBOL_PX, "line": outline}
+        return drawn | {"maxdisplayed": MAX_SYMBOLS}
+
+
+def colours(theme: Theme) -> tuple[str, ...]:
+    """The palette."""
+    return _COLOURS[theme]
+
+
+def all_colours(theme: Theme) -> tuple[str, ...]:
+    """The palette and its shades: style s has colour s modulo their number."""
+    return _COLOURS[theme] + _SHADES[theme]
+
+
+def look(style: int, theme: Theme) -> Look:
+    """The colour and symbol of a style of `runs.styles`."""
+    every = all_colours(theme)
+    return Look(every[style % len(every)], SYMBOLS[style // N_COLOURS % len(SYMBOLS)])

@@ -1,0 +1,76 @@
+/** The styles of a page's series: numbers that the service draws, given in the order in which they entered. */
+
+import type { StyleParameters } from '@/api/figures';
+
+/** As many as a page has series at most. */
+const N_STYLES = 100;
+
+/** By the id of a run or group. */
+export type Styles = ReadonlyMap<string, number>;
+
+const isStyle = (value: number | undefined): value is number =>
+  value !== undefined && Number.isInteger(value) && value >= 0 && value < N_STYLES;
+
+/** A style for each series, as the service gives them: the one that it wants, or the first free one. */
+export function distinctStyles(keys: readonly string[], wanted: Styles = new Map()): Styles {
+  const given = new Map<string, number>();
+  const used = new Set<number>();
+  for (const key of keys) {
+    const style = wanted.get(key);
+    if (given.has(key) || !isStyle(style) || used.has(style)) continue;
+    given.set(key, style);
+    used.add(style);
+  }
+  let next = 0;
+  const firstFree = (): number => {
+    while (used.has(next)) next += 1;
+    used.add(next);
+    return next;
+  };
+  return new Map([...new Set(keys)].map((key) => [key, given.get(key) ?? firstFree()]));
+}
+
+/** The styles of runs in an address, such as `3,0,1`, in the order of the runs. */
+export function parseRunStyles(ids: readonly string[], text: string | undefined): Styles {
+  const numbers = text?.split(',') ?? [];
+  return distinctStyles(
+    ids,
+    new Map(
+      ids.flatMap((id, at) => (/^\d{1,2}$/.test(numbers[at] ?? '') ? [[id, Number(numbers[at])]] : [])),
+    ),
+  );
+}
+
+/** As in an address; empty where each run has the first free style. */
+export function formatRunStyles(styles: Styles): string {
+  const numbers = [...styles.values()];
+  return numbers.every((style, at) => style === at) ? '' : numbers.join(',');
+}
+
+/** The styles that groups want in an address, such as `0f3c5a7e:3`, separated by commas. */
+export const parseGroupStyles = (text: string | undefined): Styles =>
+  new Map(
+    (text?.split(',') ?? []).flatMap((part) => {
+      const [, group, style] = /^(\w+):(\d{1,2})$/.exec(part) ?? [];
+      return group === undefined ? [] : [[group, Number(style)] as const];
+    }),
+  );
+
+export const formatGroupStyles = (wanted: Styles): string =>
+  [...wanted].map(([group, style]) => `${group}:${style}`).join(',');
+
+/** With a style for one of them; the one that had it gets its former style. */
+export function restyled(styles: Styles, key: string, style: number): Styles {
+  const before = styles.get(key);
+  return new Map(
+    [...styles].map(([other, its]) => [other, other === key ? style : its === style ? (before ?? its) : its]),
+  );
+}
+
+/** The parameters of a page's figures; those that are the default are left out. */
+export function styleParameters(runs: Styles, groups: Styles = new Map()): StyleParameters {
+  return {
+    ...(formatRunStyles(runs) && { style: [...runs.values()] }),
+    ...(groups.size > 0 && { group_style: formatGroupStyles(groups).split(',') }),
+  };
+}

@@ -91,7 +91,7 @@ SYMBOLS = (
 )
 """By Plotly's names. Not the filled circle and the diamond, which mark single points and evaluations."""
 
-_SYMBOL_PX = 9
+_SYMBOL_PX = 8
 MAX_SYMBOLS = 12
 """Symbols of a line in view. Plotly staggers those of successive lines."""
 

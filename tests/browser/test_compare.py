@@ -4,10 +4,10 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from backend.db import Run
-from backend.db.engine import writing
+from backend.db.engine import reading, writing
 from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
@@ -57,6 +57,19 @@ def _await_group_traces(page: Page, what: str, count: int, chart: str = "Learnin
     )
 
 
+def _await_symbols(page: Page, symbols: dict[str, str | None]) -> None:
+    """Wait until the lines of runs have these symbols, and colours that differ."""
+    page.wait_for_function(
+        """symbols => {
+          const lines = document.querySelector('[role=img][aria-label^="Learning curves"]')
+            ?.data?.filter(trace => trace.meta?.kind === 'line') ?? [];
+          return new Set(lines.map(line => line.line.color)).size === Object.keys(symbols).length &&
+            lines.every(line => (line.marker?.symbol ?? null) === symbols[line.meta.run]);
+        }""",
+        arg=symbols,
+    )
+
+
 def test_runs_are_added_and_removed_by_drag_and_drop_and_by_buttons(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
@@ -74,7 +87,8 @@ def test_runs_are_added_and_removed_by_drag_and_drop_and_by_buttons(
     expect(others.get_by_role("listitem")).to_have_count(1)
     compared.get_by_text("seed 0").drag_to(others)
     expect(compared.get_by_role("link")).to_have_text(["seed 1"])
-    assert page.url.endswith(f"runs={second.id}")
+    # It keeps its style.
+    assert page.url.endswith(f"runs={second.id}&styles=%221%22")
 
     # Any link to a run adds it; other links are ignored.
     for link in (f"{sqlite_service.url}/runs/{first.id}?tab=log", sqlite_service.url):
@@ -96,6 +110,30 @@ def test_runs_are_added_and_removed_by_drag_and_drop_and_by_buttons(
     assert third.id in page.url
 
 
+def test_style_changed_by_a_click_on_its_swatch_is_drawn_and_stands_in_the_address(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    engine, page = sqlite_service.engine, service_page
+    for seed in range(2):
+        _train(engine, 0.01, seed, 100.0 + seed)
+    with reading(engine) as session:
+        ids = {run.name: run.id for run in session.scalars(select(Run))}
+    first, second = (ids[f"rate 0.01 seed {seed}"] for seed in range(2))
+    page.goto(f"/compare?runs={first},{second}")
+    swatch = page.get_by_role("button", name=re.compile("Style of rate 0.01 seed 0"))
+    swatch.press("Enter")
+    palette = page.get_by_role("group", name="Styles")
+    expect(palette.get_by_role("button", pressed=True)).to_be_focused()
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(palette).to_have_count(0)
+    page.wait_for_url(re.compile("styles=12(,|%2C)1$"))
+    for _ in range(2):
+        _await_symbols(page, {first: "square", second: None})
+        expect(swatch).to_have_accessible_name(re.compile("second shade, square"))
+        page.reload()
+
+
 @pytest.mark.long
 def test_deleted_run_can_be_removed(service_page: Page, sqlite_service: RunningService) -> None:
     page, engine = service_page, sqlite_service.engine
@@ -105,7 +143,7 @@ def test_deleted_run_can_be_removed(service_page: Page, sqlite_service: RunningS
     page.goto(f"/compare?runs={deleted.id},{existing.id}")
     expect(page.get_by_text("None of these runs has finished an episode yet.")).to_be_visible()
     page.get_by_role("button", name=f"Remove deleted run {deleted.id}").click()
-    page.wait_for_url(f"**/compare?runs={existing.id}")
+    page.wait_for_url(f"**/compare?runs={existing.id}&*")
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(1)
     page.get_by_role("button", name="Remove still there").press("Enter")
     expect(page.get_by_role("searchbox", name="Find runs to compare")).to_be_focused()

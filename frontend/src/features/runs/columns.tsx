@@ -42,7 +42,14 @@ export const initialSort = (by: string, { largestFirst }: Column): string => (la
 
 const SPARK = { width: 44, height: 20 };
 
-/** A sparkline of the learning curve. */
+/** The last point of a path. */
+const endOf = (path: string): number[] =>
+  path
+    .slice(path.lastIndexOf('L') + 1)
+    .split(' ')
+    .map(Number);
+
+/** A sparkline of the learning curve, of a selected run in its style. */
 function Spark({
   values = [],
   look,
@@ -50,6 +57,8 @@ function Spark({
   values: readonly number[] | undefined;
   look: LineStyle | undefined;
 }) {
+  const path = sparkPath(values, SPARK.width, SPARK.height);
+  const [x = 0, y = 0] = endOf(path);
   return (
     <svg
       width={SPARK.width}
@@ -57,13 +66,8 @@ function Spark({
       viewBox={`-1 -1 ${SPARK.width + 2} ${SPARK.height + 2}`}
       aria-hidden="true"
     >
-      <path
-        d={sparkPath(values, SPARK.width, SPARK.height)}
-        fill="none"
-        stroke={look?.colour ?? 'var(--muted)'}
-        strokeWidth={look ? 2 : 1.25}
-      />
-      {look && <SymbolMark {...look} x={SPARK.width / 2} y={SPARK.height / 2} />}
+      <path d={path} fill="none" stroke={look?.colour ?? 'var(--muted)'} strokeWidth={look ? 2 : 1.25} />
+      {look && path && <SymbolMark {...look} x={x - 4} y={Math.min(Math.max(y, 4), SPARK.height - 4)} />}
     </svg>
   );
 }

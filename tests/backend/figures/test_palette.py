@@ -83,7 +83,8 @@ def differ(theme: Theme) -> Array:
     by_colour = differences(all_colours(theme)) >= MIN_DIFFERENCE
     colour = np.array([style % len(by_colour) for style in range(N_STYLES)])
     symbol = np.array([look(style, theme).symbol for style in range(N_STYLES)])
-    return by_colour[np.ix_(colour, colour)] | (symbol[:, None] != symbol[None, :])
+    is_different: Array = by_colour[np.ix_(colour, colour)] | (symbol[:, None] != symbol[None, :])
+    return is_different
 
 
 @pytest.mark.parametrize("theme", THEMES)

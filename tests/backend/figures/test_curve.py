@@ -108,10 +108,11 @@ def growing(start: int | None, first: int, count: int = 8) -> CurveLine:
     return line(columns=columns | {"count": np.full(len(at), count), "bucket": at}, start=start)
 
 
-def updates(grown: CurveLine, smooth: str = "") -> dict[str, dict[str, Any]]:
+def updates(grown: CurveLine, smooth: str = "", style: int = 0) -> dict[str, dict[str, Any]]:
     """What a client lacks of a figure of the line, by kind of trace."""
     figure = Figure()
-    add_lines(figure, [grown], metric="loss/value", smooth=smooth, theme="light")
+    styles = {grown.run: style}
+    add_lines(figure, [grown], metric="loss/value", smooth=smooth, styles=styles, theme="light")
     document = figure.document()
     assert "layout" not in document
     names = {"line": grown.key, "range": f"{grown.key} range", "points": f"{grown.key} points"}
@@ -169,10 +170,8 @@ def test_lines_after_the_tenth_have_a_few_symbols_and_none_is_dashed() -> None:
 
 
 def test_update_keeps_the_symbols_of_a_line() -> None:
-    figure = curve_figure([growing(4, 3)], metric="loss/value", x="agent_steps", styles={A: 12})
-    (main,) = [
-        trace for trace in figure.document(updated=True)["data"] if trace["uid"] == uid_of(f"{A} loss/value")
-    ]
+    assert updates(growing(4, 0))["line"]["mode"] == "lines+markers"
+    main = updates(growing(4, 0), style=12)["line"]
     assert "mode" not in main
     assert "marker" not in main
 

@@ -109,7 +109,7 @@ def curve_figure(
     """
     heading = title or describe(metric).title
     smooth = "" if is_exact(metric) else smooth
-    figure = Figure(layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x))
+    figure = Figure(layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x), x)
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
     add_lines(figure, lines, metric=metric, smooth=smooth, styles=styles, theme=theme)

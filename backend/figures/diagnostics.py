@@ -161,7 +161,7 @@ def diagnostic_figure(
     axes["yaxis"] |= {"title": {"text": panel.axis}, "rangemode": "tozero"}
     if panel.stacked:
         axes["yaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
-    figure = Figure(layout(title, theme, None) | axes)
+    figure = Figure(layout(title, theme, None) | axes, x)
     figure.layout["legend"]["traceorder"] = "normal"
     if len(lines) > _MAX_LEGEND_BELOW:
         order = "reversed" if panel.stacked else "normal"

@@ -59,6 +59,8 @@ class Figure:
 
     layout: dict[str, Any] = field(default_factory=dict)
     """Empty for a client that has it."""
+    x: str | None = None
+    """What the horizontal axis counts, one of `catalogue.X_AXES`; None if it is none of them."""
     data: list[dict[str, Any]] = field(default_factory=list)
     """Traces, or what a client lacks of them."""
     n_total: int = 0
@@ -124,7 +126,7 @@ class Figure:
         """The figure as JSON names and numbers."""
         document: dict[str, Any] = {"data": [_sendable(trace) for trace in self.data]}
         if self.layout:
-            document["layout"] = self.layout
+            document |= {"layout": self.layout, "x": self.x}
         return document | {"n_total": self.n_total, "n_shown": self.n_shown, "bands": self.bands}
 
     def to_html(self) -> str:

@@ -23,6 +23,9 @@ class FigureOut(Schema):
     """Layout, as Plotly reads it; missing from an answer to `since_revision` without `layout=true`."""
     revisions: list[int] = Field(default=[])
     """The runs' revisions: send them as `since_revision` to get later data."""
+    x: str | None = Field(default=None, examples=["agent_steps"])
+    """What the horizontal axis counts: the requested unit, or `iterations` or `seconds` of external runs in
+    place of agent steps; null for another axis."""
     n_total: int = 0
     """Points of all series, in the range of x if there is one."""
     n_shown: int = 0

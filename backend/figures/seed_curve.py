@@ -80,7 +80,7 @@ def seed_curve_figure(
     """
     heading = title or describe(metric).title
     subtitle = _subtitle(groups, spread, smooth)
-    figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
+    figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x), x)
     add_groups(figure, groups, spread=spread, order=order, wanted=wanted, theme=theme)
     return figure
 

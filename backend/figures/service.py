@@ -32,7 +32,7 @@ from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
 from backend.figures.theme import in_panel, plain_text
 from backend.metrics import service as metrics
-from backend.metrics.catalogue import EPISODE_RETURN, describe
+from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.metrics.charts import Axes, SeriesBuckets, curves
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
@@ -59,6 +59,11 @@ class FigureName:
     kind: FigureKind
     of: str
     """The metric, or the diagnostics panel."""
+
+    @property
+    def is_of_returns(self) -> bool:
+        """Whether it shows what runs are scored by: of each run its return metric."""
+        return self.kind == "learning_curve" or (self.kind == "seed_curve" and self.of == EPISODE_RETURN)
 
     @property
     def metrics(self) -> list[str]:
@@ -186,18 +191,17 @@ class _Drawing:
             "seed_curve": tuple(request.sources),
             "diagnostic": (metrics.ANY_SOURCE,),
         }
-        wanted: dict[tuple[str, ...], dict[str, None]] = {}
-        for name in request.names:
-            wanted.setdefault(sources_of[name.kind], {}).update(dict.fromkeys(name.metrics))
+        wanted: dict[tuple[tuple[str, ...], bool], dict[str, None]] = {}
+        keys = [(sources_of[name.kind], name.is_of_returns) for name in request.names]
+        for key, name in zip(keys, request.names, strict=True):
+            wanted.setdefault(key, {}).update(dict.fromkeys(name.metrics))
         chosen = {
-            sources: metrics.choose(self._session, self.found, list(names), sources)
-            for sources, names in wanted.items()
+            (sources, scored): metrics.choose(self._session, self.found, list(names), sources, scored=scored)
+            for (sources, scored), names in wanted.items()
         }
         return [
-            metrics.on_one_axis(
-                [one for one in chosen[sources_of[name.kind]] if one.metric in name.metrics], request.axes.x
-            )
-            for name in request.names
+            metrics.on_one_axis([one for one in chosen[key] if one.metric in name.metrics], request.axes.x)
+            for key, name in zip(keys, request.names, strict=True)
         ]
 
     def _draw_tails(self, name: FigureName, series: Sequence[Series], lines: Sequence[CurveLine]) -> Figure:
@@ -262,7 +266,8 @@ class _Drawing:
                 Mark(
                     one.run_id,
                     x_of(one) or 0.0,
-                    f"{names[one.run_id]}checkpoint at {one.agent_steps:,} agent steps",
+                    f"{names[one.run_id]}checkpoint at {one.agent_steps:,} "
+                    + X_AXES[found[one.run_id].step_unit].unit,
                 )
                 for one in saved
                 if not one.removed

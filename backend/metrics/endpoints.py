@@ -90,6 +90,13 @@ def read_chart(
         bool,
         Query(description="Merge consecutive buckets at one x, as charts draw them; not those of groups."),
     ] = False,
+    scored: Annotated[
+        bool,
+        Query(
+            description="Let `rollout/episode_return` stand for the metric by which each run is scored, as "
+            "in `/figures/learning_curve`; otherwise only for runs without a metric of this name."
+        ),
+    ] = False,
 ) -> Response:
     """Series in buckets of a power-of-two number of points; only the last bucket changes while a series
     grows."""
@@ -102,6 +109,7 @@ def read_chart(
         spread=spread,
         since=since_revision,
         merged=merge_equal_x,
+        scored=scored,
     )
     return Response(service.chart(session, request), media_type="application/json")
 

@@ -58,6 +58,8 @@ class ChartRequest:
     since: Sequence[int]
     merged: bool = False
     """Whether consecutive buckets at one x are merged."""
+    scored: bool = False
+    """Whether `rollout/episode_return` stands for the return metric of each run."""
 
 
 def series_of(session: Session, run_id: str) -> Sequence[Series]:
@@ -98,7 +100,7 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
     """
     runs = find_runs(session, request.runs)
     since = revisions_had(request.since, request.runs, runs)
-    found = choose(session, runs, request.metrics, request.sources)
+    found = choose(session, runs, request.metrics, request.sources, scored=request.scored)
     chosen = on_one_axis(found, request.axes.x)
     with bounded(len(chosen), request.axes):
         documents: Iterable[dict[str, Any]]
@@ -251,12 +253,18 @@ def revisions_had(
 
 
 def choose(
-    session: Session, runs: Mapping[str, Run], metrics: Sequence[str], sources: Sequence[str]
+    session: Session,
+    runs: Mapping[str, Run],
+    metrics: Sequence[str],
+    sources: Sequence[str],
+    *,
+    scored: bool = False,
 ) -> list[Series]:
     """The requested series, in the requested order.
 
     The default source is the run as a whole, or, for a metric that only single sources have, all of these.
-    Of a run without `rollout/episode_return` its return metric is taken instead, under that name.
+    Of a run without `rollout/episode_return` its return metric is taken instead, under that name; with
+    `scored`, also of a run that has both.
     """
     by_name: dict[tuple[str, str], list[Series]] = {}
     returns: dict[str, str] = {}
@@ -268,8 +276,9 @@ def choose(
     for run in runs:
         for metric in dict.fromkeys(metrics):
             there = by_name.get((run, metric), [])
-            if not there and metric == EPISODE_RETURN and run in returns:
-                there = [_named(series, metric) for series in by_name.get((run, returns[run]), [])]
+            if metric == EPISODE_RETURN and returns.get(run, metric) != metric and (scored or not there):
+                instead = by_name.get((run, returns[run]), [])
+                there = [_named(series, metric) for series in instead] or there
             if ANY_SOURCE in sources:
                 chosen += there
             elif sources:

@@ -3426,6 +3426,13 @@ export interface components {
              */
             revisions: number[];
             /**
+             * X
+             * @description What the horizontal axis counts: the requested unit, or `iterations` or `seconds` of external runs in
+             *     place of agent steps; null for another axis.
+             * @example agent_steps
+             */
+            x?: string | null;
+            /**
              * N Total
              * @description Points of all series, in the range of x if there is one.
              * @default 0
@@ -8987,6 +8994,8 @@ export interface operations {
                 since_revision?: number[];
                 /** @description Merge consecutive buckets at one x, as charts draw them; not those of groups. */
                 merge_equal_x?: boolean;
+                /** @description Let `rollout/episode_return` stand for the metric by which each run is scored, as in `/figures/learning_curve`; otherwise only for runs without a metric of this name. */
+                scored?: boolean;
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -9337,6 +9346,7 @@ export interface operations {
                      *           ],
                      *           "layout": null,
                      *           "revisions": [],
+                     *           "x": "agent_steps",
                      *           "n_total": 0,
                      *           "n_shown": 0,
                      *           "bands": []
@@ -9448,6 +9458,7 @@ export interface operations {
                      *       ],
                      *       "layout": null,
                      *       "revisions": [],
+                     *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
                      *       "bands": []
@@ -9523,6 +9534,7 @@ export interface operations {
                      *       ],
                      *       "layout": null,
                      *       "revisions": [],
+                     *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
                      *       "bands": []
@@ -9602,6 +9614,7 @@ export interface operations {
                      *       ],
                      *       "layout": null,
                      *       "revisions": [],
+                     *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
                      *       "bands": []
@@ -9659,6 +9672,7 @@ export interface operations {
                      *       ],
                      *       "layout": null,
                      *       "revisions": [],
+                     *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
                      *       "bands": []
@@ -9769,6 +9783,7 @@ export interface operations {
                      *       ],
                      *       "layout": null,
                      *       "revisions": [],
+                     *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
                      *       "bands": []
@@ -9820,6 +9835,7 @@ export interface operations {
                      *       ],
                      *       "layout": null,
                      *       "revisions": [],
+                     *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
                      *       "bands": []
@@ -11094,6 +11110,7 @@ export interface operations {
                      *       ],
                      *       "layout": null,
                      *       "revisions": [],
+                     *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
                      *       "bands": []

@@ -17,9 +17,15 @@ export const X_AXES: readonly { id: XAxis; label: string; unit: string; scale: n
   { id: 'episodes', label: 'Episodes', unit: 'episodes', scale: 100 },
 ];
 
-/** A place on the axis, such as `Frames 1,000` or `Clock time 60 s`. */
-export function formatX(x: XAxis, value: number): string {
-  const { label = '', unit = '' } = X_AXES.find(({ id }) => id === x) ?? {};
+/** What an axis of agent steps counts with series of some external runs. */
+const COUNTED = [
+  { id: 'iterations', label: 'Iterations', unit: 'iterations' },
+  { id: 'seconds', label: 'Seconds of its script', unit: 's' },
+];
+
+/** A place on an axis that counts `x`, such as `Frames 1,000`, `Iterations 20` or `Clock time 60 s`. */
+export function formatX(x: string, value: number): string {
+  const { label = '', unit = '' } = [...X_AXES, ...COUNTED].find(({ id }) => id === x) ?? {};
   const place = `${label} ${formatInteger(Math.round(value))}`;
   return unit === label.toLowerCase() ? place : `${place} ${unit}`;
 }
@@ -54,6 +60,8 @@ export type ChartRequest = {
   metrics: readonly string[];
   source?: readonly string[];
   axes: Axes;
+  /** Whether `EPISODE_RETURN` stands for the metric by which each run is scored. */
+  scored?: boolean;
 };
 
 /** What is fetched for a zoom: its width on either side as well, so that panning shows curves immediately. */
@@ -64,10 +72,10 @@ export const rangeParameters = (zoom: Axes['zoom'], points: number) => {
 };
 
 /** The series of a chart. */
-export const chartQuery = ({ runs, metrics, source = [], axes }: ChartRequest) => {
+export const chartQuery = ({ runs, metrics, source = [], axes, scored = false }: ChartRequest) => {
   const { x, smoothing, zoom, points } = axes;
   return queryOptions({
-    queryKey: keys.series(runs, metrics, source, axes),
+    queryKey: keys.series(runs, metrics, source, axes, scored),
     queryFn: async ({ signal }): Promise<Chart> => {
       const query = {
         run: [...runs],
@@ -75,6 +83,7 @@ export const chartQuery = ({ runs, metrics, source = [], axes }: ChartRequest) =
         source: [...source],
         x,
         merge_equal_x: true,
+        scored,
         ...rangeParameters(zoom, points),
         ...smoothingParameters(smoothing),
       };

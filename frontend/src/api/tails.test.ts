@@ -51,12 +51,19 @@ describe('wholeFigure', () => {
 
 describe('withTails', () => {
   const marks = { name: 'checkpoints', x: [5], y: [0] };
-  const figure = wholeFigure(answer([line(), marks], { layout: { title: { text: 'before' } } }));
+  const figure = wholeFigure(
+    answer([line(), marks], { layout: { title: { text: 'before' } }, x: 'iterations' }),
+  );
 
   it('replaces the points from a bucket on, and keeps what did not change', () => {
     const tail = { uid: 'a', from: 2, x: [35, 40], y: [3.5, 4], meta: { n: [4, 2] }, mode: 'lines' };
     const updated = withTails(figure, answer([tail], { revisions: [2], n_total: 17 }));
-    expect(updated).toMatchObject({ revisions: [2], n_total: 17, layout: { title: { text: 'before' } } });
+    expect(updated).toMatchObject({
+      revisions: [2],
+      n_total: 17,
+      x: 'iterations',
+      layout: { title: { text: 'before' } },
+    });
     const [grown, others] = traces(updated);
     expect(grown && numbers(grown)).toEqual({ x: [10, 20, 35, 40], y: [1, 2, 3.5, 4], bucket: [0, 1, 2, 3] });
     expect(grown).toMatchObject({ mode: 'lines', meta: { kind: 'line', n: Float64Array.of(4, 4, 4, 2) } });

@@ -41,6 +41,8 @@ export type Trace = {
 export type Figure = {
   data: Data[];
   layout: Partial<Layout>;
+  /** What the horizontal axis counts, such as `iterations`. */
+  x?: string | null | undefined;
   /** The runs' revisions of this data. */
   revisions: readonly number[];
   n_total: number;
@@ -145,6 +147,7 @@ export function withTails(figure: Figure, answer: Answer): Figure | null {
   return {
     ...answer,
     layout: answer.layout ?? figure.layout,
+    x: answer.layout ? answer.x : figure.x,
     data: [...growing.values(), ...rest] as Data[],
   };
 }

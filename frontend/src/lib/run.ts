@@ -33,3 +33,17 @@ export const ELSEWHERE = {
   evaluate:
     'The run is trained elsewhere: its checkpoints are files of its own script, which cannot be loaded here.',
 } as const;
+
+/** A run whose steps may be iterations. */
+export type Counting = { step_unit: string };
+
+/** What the steps of a run count. */
+export const stepsOf = ({ step_unit }: Counting): string =>
+  step_unit === 'iterations' ? 'iterations' : 'agent steps';
+
+/** What the steps of some runs count, as a heading. */
+export function stepsTitle(runs: readonly Counting[]): string {
+  const units = new Set(runs.map(stepsOf));
+  if (!units.has('iterations')) return 'Agent steps';
+  return units.size > 1 ? 'Agent steps or iterations' : 'Iterations';
+}

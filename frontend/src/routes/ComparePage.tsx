@@ -121,6 +121,7 @@ export default function ComparePage() {
       {existing.length > 0 && (
         <CurveViewProvider
           search={search}
+          runs={runs}
           onSearch={(to) => change(to, to.x === search.x)}
           styles={drawnStyles}
         >

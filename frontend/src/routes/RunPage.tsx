@@ -23,7 +23,7 @@ import classes from '@/features/run/run.module.css';
 import { RunHeader } from '@/features/run/RunHeader';
 import { VideosTab } from '@/features/run/VideosTab';
 import { formatScore } from '@/lib/format';
-import { hasEnded, isExternal } from '@/lib/run';
+import { hasEnded, isExternal, stepsOf } from '@/lib/run';
 import { defined, type runSearch } from '@/lib/search';
 
 const route = getRouteApi('/shell/runs/$runId');
@@ -99,7 +99,12 @@ function LoadedRun({ run }: { run: RunDetail }) {
     diagnostics: () => panels && <DiagnosticsTab run={run} panels={panels} />,
     episodes: () =>
       isExternal(run) ? (
-        <VideosTab run={run.id} selected={search.video} onSelect={(video) => change({ video })} />
+        <VideosTab
+          run={run.id}
+          step={stepsOf(run).slice(0, -1)}
+          selected={search.video}
+          onSelect={(video) => change({ video })}
+        />
       ) : (
         <EpisodesTab
           run={run.id}
@@ -137,7 +142,12 @@ function LoadedRun({ run }: { run: RunDetail }) {
   };
 
   return (
-    <CurveViewProvider search={search} onSearch={(to) => change(to, to.x === search.x)} styles={styles}>
+    <CurveViewProvider
+      search={search}
+      runs={[run]}
+      onSearch={(to) => change(to, to.x === search.x)}
+      styles={styles}
+    >
       <div className="page" style={{ display: 'grid', gap: 16 }}>
         <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
         <FullDisk run={run} />

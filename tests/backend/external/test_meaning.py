@@ -1,11 +1,12 @@
 """What runs of other libraries mean: their returns, what their steps count, and settings that come late."""
 
+from base64 import b64decode
 from typing import Any
 
 import pytest
 
 from backend.specs.known_tags import return_candidates, return_metric, series_units
-from tests.support.external import SOURCE, batch, create, send
+from tests.support.external import SOURCE, batch, checkpoint, create, send, upload
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -80,7 +81,9 @@ def test_run_of_a_known_library_has_its_score_and_its_step_unit(
         query["metric"] = "rollout/episode_return"
         figure = client.get("/api/v1/figures/curve", params=query).json()
         title = {"agent_steps": "Agent steps", "iterations": "Iterations"}[unit]
-        assert figure["layout"]["xaxis"]["title"]["text"] == title
+        assert (figure["layout"]["xaxis"]["title"]["text"], figure["x"]) == (title, unit)
+        curve = client.get("/api/v1/figures/learning_curve", params={"run": run["id"]}).json()
+        assert curve["x"] == unit
 
 
 def test_iterations_and_agent_steps_are_never_drawn_on_one_axis(sqlite_service: RunningService) -> None:
@@ -99,6 +102,38 @@ def test_iterations_and_agent_steps_are_never_drawn_on_one_axis(sqlite_service: 
     assert [each["step_unit"] for each in alone["series"]] == ["iterations"]
     assert client.get("/api/v1/series", params=query | {"x": "frames"}).json()["n_left_out"] == 1
     assert client.get("/api/v1/series", params=query | {"x": "wall_time_s"}).json()["n_left_out"] == 0
+
+
+def test_default_chart_of_returns_shows_the_metric_that_was_named(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    run = create(client, return_metric="true/return")
+    send(client, run, "points", batch(1, [1.0, 2.0], metric="rollout/episode_return"))
+    send(client, run, "points", batch(2, [30.0, 40.0], metric="true/return"))
+    query: dict[str, Any] = {"run": run["id"]}
+
+    def drawn(figure: str) -> list[float]:
+        answer = client.get(f"/api/v1/figures/{figure}", params=query | {"smooth": 0}).json()
+        [y] = [trace["y"] for trace in answer["data"] if trace["meta"]["kind"] == "line"]
+        return y if isinstance(y, list) else [*map(float, b64decode(y["bdata"]))]
+
+    assert drawn("learning_curve") == [30.0, 40.0]
+    assert {*drawn("seed_curve")} == {30.0, 40.0}
+    query["metric"] = "rollout/episode_return"
+    assert drawn("curve") == [1.0, 2.0]
+    for scored, values in ((True, [30.0, 40.0]), (False, [1.0, 2.0])):
+        [curve] = client.get("/api/v1/series", params=query | {"scored": scored}).json()["series"]
+        assert (curve["metric"], curve["mean"]) == ("rollout/episode_return", values)
+
+
+def test_checkpoint_of_a_run_that_counts_iterations_is_marked_with_them(
+    sqlite_service: RunningService,
+) -> None:
+    client = sqlite_service.client
+    run = create(client, step_unit="iterations")
+    upload(client, run, b"x")
+    send(client, run, "checkpoints", checkpoint(1, b"x", agent_steps=12))
+    figure = client.get("/api/v1/figures/learning_curve", params={"run": run["id"]}).text
+    assert "checkpoint at 12 iterations" in figure
 
 
 def test_config_that_comes_later_is_merged_once_and_names_what_was_not_known(service: RunningService) -> None:

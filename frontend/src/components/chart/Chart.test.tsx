@@ -1,5 +1,6 @@
 import { MantineProvider } from '@mantine/core';
-import { cleanup, render, screen, waitFor } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import type { Data } from 'plotly.js';
 import { afterEach, expect, it, vi } from 'vitest';
 import { Chart } from './Chart';
 import { CurveViewProvider } from './CurveViewProvider';
@@ -12,7 +13,10 @@ const library = vi.hoisted(() => {
 
 vi.mock('plotly.js-basic-dist-min', async () => {
   await library.arrived;
-  const react = (element: HTMLElement) => Promise.resolve(Object.assign(element, { on: () => undefined }));
+  const same = (value: number) => value;
+  const axis = { c2p: same, p2c: same, range: [0, 100], _offset: 0, _length: 100 };
+  const drawn = { on: () => undefined, _fullLayout: { xaxis: axis, yaxis: axis } };
+  const react = (element: HTMLElement) => Promise.resolve(Object.assign(element, drawn));
   return { default: { react, purge: () => undefined } };
 });
 
@@ -40,4 +44,19 @@ it('a chart is a skeleton until the chart library has drawn it', async () => {
   library.arrive();
   await waitFor(() => expect(screen.getByRole('img', { name: 'Learning curve' })).toBeTruthy());
   expect(skeleton()).toBeNull();
+});
+
+it('the tooltip names what the axis of the chart counts', async () => {
+  library.arrive();
+  const data = [{ x: [20], y: [1], name: 'a run', meta: { kind: 'line' } }] as Data[];
+  render(
+    <MantineProvider env="test">
+      <CurveViewProvider search={{}} onSearch={() => undefined}>
+        <Chart label="Returns" x="iterations" data={data} layout={{}} height={200} view="" />
+      </CurveViewProvider>
+    </MantineProvider>,
+  );
+  const chart = await screen.findByRole('img', { name: 'Returns' });
+  fireEvent.mouseMove(chart, { clientX: 20, clientY: 10 });
+  expect(screen.getByText('Iterations 20')).toBeTruthy();
 });

@@ -57,6 +57,8 @@ const plotOf = (element: HTMLElement | null): Plot | undefined =>
 type Props = {
   /** The accessible name. */
   label: string;
+  /** What the horizontal axis counts; without it, the x of the page. */
+  x?: string | null | undefined;
   data: Data[];
   layout: Partial<Layout>;
   /** The minimum height; the chart fills its panel. */
@@ -70,7 +72,7 @@ type Props = {
  * A plotly figure that redraws in place, at most once a second. Zoom and crosshair are those of all charts of
  * the page.
  */
-export function Chart({ label, data, layout, height, view, onReady }: Props) {
+export function Chart({ label, x: counted, data, layout, height, view, onReady }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const line = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
@@ -228,7 +230,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
       <div ref={line} className={classes.crosshair} aria-hidden="true" />
       {readout && readout.entries.length > 0 && (
         <Readout
-          heading={formatX(shown.x, readout.x)}
+          heading={formatX(counted ?? shown.x, readout.x)}
           entries={readout.entries}
           room={readout.room}
           above={readout.above}

@@ -15,11 +15,11 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const curve = (run: string, value: number): Curve => ({
+const curve = (run: string, value: number | 'Infinity'): Curve => ({
   run,
   metric: 'loss/value',
   source: '',
-  step_unit: 'agent_steps',
+  step_unit: 'iterations',
   revision: 1,
   n_total: 1,
   n_shown: 1,
@@ -39,7 +39,7 @@ const curve = (run: string, value: number): Curve => ({
 const AXES: Axes = { x: 'agent_steps', smoothing: NO_SMOOTHING, zoom: null, points: 500 };
 
 function answer(): object {
-  return { x: 'agent_steps', smooth: 0, series: [curve('A', 1), curve('B', 2)], groups: [] };
+  return { x: 'agent_steps', smooth: 0, series: [curve('A', 1), curve('B', 'Infinity')], groups: [] };
 }
 
 it('ChartMenu downloads the points of each run', async () => {
@@ -66,6 +66,6 @@ it('ChartMenu downloads the points of each run', async () => {
   fireEvent.click(await screen.findByRole('menuitem', { name: 'Download CSV (downsampled)' }));
   await vi.waitFor(() => expect(files).toHaveLength(1));
   expect(await files[0]?.text()).toBe(
-    'run,metric,source,agent_steps,mean,min,max,smoothed\nA,loss/value,,100,1,1,1,\nB,loss/value,,100,2,2,2,\n',
+    'run,metric,source,iterations,mean,min,max,smoothed\nA,loss/value,,100,1,1,1,\nB,loss/value,,100,Infinity,Infinity,Infinity,\n',
   );
 });

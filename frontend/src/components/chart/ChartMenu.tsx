@@ -74,7 +74,9 @@ export function ChartMenu({ element, series, name, log, onLog, children }: Props
         curve.smoothed?.[index],
       ]),
     );
-    downloadCsv(['run', 'metric', 'source', series.axes.x, 'mean', 'min', 'max', 'smoothed'], rows, name);
+    const { x } = series.axes;
+    const counted = x === 'agent_steps' ? (curves[0]?.step_unit ?? x) : x;
+    downloadCsv(['run', 'metric', 'source', counted, 'mean', 'min', 'max', 'smoothed'], rows, name);
   };
   const image = (format: 'png' | 'svg') => (): void => {
     if (element.current) void downloadImage(element.current, format, name);

@@ -79,7 +79,8 @@ export function ChartPanel(props: ChartPanelProps) {
   const { x, zoom } = view;
   const log = view.log.includes(id);
   const axes = { x, zoom, points, smoothing: view.smoothing };
-  const request = { runs, metrics, source: source ?? [], axes };
+  const scored = drawn.metric === undefined && drawn.panel === undefined;
+  const request = { runs, metrics, source: source ?? [], axes, scored };
   const figure = useQuery(
     figureQuery(client, { ...request, theme: scheme, spread, styles, ...drawn }, version),
   );
@@ -158,6 +159,7 @@ export function ChartPanel(props: ChartPanelProps) {
       ) : data ? (
         <Chart
           label={label}
+          x={data.x}
           data={shown.data}
           layout={shown.layout}
           height={height}

@@ -13,7 +13,9 @@ type Search = { [K in keyof CurveSearch]?: CurveSearch[K] | undefined };
 /** The page's address. */
 let search: Search = {};
 
-function Page({ initial }: { initial: Search }) {
+type Props = { initial: Search; runs?: { step_unit: string }[] };
+
+function Page({ initial, runs = [] }: Props) {
   const [at, setAt] = useState(initial);
   const go = (to: Search): void => {
     search = { ...at, ...to };
@@ -21,16 +23,16 @@ function Page({ initial }: { initial: Search }) {
   };
   return (
     <MantineProvider env="test">
-      <CurveViewProvider search={at} onSearch={go}>
+      <CurveViewProvider search={at} runs={runs} onSearch={go}>
         <CurveControls />
       </CurveViewProvider>
     </MantineProvider>
   );
 }
 
-function show(initial: Search): void {
+function show(initial: Search, runs?: Props['runs']): void {
   search = initial;
-  render(<Page initial={initial} />);
+  render(<Page initial={initial} {...(runs && { runs })} />);
 }
 
 const choose = (name: string, value: string): void => {
@@ -53,6 +55,15 @@ describe('CurveControls', () => {
     expect(search.scale).not.toBe(20_000);
     fireEvent.keyDown(field, { key: 'Enter' });
     expect(search.scale).toBe(20_000);
+  });
+
+  it('names iterations where the runs count them', () => {
+    show({ smoothing: 'ema' }, [{ step_unit: 'iterations' }]);
+    const axis = screen.getByRole<HTMLSelectElement>('combobox', { name: 'X axis' });
+    expect([...axis.options].map(({ text }) => text).slice(0, 2)).toEqual(['Iterations', 'Frames']);
+    expect(screen.getByRole('textbox', { name: 'Time constant in iterations' })).toBeTruthy();
+    choose('X axis', 'frames');
+    expect(screen.getByRole('textbox', { name: 'Time constant in frames' })).toBeTruthy();
   });
 
   it('marks a window that is not positive and does not apply it', () => {

@@ -19,9 +19,10 @@ const X_TITLES: Partial<Record<XAxis, string>> = {
 
 /** The smoothing, the x axis and the zoom of all charts of the page. */
 export function CurveControls() {
-  const { view, change } = useCurveView();
+  const { view, change, steps } = useCurveView();
   const { x, smoothing, zoom } = view;
-  const { unit = '' } = X_AXES.find(({ id }) => id === x) ?? {};
+  const { unit = '' } =
+    x === 'agent_steps' ? { unit: steps.toLowerCase() } : (X_AXES.find(({ id }) => id === x) ?? {});
   return (
     <>
       {zoom && (
@@ -63,7 +64,7 @@ export function CurveControls() {
         leftSection={<span className="muted">x</span>}
         leftSectionPointerEvents="none"
         value={x}
-        data={X_AXES.map(({ id, label }) => ({ value: id, label }))}
+        data={X_AXES.map(({ id, label }) => ({ value: id, label: id === 'agent_steps' ? steps : label }))}
         onChange={({ currentTarget }) => {
           const chosen = X_AXES.find(({ id }) => id === currentTarget.value);
           if (chosen) change({ x: chosen.id });

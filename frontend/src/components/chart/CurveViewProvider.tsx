@@ -1,4 +1,5 @@
 import { type ReactNode, useMemo, useRef, useState, useEffect } from 'react';
+import { type Counting, stepsTitle } from '@/lib/run';
 import { changed, Crosshair, type CurveSearch, CurveViewContext, searchOf, viewOf } from './curveView';
 import type { StyleParameters } from '@/api/figures';
 
@@ -9,16 +10,19 @@ type Props = {
   search: Search;
   onSearch: (to: Search) => void;
   styles?: StyleParameters | undefined;
+  /** The runs of its charts, some of which may count iterations. */
+  runs?: readonly Counting[];
   children: ReactNode;
 };
 
 /** Keeps the view of all charts inside it in the page's address. */
-export function CurveViewProvider({ search, onSearch, styles, children }: Props) {
+export function CurveViewProvider({ search, onSearch, styles, runs = [], children }: Props) {
   const [crosshair] = useState(() => new Crosshair());
   const latest = useRef(onSearch);
   useEffect(() => {
     latest.current = onSearch;
   }, [onSearch]);
+  const steps = stepsTitle(runs);
   const { x, smooth, smoothing, scale, zoom, log } = search;
   const state = useMemo(() => {
     const view = viewOf({ x, smooth, smoothing, scale, zoom, log });
@@ -27,7 +31,8 @@ export function CurveViewProvider({ search, onSearch, styles, children }: Props)
       change: (to: Parameters<typeof changed>[1]) => latest.current(searchOf(changed(view, to))),
       crosshair,
       styles,
+      steps,
     };
-  }, [x, smooth, smoothing, scale, zoom, log, crosshair, styles]);
+  }, [x, smooth, smoothing, scale, zoom, log, crosshair, styles, steps]);
   return <CurveViewContext value={state}>{children}</CurveViewContext>;
 }

@@ -105,6 +105,8 @@ export type CurveViewState = {
   /** Of its series, where they are not those of their order. */
   styles?: StyleParameters | undefined;
   crosshair: Crosshair;
+  /** What the steps of the page's runs count, such as "Agent steps". */
+  steps: string;
 };
 
 export const CurveViewContext = createContext<CurveViewState | null>(null);

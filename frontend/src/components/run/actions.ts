@@ -1,6 +1,6 @@
 import type { Run } from '@/api/runs';
 import { formatDuration, formatInteger } from '@/lib/format';
-import { ELSEWHERE, hasEnded, isExternal } from '@/lib/run';
+import { ELSEWHERE, hasEnded, isExternal, stepsOf } from '@/lib/run';
 
 export type ActionId = 'stop' | 'kill' | 'resume' | 'archive' | 'unarchive' | 'delete';
 
@@ -106,7 +106,7 @@ export function actionsFor(run: Run): Action[] {
     label: 'Delete',
     description:
       `Deletes its config, curves, log, episodes with their videos, and all checkpoints` +
-      `${run.agent_steps > 0 ? `: ${formatInteger(run.agent_steps)} agent steps of training` : ''}. ` +
+      `${run.agent_steps > 0 ? `: ${formatInteger(run.agent_steps)} ${stepsOf(run)} of training` : ''}. ` +
       'You can undo this for an hour.',
     danger: true,
   };

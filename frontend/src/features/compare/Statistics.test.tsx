@@ -33,6 +33,7 @@ const scored = (
     environment: 'ALE/Pong-v5',
     protocol,
     external,
+    step_unit: external ? 'iterations' : 'agent_steps',
     at_agent_steps: 100,
     runs: [
       { run: 'R', seed: 0, score: value, counted: true },
@@ -125,6 +126,7 @@ it('shows that external runs are compared on training returns only', () => {
   cleanup();
   show(view, true);
   expect(screen.getByRole('note').textContent).toContain('compared by training return only');
+  expect(screen.getByRole('columnheader', { name: 'At iterations' })).toBeTruthy();
 });
 
 it('shows that a run is not counted if it is a fork, or repeats another', () => {

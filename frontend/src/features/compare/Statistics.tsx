@@ -10,7 +10,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatDuration, formatScore, formatInteger, plural, protocolLabel } from '@/lib/format';
-import { hasEnded } from '@/lib/run';
+import { hasEnded, stepsOf, stepsTitle } from '@/lib/run';
 import curves from '@/components/chart/curves.module.css';
 import classes from './compare.module.css';
 import { Threshold } from './Threshold';
@@ -154,6 +154,8 @@ type TableProps = {
 function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environment }: TableProps) {
   const [from, to] = scaleOf(groups);
   const lookOf = useLineStyles();
+  const steps = stepsTitle(groups);
+  const areMixed = new Set(groups.map(stepsOf)).size > 1;
   return (
     <ScrollPanel
       label={environment ? `Scores in ${shortEnvironmentName(environment)}` : 'Scores by config'}
@@ -166,7 +168,7 @@ function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environmen
             <th>Config</th>
             <th className="right">Seeds</th>
             {evaluated && <th>Protocol</th>}
-            <th className="right">At agent steps</th>
+            <th className="right">At {steps.toLowerCase()}</th>
             <th>Median [95 % CI]</th>
             <th aria-hidden="true" />
             <th className="right">Interquartile mean</th>
@@ -199,6 +201,7 @@ function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environmen
                 {evaluated && <td className="nowrap">{protocolLabel(group.protocol ?? '')}</td>}
                 <td className="right num">
                   {group.at_agent_steps === null ? 'final' : formatInteger(group.at_agent_steps)}
+                  {areMixed && group.at_agent_steps !== null && ` ${stepsOf(group)}`}
                 </td>
                 <td className="num nowrap">{formatEstimate(group.median, formatScore)}</td>
                 <td style={{ width: '12%' }}>

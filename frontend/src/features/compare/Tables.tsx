@@ -3,6 +3,7 @@ import { Empty } from '@/components/feedback';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { TruncatedName } from '@/components/text';
+import { stepsOf, stepsTitle } from '@/lib/run';
 import { shortNames } from '@/lib/shortNames';
 import { DASH, formatCount, formatDuration, formatScore, formatValue } from '@/lib/format';
 import classes from './compare.module.css';
@@ -41,6 +42,8 @@ export function configDiff(runs: readonly Run[]): Difference[] {
 
 /** The progress and the scores of each run. */
 export function ScoresTable({ runs }: { runs: readonly Run[] }) {
+  const steps = stepsTitle(runs);
+  const areMixed = new Set(runs.map(stepsOf)).size > 1;
   return (
     <ScrollPanel label="Runs" className={classes.scroll}>
       <table className="grid">
@@ -49,9 +52,9 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
             <th>Run</th>
             <th>State</th>
             <th className="right">Seed</th>
-            <th className="right">Agent steps</th>
+            <th className="right">{steps}</th>
             <th className="right">Training time</th>
-            <th className="right">Agent steps/s, mean</th>
+            <th className="right">{steps}/s, mean</th>
             <th className="right" title="Mean true return of the last 100 training episodes">
               Score
             </th>
@@ -66,10 +69,14 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
                 <StateBadge state={run.state} reason={run.state_reason} />
               </td>
               <td className="right num">{run.seed}</td>
-              <td className="right num">{formatCount(run.agent_steps)}</td>
+              <td className="right num">
+                {formatCount(run.agent_steps)}
+                {areMixed && ` ${stepsOf(run)}`}
+              </td>
               <td className="right num">{formatDuration(run.wall_time_s)}</td>
               <td className="right num">
                 {formatCount(run.wall_time_s ? run.agent_steps / run.wall_time_s : null)}
+                {areMixed && ` ${stepsOf(run)}/s`}
               </td>
               <td className="right num">{formatScore(run.score)}</td>
               <td className="right num">{formatScore(run.best_return)}</td>

@@ -10,7 +10,7 @@ import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
 import { formatBytes, formatCount, formatDuration, formatInteger, formatScore } from '@/lib/format';
-import { isExternal } from '@/lib/run';
+import { isExternal, stepsTitle } from '@/lib/run';
 import { EvaluateDialog } from './EvaluateDialog';
 
 const FILES_OF_SCRIPT =
@@ -42,7 +42,7 @@ export function CheckpointsTab({ run }: { run: Run }) {
         <table className="grid">
           <thead>
             <tr>
-              <th className="right">Agent steps</th>
+              <th className="right">{stepsTitle([run])}</th>
               {!external && <th className="right">Updates</th>}
               <th className="right">Episodes</th>
               <th className="right">Training time</th>

@@ -48,7 +48,7 @@ const shown = (client: QueryClient, children: ReactNode) => (
 );
 
 const tab = (selected?: string, onSelect: (video: string) => void = vi.fn()) => (
-  <VideosTab run="R" selected={selected} onSelect={onSelect} />
+  <VideosTab run="R" step="agent step" selected={selected} onSelect={onSelect} />
 );
 
 it('plays the selected video, and shows why another one cannot be shown', () => {

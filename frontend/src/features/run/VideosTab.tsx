@@ -22,12 +22,14 @@ const intoView = (player: HTMLElement | null) => player?.scrollIntoView({ block:
 
 type Props = {
   run: string;
+  /** What the run counts: "agent step" or "iteration". */
+  step: string;
   selected: string | undefined;
   onSelect: (video: string) => void;
 };
 
 /** The videos that the script of an external run has sent. */
-export function VideosTab({ run, selected, onSelect }: Props) {
+export function VideosTab({ run, step, selected, onSelect }: Props) {
   const [broken, setBroken] = useState<string | null>(null);
   const src = useMediaUrl(`/api/v1/videos/${selected ?? ''}/file`);
   const pages = useInfiniteQuery(videosQuery(run));
@@ -56,7 +58,7 @@ export function VideosTab({ run, selected, onSelect }: Props) {
           ref={intoView}
           className={classes.video}
           src={src}
-          aria-label={`Video at agent step ${formatInteger(shown.agent_steps)}`}
+          aria-label={`Video at ${step} ${formatInteger(shown.agent_steps)}`}
           controls
           autoPlay
           muted
@@ -68,7 +70,7 @@ export function VideosTab({ run, selected, onSelect }: Props) {
         <table className="grid">
           <thead>
             <tr>
-              <th className="right">At agent step</th>
+              <th className="right">At {step}</th>
               <th className="wide">Received</th>
               <th className="right">Length</th>
               <th className="right wide">Frames</th>
@@ -105,7 +107,7 @@ export function VideosTab({ run, selected, onSelect }: Props) {
                       size="compact-xs"
                       variant={video.id === shown?.id ? 'filled' : 'default'}
                       onClick={() => onSelect(video.id)}
-                      aria-label={`Watch the video at agent step ${formatInteger(video.agent_steps)}`}
+                      aria-label={`Watch the video at ${step} ${formatInteger(video.agent_steps)}`}
                     >
                       {video.id === shown?.id ? 'Selected' : 'Watch'}
                     </Button>

@@ -11,7 +11,7 @@ import { StateBadge } from '@/components/run/StateBadge';
 import { TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
-import { STATES } from '@/lib/run';
+import { STATES, stepsOf } from '@/lib/run';
 import { BulkBar } from './BulkBar';
 import { toQuery, type RunsSearch } from './filters';
 import classes from './runs.module.css';
@@ -198,7 +198,7 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
               score <span className="num">{formatScore(run.score)}</span>
             </span>
             <span className="muted">
-              <span className="num">{formatCount(run.agent_steps)}</span> agent steps
+              <span className="num">{formatCount(run.agent_steps)}</span> {stepsOf(run)}
             </span>
           </li>
         )),

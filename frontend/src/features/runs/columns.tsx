@@ -8,7 +8,7 @@ import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
 import { TruncatedName, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
-import { isExternal } from '@/lib/run';
+import { isExternal, stepsOf } from '@/lib/run';
 import { DASH, formatCount, formatScore, formatInteger } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
 import { sparkPath } from './sparklines';
@@ -157,12 +157,13 @@ export const COLUMNS: readonly Column[] = [
   {
     id: 'rate',
     title: 'Agent steps/s',
+    hint: 'Iterations/s of a run that counts iterations',
     sort: 'agent_steps_per_s',
     largestFirst: true,
     width: '92px',
     right: true,
     cell: (run) => (
-      <span className="num" title={`${formatInteger(run.agent_steps)} agent steps so far`}>
+      <span className="num" title={`${formatInteger(run.agent_steps)} ${stepsOf(run)} so far`}>
         {formatCount(run.agent_steps_per_s)}
       </span>
     ),

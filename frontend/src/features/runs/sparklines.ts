@@ -13,7 +13,7 @@ const sparklinesQuery = (runs: readonly string[]) =>
   queryOptions({
     queryKey: keys.sparklines(runs),
     queryFn: async ({ signal }): Promise<Lines> => {
-      const query = { run: [...runs], metric: [METRIC], points: POINTS, smooth: SMOOTH };
+      const query = { run: [...runs], metric: [METRIC], points: POINTS, smooth: SMOOTH, scored: true };
       const { series } = await unwrap(api.GET('/api/v1/series', { params: { query }, signal }));
       return new Map(
         series.map(({ run, smoothed }) => [

@@ -1,0 +1,57 @@
+import { MantineProvider } from '@mantine/core';
+import { cleanup, render, screen } from '@testing-library/react';
+import { afterEach, expect, it } from 'vitest';
+import type { Run } from '@/api/runs';
+import { differing } from './ScoreScatter';
+import { configDiff, ScoresTable } from './Tables';
+
+afterEach(cleanup);
+
+const run = (config: object, more: object = {}): Run =>
+  ({
+    spec: { algorithm: 'paac', environment: 'CartPole-v1', seed: 0, device: 'auto', config, ...more },
+  }) as unknown as Run;
+
+it('configDiff lists the values that differ and no others', () => {
+  const found = configDiff([run({ n_e: 8, gamma: 0.99 }), run({ n_e: 16, gamma: 0.99 }, { seed: 1 })]);
+  expect(found).toEqual([
+    { path: 'seed', values: [0, 1] },
+    { path: 'config.n_e', values: [8, 16] },
+  ]);
+});
+
+it('configDiff includes a value that one run lacks', () => {
+  expect(configDiff([run({ n_e: 8 }), run({})])).toEqual([{ path: 'config.n_e', values: [8, undefined] }]);
+});
+
+it('configDiff is empty for identical configs', () =>
+  expect(configDiff([run({ n_e: 8 }), run({ n_e: 8 })])).toEqual([]));
+
+it('differing names the settings of the algorithm first and the seed last', () => {
+  const runs = [run({ n_e: 8 }, { device: 'cpu' }), run({ n_e: 16 }, { seed: 1 })];
+  expect(differing(runs)).toEqual(['config.n_e', 'device', 'seed']);
+});
+
+const counting = (step_unit: string, more: object = {}): Run =>
+  ({ id: step_unit, name: step_unit, state: 'finished', step_unit, agent_steps: 20, ...more }) as unknown as Run;
+
+function show(runs: readonly Run[]): void {
+  render(
+    <MantineProvider env="test">
+      <ScoresTable runs={runs} />
+    </MantineProvider>,
+  );
+}
+const texts = (role: string) => screen.getAllByRole(role).map(({ textContent }) => textContent);
+
+it('ScoresTable names what the steps of the runs count', () => {
+  show([counting('iterations')]);
+  expect(texts('columnheader')).toEqual(expect.arrayContaining(['Iterations', 'Iterations/s, mean']));
+  expect(texts('cell')).toContain('20');
+  cleanup();
+  show([counting('iterations', { wall_time_s: 2 }), counting('agent_steps')]);
+  expect(texts('columnheader')).toContain('Agent steps or iterations');
+  expect(texts('cell')).toEqual(
+    expect.arrayContaining(['20 iterations', '20 agent steps', '10 iterations/s']),
+  );
+});

@@ -1,4 +1,4 @@
-"""Routes that the scripts of external runs write to."""
+"""Routes that the scripts of external runs write to, and the changes of any run, which may score it anew."""
 
 from typing import Annotated, Any
 
@@ -22,15 +22,16 @@ from backend.external.schemas import (
     Stored,
     UploadOut,
 )
-from backend.http.access import ExternalWriter
-from backend.http.dependencies import AppStateDep, IngestSession
+from backend.http.access import ExternalWriter, Operator
+from backend.http.dependencies import AppStateDep, IngestSession, WriteSession
 from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
+from backend.runs.schemas import RunChanges, RunOut
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 
-router = APIRouter(prefix="/runs/{run_id}", tags=["runs"], route_class=IdempotentRoute)
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 
 
 class DescribedAs:
@@ -88,7 +89,13 @@ async def _part(request: Request) -> bytes:
     return await request.body()
 
 
-@router.post("/heartbeat")
+@router.patch("/{run_id:ulid}")
+def change_run(run_id: RunId, body: RunChanges, principal: Operator, session: WriteSession) -> RunOut:
+    """Change name, notes, tags, group or priority, or the metric by which an external run is scored."""
+    return RunOut.of(service.change(session, run_id, body.model_dump(mode="json", exclude_unset=True)))
+
+
+@router.post("/{run_id}/heartbeat")
 def send_heartbeat(
     run_id: RunId, principal: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
 ) -> HeartbeatOut:
@@ -100,7 +107,7 @@ def send_heartbeat(
     return service.heartbeat(session, run_id, principal, body or Heartbeat())
 
 
-@router.post("/points", openapi_extra=_ARROW_BODY)
+@router.post("/{run_id}/points", openapi_extra=_ARROW_BODY)
 def add_points(
     run_id: RunId,
     principal: ExternalWriter,
@@ -161,7 +168,7 @@ def _of_stream(
     return of_arrow(body, source, sequence)
 
 
-@router.post("/episodes")
+@router.post("/{run_id}/episodes")
 def add_episodes(
     run_id: RunId, principal: ExternalWriter, session: IngestSession, body: EpisodesBatch
 ) -> Stored:
@@ -169,19 +176,19 @@ def add_episodes(
     return service.add_points(session, run_id, principal, columns.of_episodes(body))
 
 
-@router.post("/log")
+@router.post("/{run_id}/log")
 def add_log_lines(run_id: RunId, principal: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
     """Store lines of an external run's log, once."""
     return service.add_lines(session, run_id, principal, body)
 
 
-@router.post("/config")
+@router.post("/{run_id}/config")
 def add_config(run_id: RunId, principal: ExternalWriter, session: IngestSession, body: ConfigBatch) -> Stored:
     """Add settings to the config of an external run, once, and what else was not known at its start."""
     return service.add_config(session, run_id, principal, body)
 
 
-@router.put("/uploads/{upload}", openapi_extra=_PART_BODY)
+@router.put("/{run_id}/uploads/{upload}", openapi_extra=_PART_BODY)
 def send_upload(
     run_id: RunId,
     upload: Annotated[str, Path(pattern=ULID, description="A ULID that the script chooses for the file.")],
@@ -203,7 +210,7 @@ def send_upload(
     return UploadOut(received_bytes=files.append(state, run_id, principal, upload, offset, part))
 
 
-@router.post("/checkpoints")
+@router.post("/{run_id}/checkpoints")
 def add_checkpoint(
     run_id: RunId,
     principal: ExternalWriter,
@@ -215,7 +222,7 @@ def add_checkpoint(
     return files.add_checkpoint(session, state, run_id, principal, checkpoint)
 
 
-@router.post("/videos")
+@router.post("/{run_id}/videos")
 def add_video(
     run_id: RunId,
     principal: ExternalWriter,

@@ -33,10 +33,11 @@ from backend.metrics import repository as metrics
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import Array, Columns, n_rows
 from backend.principals import Principal
+from backend.runs import actions
 from backend.runs import service as runs
 from backend.runs.external import HEARTBEAT_S, describe
 from backend.specs.known_tags import is_per_episode, return_metric, run_unit, series_units
-from backend.specs.problems import FieldProblem
+from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, RunState
 
@@ -181,6 +182,30 @@ def add_config(session: Session, run_id: str, principal: Principal, batch: Confi
     runs.touch(session, run)
     _sent(session, run)
     return _stored(batch, source, 1)
+
+
+def change(session: Session, run_id: str, changes: Mapping[str, Any]) -> Run:
+    """Change fields that can change in any state; an external run is scored anew by another return metric.
+
+    Raises:
+        NotFound: there is no such run.
+        Invalid: the run has no such metric, or is trained by Callboard.
+    """
+    others = {name: value for name, value in changes.items() if name != "return_metric"}
+    run = actions.change(session, run_id, others)
+    if "return_metric" not in changes:
+        return run
+    if run.origin != EXTERNAL:
+        message = f"only an external run can have another one: this run is scored by {EPISODE_RETURN}"
+        raise Invalid.field("return_metric", message)
+    metric, names = changes["return_metric"], repository.step_units(session, run.id)
+    if metric is not None and metric not in names:
+        raise Invalid.field("return_metric", f"the run has no metric {quoted(metric)}")
+    run.spec = run.spec | {"return_metric": metric}
+    run.return_metric = metric or return_metric(names)
+    _score(session, run)
+    runs.touch(session, run)
+    return run
 
 
 def add_file(
@@ -393,6 +418,7 @@ def _score(session: Session, run: Run) -> None:
     """Update a run's score and best return: the mean of the last 100 returns, or the last of a metric whose
     values are means already."""
     if run.return_metric is None:
+        run.score = run.best_return = None
         return
     chunks = _last_values(session, run.id, run.return_metric, SCORE_EPISODES)
     values = (np.concatenate(chunks) if chunks else np.zeros(0))[-SCORE_EPISODES:]

@@ -33,7 +33,6 @@ from backend.runs.schemas import (
     LogLineOut,
     LogPage,
     ResumeRequest,
-    RunChanges,
     RunDetail,
     RunEstimate,
     RunFields,
@@ -197,12 +196,6 @@ def read_queue(run_id: RunId, principal: Viewer, session: ReadSession, state: Ap
     """A queued run's place in the queue, the runs ahead of it and its expected start."""
     place = hosts.queue_place(session, service.get(session, run_id), state.settings.lease_s)
     return QueuePlace.model_validate(place)
-
-
-@router.patch("/{run_id:ulid}")
-def change_run(run_id: RunId, body: RunChanges, principal: Operator, session: WriteSession) -> RunOut:
-    """Change name, notes, tags, group or priority."""
-    return RunOut.of(actions.change(session, run_id, body.model_dump(mode="json", exclude_unset=True)))
 
 
 @router.delete("/{run_id:ulid}", status_code=204)

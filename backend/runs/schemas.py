@@ -11,6 +11,7 @@ from pydantic import (
     JsonValue,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    StringConstraints,
     Tag,
     ValidationError,
     model_validator,
@@ -21,7 +22,7 @@ from backend.runs.grid import requested_specs
 from backend.schemas import Id, Number, Page
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
-from backend.specs.fields import Schema, Strict, whole
+from backend.specs.fields import NAME, Schema, Strict, whole
 from backend.specs.known_tags import RunUnit
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, explained, problems_of, quoted
 from backend.specs.provenance import Provenance
@@ -129,6 +130,9 @@ class RunChanges(Strict):
     group: GroupName | None = Field(default=None, description="New group; empty or null for none.")
     priority: Priority | None = None
     """New priority; null changes nothing. Queued runs with a higher priority are claimed first."""
+    return_metric: Annotated[str, StringConstraints(max_length=200, pattern=NAME)] | None = None
+    """One of the metrics of an external run, by which it is scored anew; null for that of a known library, if
+    it has one."""
 
 
 class ResumeRequest(Strict):
@@ -167,6 +171,8 @@ class RunOut(Schema):
     """Id from `GET /environments`; of an external run, the name that its script has chosen."""
     seed: int = Field(examples=[3])
     """Seed of all random numbers of the run."""
+    seed_is_known: bool
+    """False for an external run whose script has named no seed: `seed` is 0 then."""
     state: RunState
     """State of the run."""
     state_reason: str = Field(examples=["reached 10,000,000 agent steps"])
@@ -250,6 +256,7 @@ class RunOut(Schema):
     def of(cls, run: Run, *, with_spec: bool = True) -> Self:
         """From a run's row."""
         row = {name: getattr(run, name) for name in cls.model_fields if hasattr(run, name)}
+        row["seed_is_known"] = run.spec.get("seed_is_known", True)
         row["spec"] = in_declared_order(run.spec) if with_spec else {}
         return cls.model_validate(row)
 

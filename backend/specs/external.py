@@ -98,7 +98,8 @@ class ExternalFields(Strict):
     import_options: dict[str, JsonValue] | None = Field(default=None, max_length=20)
     """Options of the import that has created the run: one with others replaces it."""
     name: Name | None = None
-    """Name shown on pages; by default it is composed of the algorithm, the environment and the seed."""
+    """Name shown on pages; by default it is composed of the algorithm, the environment and the seed, if there
+    is one."""
     seed: ExternalSeed | None = None
     """Seed of the script, as a number or, for programs whose numbers are exact up to 2^53 only, as its
     digits; default: that in `config`, else 0."""
@@ -183,7 +184,7 @@ def is_external(spec: dict[str, Any]) -> bool:
 
 def _default_name(spec: dict[str, Any]) -> str:
     environment = spec["environment"].removeprefix("ALE/")
-    tail = f" seed {spec['seed']}"
+    tail = f" seed {spec['seed']}" if spec["seed_is_known"] else ""
     return f"{spec['algorithm']} {environment}"[: MAX_NAME - len(tail)] + tail
 
 

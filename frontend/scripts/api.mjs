@@ -11,7 +11,7 @@ const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
 
 const dump = execFileSync(python, ['-m', 'backend.openapi'], { cwd: root, maxBuffer: 64 * 2 ** 20 });
 const document = JSON.parse(dump.toString());
-const { RunFields, StopSpec, EvaluationRequest, SweepSpec } = document.components.schemas;
+const { RunFields, RunChanges, StopSpec, EvaluationRequest, SweepSpec } = document.components.schemas;
 
 const RUN_FIELDS = ['name', 'group', 'notes', 'tags', 'seed', 'seeds', 'priority'];
 
@@ -25,6 +25,7 @@ function bounds({ properties }, wanted) {
 
 const schemas = {
   RunFields: bounds(RunFields, RUN_FIELDS),
+  RunChanges: bounds(RunChanges, ['return_metric']),
   StopSpec,
   EvaluationRequest: bounds(EvaluationRequest, ['episodes', 'seed']),
   SweepSpec: bounds(SweepSpec, ['max_seeds', 'n_configurations']),

@@ -72,7 +72,7 @@ export interface paths {
         head?: never;
         /**
          * Change Run
-         * @description Change name, notes, tags, group or priority.
+         * @description Change name, notes, tags, group or priority, or the metric by which an external run is scored.
          */
         patch: operations["change_run"];
         trace?: never;
@@ -3309,7 +3309,8 @@ export interface components {
             } | null;
             /**
              * Name
-             * @description Name shown on pages; by default it is composed of the algorithm, the environment and the seed.
+             * @description Name shown on pages; by default it is composed of the algorithm, the environment and the seed, if there
+             *     is one.
              */
             name?: string | null;
             /**
@@ -5189,6 +5190,12 @@ export interface components {
              * @description New priority; null changes nothing. Queued runs with a higher priority are claimed first.
              */
             priority?: number | null;
+            /**
+             * Return Metric
+             * @description One of the metrics of an external run, by which it is scored anew; null for that of a known library, if
+             *     it has one.
+             */
+            return_metric?: string | null;
         };
         /**
          * RunDetail
@@ -5231,6 +5238,11 @@ export interface components {
              * @example 3
              */
             seed: number;
+            /**
+             * Seed Is Known
+             * @description False for an external run whose script has named no seed: `seed` is 0 then.
+             */
+            seed_is_known: boolean;
             /** @description State of the run. */
             state: components["schemas"]["RunState"];
             /**
@@ -5745,6 +5757,11 @@ export interface components {
              * @example 3
              */
             seed: number;
+            /**
+             * Seed Is Known
+             * @description False for an external run whose script has named no seed: `seed` is 0 then.
+             */
+            seed_is_known: boolean;
             /** @description State of the run. */
             state: components["schemas"]["RunState"];
             /**
@@ -7814,6 +7831,7 @@ export interface operations {
                      *           "algorithm": "paac",
                      *           "environment": "ALE/Pong-v5",
                      *           "seed": 3,
+                     *           "seed_is_known": true,
                      *           "state": "queued",
                      *           "state_reason": "reached 10,000,000 agent steps",
                      *           "stop_requested": null,
@@ -7899,6 +7917,7 @@ export interface operations {
                      *           "algorithm": "paac",
                      *           "environment": "ALE/Pong-v5",
                      *           "seed": 3,
+                     *           "seed_is_known": true,
                      *           "state": "queued",
                      *           "state_reason": "reached 10,000,000 agent steps",
                      *           "stop_requested": null,
@@ -8030,6 +8049,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
@@ -8144,6 +8164,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
@@ -8273,6 +8294,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
@@ -8354,6 +8376,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
@@ -8439,6 +8462,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
@@ -8525,6 +8549,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
@@ -8607,6 +8632,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
@@ -8841,6 +8867,7 @@ export interface operations {
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "seed": 3,
+                     *       "seed_is_known": true,
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,

@@ -18,6 +18,7 @@ function bound(field: Schema, keyword: Keyword): number {
 
 export const MAX_NAME = bound(name, 'maxLength');
 export const MAX_GROUP = bound(group, 'maxLength');
+export const MAX_METRIC = bound(schemas.RunChanges.properties.return_metric, 'maxLength');
 export const MAX_NOTES = bound(notes, 'maxLength');
 export const MAX_TAGS = bound(tags, 'maxItems');
 export const MAX_TAG = bound(tags.items, 'maxLength');

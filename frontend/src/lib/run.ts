@@ -47,3 +47,12 @@ export function stepsTitle(runs: readonly Counting[]): string {
   if (!units.has('iterations')) return 'Agent steps';
   return units.size > 1 ? 'Agent steps or iterations' : 'Iterations';
 }
+
+/** The seed of a run; undefined for an external run whose script has named none. */
+export const seedOf = ({
+  seed,
+  seed_is_known,
+}: {
+  seed: number;
+  seed_is_known: boolean;
+}): number | undefined => (seed_is_known ? seed : undefined);

@@ -7,6 +7,7 @@ import pytest
 
 from backend.specs.known_tags import return_candidates, return_metric, series_units
 from tests.support.external import SOURCE, batch, checkpoint, create, send, upload
+from tests.support.rows import make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -172,6 +173,41 @@ def test_return_metric_that_is_named_later_scores_the_run(service: RunningServic
     assert (after["score"], after["best_return"], after["step_unit"]) == (3.0, 6.0, "iterations")
     send(service.client, run, "points", batch(3, [7.0], first=3, metric="my curve"))
     assert service.client.get(f"/api/v1/runs/{run['id']}").json()["score"] == 4.0
+
+
+def test_return_metric_of_a_run_can_be_changed(service: RunningService) -> None:
+    client = service.client
+    run = create(client)
+    url = f"/api/v1/runs/{run['id']}"
+    send(client, run, "points", batch(1, [1.0, 2.0, 6.0], metric="my curve"))
+    send(client, run, "points", batch(2, [8.0, 9.0], metric="charts/episodic_return"))
+    before = client.get(url).json()
+    assert (before["return_metric"], before["best_return"]) == ("charts/episodic_return", 9.0)
+    after = client.patch(url, json={"return_metric": "my curve", "name": "new"}).json()
+    assert (after["return_metric"], after["score"], after["best_return"]) == ("my curve", 3.0, 6.0)
+    assert after["name"] == "new"
+    assert after["revision"] > before["revision"]
+    send(client, run, "points", batch(3, [7.0], first=3, metric="my curve"))
+    [group] = client.get("/api/v1/comparisons", params={"run": run["id"]}).json()["groups"]
+    assert group["runs"][0]["score"] == client.get(url).json()["score"] == 4.0
+    wrong = client.patch(url, json={"return_metric": "my curv", "name": "newer"})
+    assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "return_metric")
+    assert client.get(url).json()["name"] == "new"
+    known = client.patch(url, json={"return_metric": None}).json()
+    assert (known["return_metric"], known["best_return"]) == ("charts/episodic_return", 9.0)
+    own = make_run(service.engine)
+    assert client.patch(f"/api/v1/runs/{own.id}", json={"return_metric": "a/b"}).status_code == 422
+
+
+def test_seed_that_no_script_has_named_is_not_known(service: RunningService) -> None:
+    client = service.client
+    unknown, known = create(client, seed=None, name=None), create(client, seed=0, name=None)
+    assert [run["seed_is_known"] for run in (unknown, known)] == [False, True]
+    assert ("seed" in unknown["name"], known["name"].endswith(" seed 0")) == (False, True)
+    send(client, unknown, "config", {"source": SOURCE, "sequence": 1, "seed": 0})
+    make_run(service.engine)
+    listed = client.get("/api/v1/runs").json()["items"]
+    assert [run["seed_is_known"] for run in listed] == [True] * 3
 
 
 def test_known_tags_prefer_returns_of_training_by_agent_steps() -> None:

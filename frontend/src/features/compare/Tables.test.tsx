@@ -24,6 +24,11 @@ it('configDiff includes a value that one run lacks', () => {
   expect(configDiff([run({ n_e: 8 }), run({})])).toEqual([{ path: 'config.n_e', values: [8, undefined] }]);
 });
 
+it('configDiff has no seed of a run whose script has named none', () => {
+  const found = configDiff([run({}), run({}, { seed_is_known: false })]);
+  expect(found).toEqual([{ path: 'seed', values: [0, undefined] }]);
+});
+
 it('configDiff is empty for identical configs', () =>
   expect(configDiff([run({ n_e: 8 }), run({ n_e: 8 })])).toEqual([]));
 
@@ -33,7 +38,14 @@ it('differing names the settings of the algorithm first and the seed last', () =
 });
 
 const counting = (step_unit: string, more: object = {}): Run =>
-  ({ id: step_unit, name: step_unit, state: 'finished', step_unit, agent_steps: 20, ...more }) as unknown as Run;
+  ({
+    id: step_unit,
+    name: step_unit,
+    state: 'finished',
+    step_unit,
+    agent_steps: 20,
+    ...more,
+  }) as unknown as Run;
 
 function show(runs: readonly Run[]): void {
   render(
@@ -45,9 +57,10 @@ function show(runs: readonly Run[]): void {
 const texts = (role: string) => screen.getAllByRole(role).map(({ textContent }) => textContent);
 
 it('ScoresTable names what the steps of the runs count', () => {
-  show([counting('iterations')]);
+  show([counting('iterations', { seed: 0, seed_is_known: false })]);
   expect(texts('columnheader')).toEqual(expect.arrayContaining(['Iterations', 'Iterations/s, mean']));
   expect(texts('cell')).toContain('20');
+  expect(texts('cell')[2]).toBe('–');
   cleanup();
   show([counting('iterations', { wall_time_s: 2 }), counting('agent_steps')]);
   expect(texts('columnheader')).toContain('Agent steps or iterations');

@@ -3,7 +3,7 @@ import { Empty } from '@/components/feedback';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { TruncatedName } from '@/components/text';
-import { stepsOf, stepsTitle } from '@/lib/run';
+import { seedOf, stepsOf, stepsTitle } from '@/lib/run';
 import { shortNames } from '@/lib/shortNames';
 import { DASH, formatCount, formatDuration, formatScore, formatValue } from '@/lib/format';
 import classes from './compare.module.css';
@@ -21,6 +21,7 @@ const TOP_LEVEL = ['algorithm', 'environment', 'seed', 'device'] as const;
 function flatten(run: Run): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const key of TOP_LEVEL) values.set(key, run.spec[key]);
+  if (run.spec.seed_is_known === false) values.delete('seed');
   for (const section of SECTIONS) {
     for (const [key, value] of Object.entries((run.spec[section] ?? {}) as Record<string, unknown>)) {
       values.set(`${section}.${key}`, value);
@@ -68,7 +69,7 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
               <td>
                 <StateBadge state={run.state} reason={run.state_reason} />
               </td>
-              <td className="right num">{run.seed}</td>
+              <td className="right num">{seedOf(run) ?? DASH}</td>
               <td className="right num">
                 {formatCount(run.agent_steps)}
                 {areMixed && ` ${stepsOf(run)}`}

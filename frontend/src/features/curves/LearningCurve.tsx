@@ -49,7 +49,7 @@ export function LearningCurve({ run }: { run: Run }) {
         empty={
           <Empty>
             {candidates.length > 0
-              ? `None of the metrics is known to be the return. It could be ${candidates.slice(0, 3).join(', ')}: its script names it with return_metric, an import with --metric.`
+              ? `None of the metrics is known to be the return. It could be ${candidates.slice(0, 3).join(', ')}: choose it above as the return metric.`
               : hasEnded(run.state)
                 ? 'The run ended before its first training episode.'
                 : 'No episode has ended yet. The first point appears when one does.'}

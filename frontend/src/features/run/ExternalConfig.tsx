@@ -2,6 +2,7 @@ import type { Run } from '@/api/runs';
 import { Empty } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatValue } from '@/lib/format';
+import { seedOf } from '@/lib/run';
 import classes from './run.module.css';
 
 const shown = (value: unknown): string =>
@@ -10,6 +11,7 @@ const shown = (value: unknown): string =>
 /** The config of an external run, as its script has sent it. */
 export function ExternalConfig({ run }: { run: Run }) {
   const settings = Object.entries((run.spec.config ?? {}) as Record<string, unknown>);
+  const seed = seedOf(run);
   if (settings.length === 0) return <Empty>Its script has sent no config.</Empty>;
   return (
     <>
@@ -23,7 +25,7 @@ export function ExternalConfig({ run }: { run: Run }) {
             </tr>
           </thead>
           <tbody>
-            {[['seed', run.seed] as const, ...settings].map(([name, value]) => (
+            {[...(seed === undefined ? [] : [['seed', seed] as const]), ...settings].map(([name, value]) => (
               <tr key={name}>
                 <td className="num">{name}</td>
                 <td className="right num">{shown(value)}</td>

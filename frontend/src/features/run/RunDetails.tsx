@@ -1,5 +1,5 @@
 import { Anchor } from '@mantine/core';
-import { MAX_GROUP, MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
+import { MAX_GROUP, MAX_METRIC, MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
 import type { Run } from '@/api/runs';
 import { InlineEdit } from '@/components/InlineEdit';
 import { DASH, formatInteger } from '@/lib/format';
@@ -37,6 +37,21 @@ export function RunDetails({ run, edit, denied }: Props) {
           {run.group ?? <span className="muted">{DASH}</span>}
         </InlineEdit>
       </span>
+      {isExternal(run) && (
+        <span title="The metric by which the run is scored; empty for that of a known library">
+          <span className={classes.label}>Return metric</span>
+          <InlineEdit
+            field="return_metric"
+            label="return metric"
+            value={run.return_metric ?? ''}
+            maxLength={MAX_METRIC}
+            save={(metric) => edit.save('Changed return metric', { return_metric: metric || null })}
+            denied={denied}
+          >
+            {run.return_metric ?? <span className="muted">{DASH}</span>}
+          </InlineEdit>
+        </span>
+      )}
       {!isExternal(run) && (
         <span title="Of the queued runs, those with a higher priority start first">
           <span className={classes.label}>Priority</span>

@@ -22,6 +22,7 @@ const RUN = {
   environment: 'CartPole-v1',
   state: 'finished',
   seed: 1,
+  seed_is_known: true,
   agent_steps: 1000,
   frames: 1000,
   episodes: 9,
@@ -34,14 +35,14 @@ const RUN = {
   started_at: '2026-11-20T10:00:00Z',
 } as unknown as RunDetail;
 
-async function show(role: string) {
+async function show(role: string, run = RUN) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role });
   const rootRoute = createRootRoute({
     component: () => (
       <QueryClientProvider client={client}>
         <MantineProvider env="test">
-          <RunHeader run={RUN} onDeleted={() => undefined} />
+          <RunHeader run={run} onDeleted={() => undefined} />
         </MantineProvider>
       </QueryClientProvider>
     ),
@@ -66,4 +67,12 @@ it('RunHeader offers an operator every action', async () => {
   for (const name of ['Resume', 'Archive', 'Delete'])
     expect(screen.getByRole('button', { name }).getAttribute('aria-disabled')).toBeNull();
   for (const name of ['Clone', 'Fork']) expect(screen.getByRole('link', { name })).toBeTruthy();
+});
+
+it('RunHeader names no seed of a run whose script has named none', async () => {
+  await show('viewer');
+  expect(screen.getByText(/paac on CartPole-v1/).textContent).toContain(', seed 1');
+  cleanup();
+  await show('viewer', { ...RUN, origin: 'external', seed: 0, seed_is_known: false });
+  expect(screen.getByText(/paac on CartPole-v1/).textContent).not.toContain('seed');
 });

@@ -13,7 +13,7 @@ import { actionsFor, type Action } from '@/components/run/actions';
 import { StateBadge } from '@/components/run/StateBadge';
 import { RelativeTime } from '@/components/text';
 import { DASH, formatCount, formatDuration, formatScore, formatInteger } from '@/lib/format';
-import { ELSEWHERE, isExternal } from '@/lib/run';
+import { ELSEWHERE, isExternal, seedOf } from '@/lib/run';
 import { ExportMenu } from '@/components/run/ExportMenu';
 import classes from './run.module.css';
 import { RunDetails } from './RunDetails';
@@ -50,7 +50,12 @@ export function RunHeader({ run, onDeleted }: Props) {
         </InlineEdit>
         <StateBadge state={run.state} reason={run.state_reason} />
         <span className="muted">
-          {run.algorithm} on {run.environment}, seed <span className="num">{run.seed}</span>
+          {run.algorithm} on {run.environment}
+          {seedOf(run) !== undefined && (
+            <>
+              , seed <span className="num">{run.seed}</span>
+            </>
+          )}
           {external && ', external run'}
           {run.archived && ', archived'}
         </span>

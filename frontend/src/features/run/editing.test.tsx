@@ -114,9 +114,19 @@ it('TagEditor removes and adds tags, and refuses quotes', async () => {
 
 const run = { id: 'R', name: 'r', tags: ['a'], group: null, priority: 3, notes: '' } as unknown as Run;
 
-function Details() {
-  return <RunDetails run={run} edit={useRunEdit(run)} denied={undefined} />;
+function Details({ of = run }: { of?: Run }) {
+  return <RunDetails run={of} edit={useRunEdit(of)} denied={undefined} />;
 }
+
+it('RunDetails changes by which metric an external run is scored', async () => {
+  show(<Details of={{ ...run, origin: 'external', return_metric: null }} />);
+  fireEvent.click(screen.getByRole('button', { name: 'Edit return metric' }));
+  fireEvent.change(field('Return metric'), { target: { value: 'my/return' } });
+  fireEvent.submit(field('Return metric'));
+  fireEvent.click(await screen.findByRole('button', { name: 'Undo' }));
+  await waitFor(() => expect(screen.queryByRole('button', { name: 'Undo' })).toBeNull());
+  expect(requests.map(({ body }) => body)).toEqual([{ return_metric: 'my/return' }, { return_metric: null }]);
+});
 
 it('RunDetails sends a change, and the former value to undo it', async () => {
   show(<Details />);

@@ -11,7 +11,7 @@ import { StateBadge } from '@/components/run/StateBadge';
 import { TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
-import { STATES, stepsOf } from '@/lib/run';
+import { seedOf, STATES, stepsOf } from '@/lib/run';
 import { BulkBar } from './BulkBar';
 import { toQuery, type RunsSearch } from './filters';
 import classes from './runs.module.css';
@@ -191,9 +191,11 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
             <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" aria-label={run.name}>
               <TruncatedName name={run.name} />
             </Link>
-            <span>
-              seed <span className="num">{run.seed}</span>
-            </span>
+            {seedOf(run) !== undefined && (
+              <span>
+                seed <span className="num">{run.seed}</span>
+              </span>
+            )}
             <span>
               score <span className="num">{formatScore(run.score)}</span>
             </span>

@@ -4,7 +4,7 @@ import json
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,16 @@ def read(root: Path) -> Iterator[Log]:
     """
     messages = _messages()
     files = [root] if root.is_file() else sorted(root.rglob("*tfevents*"))
-    folders: dict[Path, list[Path]] = defaultdict(list)
-    with_events = {path.parent for path in files}
+    with_events: dict[Path, list[Path]] = defaultdict(list)
     for path in filter(Path.is_file, files):
-        folder = path.parent
-        below = _HPARAMS_FOLDER.fullmatch(folder.name) and folder.parent in with_events
-        folders[folder.parent if below else folder].append(path)
+        with_events[path.parent].append(path)
+    folders: dict[Path, list[Path]] = defaultdict(list)
+    metrics: dict[Path, str] = {}
+    for folder in sorted(with_events):
+        training, metric = _training_of(folder, with_events, messages)
+        folders[training] += with_events[folder]
+        if metric is not None:
+            metrics |= dict.fromkeys(with_events[folder], metric)
     if not folders:
         raise UnreadableLog(f"{root}: no event files (*tfevents*) in it or below it")
     base = root.parent if root.is_file() else root
@@ -50,9 +54,40 @@ def read(root: Path) -> Iterator[Log]:
         name = relative.as_posix() if relative.name else folder.resolve().name
         log = _named(name)
         _describe_by_params(log, folder)
-        reader = _Reader(log, messages)
-        # Those of `add_hparams` come last; of the others the name begins with the time.
+        reader = _Reader(log, messages, metrics)
+        # Those of folders below come last; of the others the name begins with the time.
         yield reader.read(sorted(folders[folder], key=lambda path: (path.parent != folder, path.name)))
+
+
+def _training_of(
+    folder: Path, with_events: Mapping[Path, Sequence[Path]], messages: "_Messages"
+) -> tuple[Path, str | None]:
+    """The folder of the training that has written to this one, and the metric whose points are in it, if
+    `add_scalars` has written them: it has a folder for each value, all with the tag of the whole."""
+    if _HPARAMS_FOLDER.fullmatch(folder.name) and folder.parent in with_events:
+        return folder.parent, None
+    above = [each for each in folder.parents if each in with_events]
+    tag = _only_tag(with_events[folder], messages) if above else None
+    for training in above if tag is not None else ():
+        name = folder.relative_to(training).as_posix()
+        for prefix in (f"{tag}_".replace("/", "_"), f"{tag}/"):  # of torch, of tensorboardX
+            if name.startswith(prefix) and name != prefix:
+                return training, f"{tag}/{name.removeprefix(prefix)}"
+    return folder, None
+
+
+def _only_tag(files: Iterable[Path], messages: "_Messages") -> str | None:
+    """The tag of all values of these files; None if there are several, or none."""
+    tags: set[str] = set()
+    try:
+        for path in files:
+            for record in _records(path):
+                tags.update(value.tag for value in messages.event.FromString(record).summary.value)
+                if len(tags) > 1:
+                    return None
+    except (messages.damaged, OSError, ValueError):
+        return None
+    return tags.pop() if tags else None
 
 
 def _messages() -> "_Messages":
@@ -79,9 +114,13 @@ class _Messages:
 class _Reader:
     """Reads the files of one training."""
 
-    def __init__(self, log: Log, messages: _Messages) -> None:
+    def __init__(self, log: Log, messages: _Messages, metrics: Mapping[Path, str]) -> None:
+        """`metrics` names that of a file with one metric whose tag is another."""
         self._log = log
         self._messages = messages
+        self._metrics = metrics
+        self._metric: str | None = None
+        """That of the file that is read."""
         self._started_at: float | None = None
         self._plugins: dict[str, str] = {}
         self._names = Names()
@@ -89,6 +128,7 @@ class _Reader:
     def read(self, files: Iterable[Path]) -> Log:
         for path in files:
             begun: set[str] = set()
+            self._metric = self._metrics.get(path)
             try:
                 for record in _records(path):
                     self._event(self._messages.event.FromString(record), path, begun)
@@ -139,7 +179,7 @@ class _Reader:
             return None
 
     def _point(self, event: Any, tag: str, value: float, begun: set[str]) -> None:
-        metric = self._names.stored(tag)
+        metric = self._names.stored(self._metric or tag)
         if metric not in begun:
             begun.add(metric)
             column = self._log.series.get(metric)

@@ -125,6 +125,30 @@ def test_event_files_become_runs_and_a_second_import_adds_what_is_new(
     assert (lines.count("note: any *text*"), lines.count("note: another")) == (1, 1)
 
 
+def test_values_of_add_scalars_are_metrics_of_their_training(
+    target: Target, tmp_path: Path, writers: Any
+) -> None:
+    writer = writers(tmp_path / "a")
+    for step in (1, 2):
+        writer.add_scalar("x", 1, step)
+        writer.add_scalars("losses/all", {"actor": step, "critic": 2.0 * step, "critic/q": 0.5}, step)
+    events_file(tmp_path / "a" / "of_x" / "actor", 1e9, [(1, 5.0)], "of_x")  # as tensorboardX does
+    events_file(tmp_path / "a" / "x_other", 1e9, [(1, 5.0)])  # another training
+    writer.close()
+    done = imported("tensorboard", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert {run["name"] for run in target.runs()} == {"a", "a/x_other"}
+    [run] = [run for run in target.runs() if run["name"] == "a"]
+    assert rows(target, run["id"]) == {
+        "x": [(1, 1.0), (2, 1.0)],
+        "losses/all/actor": [(1, 1.0), (2, 2.0)],
+        "losses/all/critic": [(1, 2.0), (2, 4.0)],
+        "losses/all/critic/q": [(1, 0.5), (2, 0.5)],
+        "of_x/actor": [(1, 5.0)],
+    }
+    assert imported("tensorboard", tmp_path).output.count("unchanged") == 2
+
+
 def test_later_file_that_begins_earlier_replaces_points_but_not_those_of_an_import(
     target: Target, tmp_path: Path
 ) -> None:

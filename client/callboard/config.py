@@ -169,6 +169,8 @@ def _tree(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+            return int(value)  # as text, 1.0 would differ from 1, which JSON's does not
         is_json = math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63
         return value if is_json else {type(value).__name__: _number(value)}
     if depth >= MAX_DEPTH:

@@ -1,7 +1,8 @@
 """Names are stored as they are given, and no two names or configs become one."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +128,14 @@ def test_no_two_names_are_stored_as_one(given_names: list[Any]) -> None:
 KEYS = st.sampled_from(
     ["a", "b", "a.b", ".", "", "a ", "学习率", "折扣率", "lr rate", "lr_rate", "x" * 101, 1, True]
 )
-VALUES = st.sampled_from(
-    [
-        *(None, True, False, 0, 1, 1.0, 1.5, -1, "", "1", "1.0", "True", "None", "NaN", math.nan, math.inf),
-        *(2**70, str(2**70), [], {}, "[]", "{}", [1], ["1"], [True], [[1]], "[[1]]", [None], [math.nan]),
-        *("x" * 2_000, "x" * 2_001, list(range(200)), [*range(199), 0], Path("a"), "a", b"a", int, abs, {1}),
-    ]
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, 1.0, 1.5, -1, "", "1", "1.0", "True", "None", "NaN", math.nan, math.inf),
+    *(2**70, str(2**70), [], {}, "[]", "{}", [1], ["1"], [True], [[1]], "[[1]]", [None], [math.nan]),
+    *("x" * 2_000, "x" * 2_001, list(range(200)), [*range(199), 0], Path("a"), "a", b"a", int, abs, {1}),
+]
+CONFIGS = st.dictionaries(
+    KEYS, st.recursive(st.sampled_from(VALUES), lambda inner: st.dictionaries(KEYS, inner, max_size=3))
 )
-CONFIGS = st.dictionaries(KEYS, st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner, max_size=3)))
 
 
 def typed(value: Any) -> Any:
@@ -167,6 +168,18 @@ def key_of(config: Any, seed: int = 5) -> str:
 @example({"a": 1, "b": 2}, {"b": 2.0, "a": 1.0})
 def test_runs_are_of_one_group_if_and_only_if_their_configs_are_equal(one: Any, other: Any) -> None:
     assert (key_of(one) == key_of(other)) == (typed(one) == typed(other))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [lambda value: value, lambda value: {"b": value}, lambda value: [value], lambda value: [[value]]],
+    ids=["itself", "nested", "in a list", "in a list of lists"],
+)
+def test_no_two_values_of_a_setting_are_of_one_group(setting: Callable[[Any], Any]) -> None:
+    configs = [{"a": setting(value)} for value in VALUES]
+    keys = [key_of(config) for config in configs]
+    for (one, key), (other, other_key) in combinations(zip(configs, keys, strict=True), 2):
+        assert (key == other_key) == (typed(one) == typed(other)), (one, other)
 
 
 @pytest.mark.parametrize(

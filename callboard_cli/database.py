@@ -119,10 +119,10 @@ def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> No
     from backend.db.engine import make_engine
     from backend.db.migrate import is_current
 
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     refuse_unknown_schema(settings)
     if missing := missing_file(settings):
         raise fail(f"there is no database {missing}: {NO_DATABASE}", 1)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     engine = make_engine(settings.database)
     try:
         current = is_current(engine)

@@ -117,10 +117,11 @@ class SummaryWriter:
 
         A table of settings, such as CleanRL's `hyperparameters`, is added to the run's config instead.
         """
-        if tag in SETTINGS_TAGS and (settings := config_of_table(as_text(text_string))):
+        name, text = as_text(tag), as_text(text_string)
+        if name in SETTINGS_TAGS and (settings := config_of_table(text)):
             self._update(settings)
         else:
-            self.run.text(as_text(tag) or "text", as_text(text_string), agent_steps=self._step(global_step))
+            self.run.text(name or "text", text, agent_steps=self._step(global_step))
 
     def add_hparams(
         self,

@@ -51,9 +51,14 @@ class Target:
         return series
 
     def lines(self, run_id: str | None) -> list[str]:
-        """The messages of a run's log."""
-        answer = self.client.get(f"/api/v1/runs/{run_id}/log").raise_for_status()
-        return [line["message"] for line in answer.json()["items"]]
+        """The messages of a run's log, of all its pages."""
+        messages: list[str] = []
+        page: dict[str, Any] = {"next_cursor": ""}
+        while (cursor := page["next_cursor"]) is not None:
+            query = {"limit": 1_000} | ({"cursor": cursor} if cursor else {})
+            page = self.client.get(f"/api/v1/runs/{run_id}/log", params=query).raise_for_status().json()
+            messages += [line["message"] for line in page["items"]]
+        return messages
 
 
 class Intermittent:

@@ -401,6 +401,20 @@ class Spool:
         self._record(request.end)
         return replace(request, sequence=sequence)
 
+    def latest_steps(self) -> int:
+        """The most agent steps of the points and episodes that are not confirmed: of the newest segment that
+        has some, for they hardly ever decrease."""
+        for segment in range(self._newest, self._next.segment - 1, -1):
+            at, latest = max(self._next, Position(segment)), 0
+            while at.segment == segment and (frame := self._frame(at)) is not None:
+                if frame.kind in ("points", "episodes"):
+                    rows = [row["agent_steps"] for row in json.loads(frame.rows)]
+                    latest = max([latest, *(max(row) if isinstance(row, list) else row for row in rows)])
+                at = frame.end
+            if latest:
+                return latest
+        return 0
+
     def _record(self, end: Position | None) -> None:
         ends = None if end is None else asdict(end)
         record = {"sequence": self._sequence, "begin": asdict(self._next), "end": ends}

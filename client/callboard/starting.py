@@ -28,6 +28,7 @@ from callboard.limits import (
 from callboard.names import Names
 from callboard.rows import dumps, items, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
+from callboard.syncing import waiting_steps
 from callboard.transport import Transport, find_server
 
 _ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -152,11 +153,14 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
             spool.remove()
             raise
         log.warning("callboard: %s; what is logged is kept in %s", error, spool.folder)
+    agent_steps = int(before.get("agent_steps") or manifest.rewind_to or 0)
+    if manifest.run is not None and manifest.rewind_to is None:
+        agent_steps = max(agent_steps, waiting_steps(manifest.run))
     return ExternalRun(
         spool,
         transport,
         wall_time_s=float(before.get("wall_time_s") or 0.0),
-        agent_steps=int(before.get("agent_steps") or manifest.rewind_to or 0),
+        agent_steps=agent_steps,
         config=manifest.create["config"] if manifest.create else before.get("spec", {}).get("config"),
     )
 

@@ -109,6 +109,16 @@ def discard(run: str, folder: str | Path | None = None) -> int:
     return n_rows
 
 
+def waiting_steps(run: str) -> int:
+    """The most agent steps of a run that earlier processes have logged and not sent; 0 if there are none."""
+    latest = 0
+    for spool in _spools(None):
+        if spool.manifest.run == run and not spool.is_refused:
+            latest = max(latest, spool.latest_steps())
+        spool.close()
+    return latest
+
+
 def _spools(folder: str | Path | None) -> Iterator[Spool]:
     """The spools that no process uses, locked."""
     try:

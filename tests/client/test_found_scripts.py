@@ -171,26 +171,34 @@ while True:
 def start(*arguments):
     process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True)
     return process, process.stdout.readline().strip()
-for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGKILL, signal.SIGHUP):
-    process, run_id = start()
-    time.sleep(2)
-    process.send_signal(number)
-    process.wait()
-    handled = number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+def ended(run_id):
     until = time.monotonic() + 120
     while state(run_id) == "running" and time.monotonic() < until:
         time.sleep(0.5)
-    assert state(run_id) == ("stopped" if handled else "lost"), (number, state(run_id))
-    process, _ = start(run_id)
-    time.sleep(2)
-    assert state(run_id) == "running"
-    process.send_signal(signal.SIGINT)
+    return state(run_id)
+handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+numbers = (*handled, signal.SIGUSR1, signal.SIGKILL)
+runs = {number: start() for number in numbers}
+time.sleep(2)
+for number, (process, _) in runs.items():
+    process.send_signal(number)
+for number, (process, run_id) in runs.items():
     process.wait()
-    assert state(run_id) == "stopped"
+    found = ended(run_id)
+    assert found == ("stopped" if number in handled else "lost"), (number, found)
+resumed = {number: start(run_id) for number, (_, run_id) in runs.items()}
+time.sleep(2)
+for number, (process, run_id) in resumed.items():
+    assert state(run_id) == "running", number
+    process.send_signal(signal.SIGINT)
+for number, (process, run_id) in resumed.items():
+    process.wait()
+    assert state(run_id) == "stopped", number
     with callboard.connect() as client:
         series = client.run(run_id).series("loss/a")
-    assert series.agent_steps.tolist() == series.value.tolist()
+    assert series.agent_steps.tolist() == series.value.tolist(), number
     assert len(set(series.value.tolist())) == len(series), number
+    assert len(series) == series.agent_steps[-1], number
 """
 
 NO_HOME = """

@@ -124,6 +124,41 @@ def test_spool_of_a_running_process_is_not_sent(spool: Spool) -> None:
     assert spool.next() is not None
 
 
+def test_latest_steps_are_those_of_the_newest_segment_with_values(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.spool.SEGMENT_BYTES", 500)
+    assert spool.latest_steps() == 0
+    for first in range(0, 100, 10):
+        append(spool, first, 10)
+    assert spool.latest_steps() == 99
+    spool.append("log", 1, b'[{"message":"%s","agent_steps":900}]' % (b"x" * 480))
+    assert spool.latest_steps() == 99
+    spool.append("episodes", 1, b'[{"agent_steps":120,"return":1.0,"length":1}]')
+    assert spool.latest_steps() == 120
+    while (request := spool.next()) is not None:
+        spool.confirm(request, stored=True)
+    assert spool.latest_steps() == 0
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("rewind_to", [None, 20])
+def test_resumed_run_counts_from_what_its_killed_script_has_not_sent(
+    target: Target, rewind_to: int | None
+) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        run.log({"loss/policy": 50.0}, agent_steps=50)
+    left = Spool.create(Manifest(new_ulid(), target.service.url, run.id, None, "left"))
+    append(left, 51, 49)
+    left.close()
+    with callboard.init(id=run.id, rewind_to=rewind_to) as resumed:
+        assert resumed.agent_steps == (99 if rewind_to is None else 20)
+        resumed.log({"loss/policy": 0.0}, agent_steps=resumed.agent_steps + 1)
+    assert resumed.n_dropped == 0
+    stored = [int(row["agent_steps"]) for row in target.points(run.id)["loss/policy"]]
+    assert stored == ([*range(50, 101)] if rewind_to is None else [21])
+
+
 def test_torn_and_damaged_frames_are_skipped(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callboard.spool.SEGMENT_BYTES", 500)
     for first in range(0, 100, 10):

@@ -63,7 +63,9 @@ class SettingDetail(Strict):
     """What a setting's JSON does not say."""
 
     type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SETTING_NAME)] | None = Field(
-        default=None, description="Type of a value that is no text but stored as one: `float` of `NaN`."
+        default=None,
+        description="Type of a value that is no text but stored as one: `float` of `NaN`; of a list with such "
+        'items, the types of all as JSON: `[null, "float"]` of `[1, "NaN"]`.',
     )
     path: list[Annotated[str | list[str], Field(max_length=MAX_SETTING_NAME)]] | None = Field(
         default=None,

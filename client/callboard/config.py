@@ -41,7 +41,7 @@ class FlatConfig(NamedTuple):
     config: dict[str, Any]
     details: dict[str, dict[str, Any]]
     """What the JSON does not say, by setting: `path`, the keys of a nested setting, and `type`, of a value
-    that is stored as text but is none."""
+    that is stored as text but is none, or of a list with such items."""
 
 
 def flat_config(config: Mapping[Any, Any] | object | None) -> FlatConfig:
@@ -116,7 +116,7 @@ def _key(key: Any) -> str | list[str]:
 
 
 def stored_value(value: Any) -> tuple[Any, str | None]:
-    """A value as JSON, and its type if JSON has another one for it."""
+    """A value as JSON, and its type if JSON has another one for it; of a list, those of its items, as JSON."""
     value, kind = _plain(value), type(value).__name__
     if value is None or isinstance(value, bool):
         return value, None
@@ -129,8 +129,11 @@ def stored_value(value: Any) -> tuple[Any, str | None]:
         return text, None
     if isinstance(value, (list, tuple)):
         items = [stored_value(item) for item in value] if len(value) <= MAX_CONFIG_LIST else []
-        if len(items) == len(value) and not any(_is_list_or_typed(item) for item in items):
-            return [item for item, _ in items], None
+        types = [kind for _, kind in items]
+        if len(items) == len(value) and not any(map(_is_nested, items)):
+            kinds = _json(types) if any(types) else None
+            if kinds is None or len(kinds) <= MAX_SETTING_CHARACTERS:
+                return [item for item, _ in items], kinds
         return _bounded(_json(_tree(value, 0))), "list"
     if isinstance(value, Mapping):
         return ("{}", "dict") if not value else (_bounded(_json(_tree(value, 0))), "dict")
@@ -140,8 +143,8 @@ def stored_value(value: Any) -> tuple[Any, str | None]:
     return _bounded(text), kind
 
 
-def _is_list_or_typed(item: tuple[Any, str | None]) -> bool:
-    return item[1] is not None or isinstance(item[0], list)
+def _is_nested(item: tuple[Any, str | None]) -> bool:
+    return isinstance(item[0], list) or item[1] in ("list", "dict")
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from enum import Enum
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -125,12 +126,20 @@ def test_no_two_names_are_stored_as_one(given_names: list[Any]) -> None:
     )
 
 
+class Unit(Enum):
+    """An enumeration, as libraries have them in lists of settings."""
+
+    STEP = "step"
+    EPISODE = "episode"
+
+
 KEYS = st.sampled_from(
     ["a", "b", "a.b", ".", "", "a ", "学习率", "折扣率", "lr rate", "lr_rate", "x" * 101, 1, True]
 )
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 1.0, 1.5, -1, "", "1", "1.0", "True", "None", "NaN", math.nan, math.inf),
     *(2**70, str(2**70), [], {}, "[]", "{}", [1], ["1"], [True], [[1]], "[[1]]", [None], [math.nan]),
+    *([4, Unit.STEP], [4, "Unit.STEP"], [4, Unit.EPISODE], [Path("a")], ["a"], ["NaN"], [int] * 20),
     *("x" * 2_000, "x" * 2_001, list(range(200)), [*range(199), 0], Path("a"), "a", b"a", int, abs, {1}),
 ]
 CONFIGS = st.dictionaries(
@@ -156,7 +165,25 @@ def key_of(config: Any, seed: int = 5) -> str:
     return group_key(external_spec(ExternalFields.model_validate(body)))
 
 
+def test_items_of_a_list_that_json_has_no_type_for_are_text() -> None:
+    """And no JSON in a text, which nobody can read or filter by."""
+    flat = flat_config({"train_freq": (4, Unit.STEP), "clip": [0.5, math.inf], "net": [Path("a"), [1]]})
+    assert flat.config == {
+        "train_freq": [4, "Unit.STEP"],
+        "clip": [0.5, "Infinity"],
+        "net": '[{"PosixPath": "a"}, [1]]',
+    }
+    assert flat.details == {
+        "train_freq": {"type": '[null, "Unit"]'},
+        "clip": {"type": '[null, "float"]'},
+        "net": {"type": "list"},
+    }
+
+
 @given(CONFIGS, CONFIGS)
+@example({"a": [4, Unit.STEP]}, {"a": [4, "Unit.STEP"]})
+@example({"a": [math.nan]}, {"a": ["NaN"]})
+@example({"a": [int] * 100}, {"a": [abs] * 100})
 @example({"学习率": 0.1, "折扣率": 0.9}, {"学习率": 0.2, "折扣率": 0.9})
 @example({"a": 1}, {"a": True})
 @example({"a": 1}, {"a": "1"})

@@ -78,7 +78,12 @@ _PART_BODY = {
         "required": True,
         "content": {
             "application/octet-stream": {
-                "schema": {"type": "string", "format": "binary", "description": "The next bytes of the file."}
+                "schema": {
+                    "type": "string",
+                    "format": "binary",
+                    "minLength": 1,
+                    "description": "The next bytes of the file.",
+                }
             }
         },
     }
@@ -195,7 +200,7 @@ def send_upload(
     principal: ExternalWriter,
     state: AppStateDep,
     offset: Annotated[
-        int, Query(ge=0, le=MAX_UPLOAD_BYTES, description="Bytes of the file that have already been sent.")
+        int, Query(ge=0, lt=MAX_UPLOAD_BYTES, description="Bytes of the file that have already been sent.")
     ],
     part: Annotated[bytes, Depends(_part)],
 ) -> UploadOut:

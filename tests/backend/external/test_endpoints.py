@@ -422,6 +422,17 @@ def test_uploads_are_bounded(sqlite_service: RunningService, monkeypatch: pytest
     assert upload(client, run, b"x", name="x" * 26).status_code == 404
 
 
+def test_part_that_its_schema_allows_is_stored_or_conflicts(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    run = create(client)
+    documented = client.get("/openapi.json").json()["paths"]["/api/v1/runs/{run_id}/uploads/{upload}"]["put"]
+    [offset] = (field["schema"] for field in documented["parameters"] if field["name"] == "offset")
+    least = documented["requestBody"]["content"]["application/octet-stream"]["schema"]["minLength"]
+    for at, status in ((offset["minimum"], 200), (offset["exclusiveMaximum"] - 1, 409)):
+        for n in (least, least + 1):
+            assert upload(client, run, b"x" * n, offset=at, name=new_id()).status_code == status
+
+
 def test_scoped_token_writes_the_external_runs_that_it_has_created(service: RunningService) -> None:
     def script(name: str) -> httpx.Client:
         body = {"name": name, "role": "operator", "scope": "external_runs"}

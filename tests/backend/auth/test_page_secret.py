@@ -40,8 +40,9 @@ def thief(sqlite_service: RunningService) -> Iterator[httpx.Client]:
 
 
 def _status(client: httpx.Client, method: str, path: str, **request: object) -> int:
-    # Only the status: event streams have no end.
     with client.stream(method, path, **request) as answer:  # type: ignore[arg-type]
+        if not answer.headers.get("content-type", "").startswith("text/event-stream"):  # it has no end
+            answer.read()  # keeps the connection
         return answer.status_code
 
 

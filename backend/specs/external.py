@@ -64,8 +64,8 @@ class SettingDetail(Strict):
 
     type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SETTING_NAME)] | None = Field(
         default=None,
-        description="Type of a value that is no text but stored as one: `float` of `NaN`; of a list with such "
-        'items, the types of all as JSON: `[null, "float"]` of `[1, "NaN"]`.',
+        description="Type of a value that is no text but stored as one: `float` of `NaN`. Of a list with "
+        'such values, the types of all as JSON: `[null, "float"]` of `[1, "NaN"]`.',
     )
     path: list[Annotated[str | list[str], Field(max_length=MAX_SETTING_NAME)]] | None = Field(
         default=None,

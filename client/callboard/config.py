@@ -116,7 +116,7 @@ def _key(key: Any) -> str | list[str]:
 
 
 def stored_value(value: Any) -> tuple[Any, str | None]:
-    """A value as JSON, and its type if JSON has another one for it; of a list, those of its items, as JSON."""
+    """A value as JSON, and its type if JSON has another one for it; of a list, those of its items."""
     value, kind = _plain(value), type(value).__name__
     if value is None or isinstance(value, bool):
         return value, None

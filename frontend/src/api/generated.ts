@@ -6301,7 +6301,7 @@ export interface components {
         SettingDetail: {
             /**
              * Type
-             * @description Type of a value that is no text but stored as one: `float` of `NaN`; of a list with such items, the types of all as JSON: `[null, "float"]` of `[1, "NaN"]`.
+             * @description Type of a value that is no text but stored as one: `float` of `NaN`. Of a list with such values, the types of all as JSON: `[null, "float"]` of `[1, "NaN"]`.
              */
             type?: string | null;
             /**

@@ -1,0 +1,146 @@
+"""The runs of a study as plain data, and the score of one of them.
+
+A score comes from the stored evaluations or from the training episodes, never from a mixture: a reducer is
+given one of the two, and a run without such scores has none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from backend.statistics.estimates import Scores
+
+WINDOW_EPISODES = 100
+"""Training episodes whose mean return is the score of training."""
+EVALUATION_EPISODES = 30
+"""Episodes of an evaluation by which a score counts as reached."""
+
+ScoreSource = Literal["evaluations", "training"]
+"""evaluations: mean returns of stored evaluations. training: means of the last `WINDOW_EPISODES` returns."""
+Axis = Literal["agent_steps", "wall_time_s"]
+"""What a time is measured in; `wall_time_s` is training time, evaluation excluded."""
+
+
+def _empty() -> Scores:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of the score metric in order of time, one a training episode."""
+
+    agent_steps: Scores = field(default_factory=_empty)
+    """f8[n]."""
+    wall_time_s: Scores = field(default_factory=_empty)
+    """f8[n]: training time, evaluation excluded."""
+    returns: Scores = field(default_factory=_empty)
+    """f8[n]: values that are not finite are left out of every score."""
+
+
+@dataclass(frozen=True)
+class EvaluationScore:
+    """One stored evaluation of a run; all of a study's are of one protocol."""
+
+    agent_steps: int
+    wall_time_s: float
+    mean_return: float
+    n_episodes: int = EVALUATION_EPISODES
+    best_kept: bool = False
+    """Whether it evaluated the best parameters of training again, at its end; no score of the last ones."""
+
+
+@dataclass(frozen=True)
+class MemberRun:
+    """A run of a study that has ended."""
+
+    arm: str
+    environment: str
+    draw: int
+    """Number of the draw in its cell: of the seed, or of the random setting."""
+    points: Points = field(default_factory=Points)
+    evaluations: tuple[EvaluationScore, ...] = ()
+    setting: float | None = None
+    """Value of the setting that the study draws or lists, such as the learning rate; runs with the same value
+    differ by seed only."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Means of other metrics over the run, for `Top`."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The scores of one run in order of time."""
+
+    agent_steps: Scores
+    wall_time_s: Scores
+    scores: Scores
+    trusted: npt.NDArray[np.bool_]
+    """bool[n]: based on enough episodes to count as reaching a reference."""
+
+    def axis(self, axis: Axis) -> Scores:
+        """The times of the scores."""
+        return self.agent_steps if axis == "agent_steps" else self.wall_time_s
+
+
+def history(run: MemberRun, source: ScoreSource) -> History:
+    """The scores of a run: its evaluations, the first at each agent step, or the mean return of the last
+    `WINDOW_EPISODES` after each training episode."""
+    if source == "training":
+        return _training_history(run.points)
+    first: dict[int, EvaluationScore] = {}
+    for evaluation in run.evaluations:
+        if not evaluation.best_kept and np.isfinite(evaluation.mean_return):
+            first.setdefault(evaluation.agent_steps, evaluation)
+    ordered = [first[agent_steps] for agent_steps in sorted(first)]
+    return History(
+        np.array([each.agent_steps for each in ordered], float),
+        np.array([each.wall_time_s for each in ordered], float),
+        np.array([each.mean_return for each in ordered], float),
+        np.array([each.n_episodes >= EVALUATION_EPISODES for each in ordered], bool),
+    )
+
+
+def _training_history(points: Points) -> History:
+    known = np.isfinite(points.returns)
+    returns = points.returns[known]
+    total = np.concatenate([[0.0], np.cumsum(returns)])
+    ends = np.arange(1, len(returns) + 1)
+    starts = np.maximum(0, ends - WINDOW_EPISODES)
+    return History(
+        points.agent_steps[known].astype(float),
+        points.wall_time_s[known].astype(float),
+        (total[ends] - total[starts]) / (ends - starts),
+        ends >= WINDOW_EPISODES,
+    )
+
+
+def last_score(run: MemberRun, source: ScoreSource) -> float | None:
+    """The score at the end of training; None if the run has none."""
+    scores = history(run, source).scores
+    return float(scores[-1]) if len(scores) else None
+
+
+def best_kept_score(run: MemberRun) -> float | None:
+    """The score of the best parameters of training, evaluated again at its end; None if there is none."""
+    kept = [each.mean_return for each in run.evaluations if each.best_kept and np.isfinite(each.mean_return)]
+    return kept[-1] if kept else None
+
+
+def time_to_score(run: MemberRun, reference: float, source: ScoreSource, axis: Axis) -> float | None:
+    """When the run's score first reached `reference`; infinity if never, None if it has no scores."""
+    of_run = history(run, source)
+    if not len(of_run.scores):
+        return None
+    reached = np.flatnonzero((of_run.scores >= reference) & of_run.trusted)
+    return float(of_run.axis(axis)[reached[0]]) if len(reached) else np.inf
+
+
+def time_to_peak(run: MemberRun, source: ScoreSource, axis: Axis) -> float | None:
+    """When the run first had its own highest score; None if it has no score from enough episodes."""
+    of_run = history(run, source)
+    trusted = np.flatnonzero(of_run.trusted)
+    if not len(trusted):
+        return None
+    return float(of_run.axis(axis)[trusted[int(np.argmax(of_run.scores[trusted]))]])

@@ -91,7 +91,7 @@ def test_mean_of_best_runs_names_how_many_of_how_many() -> None:
 
 
 def test_mean_of_best_settings_takes_the_mean_over_seeds_first() -> None:
-    """Rates 0.1: 0 and 10, mean 5; 0.2: 6 and 7, mean 6.5; 0.3: 4. The best run is of the second best rate."""
+    """Rate 0.1: 0 and 10, mean 5; 0.2: 6 and 7, mean 6.5; 0.3: 4. The best run has the second best rate."""
     scores = {0: (0.1, 0), 1: (0.1, 10), 2: (0.2, 6), 3: (0.2, 7), 4: (0.3, 4)}
     runs = [replace(run_of(draw, score), setting=rate) for draw, (rate, score) in scores.items()]
     (cell,) = MeanOfBest(2, of="settings").reduce([*runs, run_of(5, 99)]).cells

@@ -86,6 +86,9 @@ def start(
     configurations: Configurations = None,
     sampler_seed: Annotated[int, typer.Option(help="Seed of the random configurations.")] = 0,
     max_seeds: MaxSeeds = None,
+    distinct_seeds: Annotated[
+        bool, typer.Option("--distinct-seeds", help="Seeds of its own for each configuration.")
+    ] = False,
     initial_seeds: Annotated[
         int | None, typer.Option(help="Seeds of each configuration before the first comparison.")
     ] = None,
@@ -135,6 +138,7 @@ def start(
         "sampler_seed": sampler_seed,
         "racing": _given(race) if racing else None,
         "objective": objective,
+        "distinct_seeds": distinct_seeds,
         "budget": _budget(max_runs, max_agent_steps, max_time_s),
     }
     optional = {"n_configurations": configurations, "max_seeds": max_seeds, "concurrency": concurrency}

@@ -40,7 +40,7 @@ BABAEIZADEH_CODE, CLEMENTE_CODE = "Babaeizadeh 2017, code", "Clemente 2017, code
 NAIR_2015 = "Nair 2015, 5.1"
 TENSORFLOW = (
     "TensorFlow's RMSProp starts at 1. 0 here, as before the setting existed, so that stored configs keep "
-    "their meaning; the preset As in the paper sets 1."
+    "their meaning; the preset with the paper's constants sets 1."
 )
 
 ATARI_SOURCES: Sources = {
@@ -49,7 +49,10 @@ ATARI_SOURCES: Sources = {
     "full_action_set": Source(NAIR_2015, False),
     "noop_max": Source(CLEMENTE_2017, 30),
     "fire_at_reset": ours("Not in the papers."),
-    "max_frames": Source("Nair 2015, 5.2", 108_000),
+    "max_frames": ours(
+        "The papers state no limit of training episodes; this is the cap of evaluations from human starts "
+        "(Nair 2015, 5.2)."
+    ),
     "life_loss_terminal": Source(CLEMENTE_2017, False),
     "mode": ours("The cartridge's default."),
     "difficulty": ours("The cartridge's default."),
@@ -60,6 +63,15 @@ ATARI_SOURCES: Sources = {
     "crop": ours("Not in the papers."),
 }
 """Sources of the settings of Atari games."""
+
+MUJOCO_SOURCES: Sources = {
+    "max_episode_agent_steps": ours("gymnasium's limit.", "Mnih 2016, 5.3"),
+    "normalise": ours(
+        "Not in the paper: each dimension is normalised by constants of random play and clipped to ±10.",
+        "Mnih 2016, 5.3",
+    ),
+}
+"""Sources of the settings of MuJoCo with state observations."""
 
 
 class Fixed(NamedTuple):
@@ -87,6 +99,17 @@ FIXED = (
     Fixed("LSTM cells of A3C, continuous actions", "128", S9),
     Fixed("hidden units of A3C, continuous actions, state vectors", "200", S9),
     Fixed("probabilities of the three epsilons", "0.4, 0.3, 0.3", S8),
+    Fixed(
+        "decisions of an actor after which its epsilon is drawn again",
+        "1,000",
+        "ours; Mnih 2016, S8 states periodically",
+    ),
+    Fixed(
+        "Gorila's running mean and variance of the absolute loss: decay, and losses before the first outlier",
+        "0.99, 100",
+        "ours; Nair 2015, 4.2 states neither",
+    ),
+    Fixed("submissions of a GA3C agent that may wait for trainers", "4", "ours; Babaeizadeh 2017, 4.1"),
     Fixed("epsilon of value methods in evaluation", "0.05", MNIH_2015),
     Fixed("stacked frames", "4", MNIH_2015),
 )

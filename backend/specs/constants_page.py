@@ -32,8 +32,8 @@ _INITIAL_G = """## RMSProp's first steps
 RMSProp divides each gradient by the root of g + epsilon. No paper states g before the first update. Here it
 is 0; in TensorFlow's `RMSPropOptimizer`, which the authors of PAAC and GA3C use, it is 1. With their epsilon
 of 0.1 the first steps from 0 are sqrt(1.1 / 0.1) = 3.3 times larger where gradients are small; the initial
-value of g decays, by half in 69 updates. `rmsprop_initial_g` sets it; the presets *As in the
-paper* of PAAC and GA3C start at 1. With PAAC's constants on Breakout and Pong, two million agent
+value of g decays, by half in 69 updates. `rmsprop_initial_g` sets it; the presets with the papers' constants
+of PAAC, PAAC with n-step Q and GA3C start at 1. With PAAC's constants on Breakout and Pong, two million agent
 steps with one seed each show no difference ([RESULTS.md](../RESULTS.md), Effect of hyperparameters).
 """
 _VECTORS = """## Small environments with vector observations
@@ -59,6 +59,9 @@ def page() -> str:
     atari = ENVIRONMENTS[CROPPED_GAMES[0]]
     parts.append("## Atari games\n")
     parts.append(_table(atari.config, atari.config().model_dump(mode="json"), constants.ATARI_SOURCES))
+    hopper = ENVIRONMENTS["Hopper-v5"]
+    parts.append("## MuJoCo, state observations\n")
+    parts.append(_table(hopper.config, hopper.config().model_dump(mode="json"), constants.MUJOCO_SOURCES))
     parts.append("## Not settings\n")
     parts.append(
         _rows(("constant", "value", "source"), ((f.name, f.value, f.where) for f in constants.FIXED))

@@ -29,6 +29,8 @@ ProtocolChoice = Literal[
     "noop_starts_greedy",
     "noop_starts_5min",
     "noop_starts_5min_greedy",
+    "random_seeds",
+    "random_seeds_greedy",
     "sticky_actions",
     "sticky_actions_greedy",
     "plain",
@@ -82,6 +84,14 @@ _BASE = (
         environment_settings=_NOOPS | {"max_frames": MAX_FRAMES_5MIN},
     ),
     Protocol(
+        id="random_seeds",
+        title="random seeds",
+        description="Each game has a random seed of its own (Babaeizadeh et al. 2017, table 3). The paper "
+        "states neither starts nor a limit: here games start at once, without no-ops, so that the seed "
+        "affects the sampled actions only, and end after at most 108,000 frames (30 minutes).",
+        environment_settings=_EXACT | {"noop_max": 0, "sticky_actions": 0.0, "max_frames": MAX_FRAMES},
+    ),
+    Protocol(
         id="human_starts",
         title="human starts",
         description="Starts from 100 states of human play; at most 108,000 frames, including the human's "
@@ -119,7 +129,7 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 """Every protocol, by id."""
 
-ATARI_PROTOCOLS = ("noop_starts", "noop_starts_5min", "sticky_actions", "human_starts")
+ATARI_PROTOCOLS = ("noop_starts", "noop_starts_5min", "random_seeds", "sticky_actions", "human_starts")
 """The protocols of Atari games; each also greedy. The first is the default."""
 
 

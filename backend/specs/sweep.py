@@ -123,7 +123,15 @@ class SweepSpec(Strict):
     )
     sampler_seed: Seed = Field(default=0, description="Seed of the random configurations.")
     max_seeds: int = Field(
-        default=10, ge=1, le=MAX_SEEDS, description="Seeds of each configuration, at most: 0, 1, 2, …"
+        default=10,
+        ge=1,
+        le=MAX_SEEDS,
+        description="Seeds of each configuration, at most: 0, 1, 2, …, unless distinct_seeds is set.",
+    )
+    distinct_seeds: bool = Field(
+        default=False,
+        description="Whether each configuration has seeds, and so initial weights, of its own: configuration "
+        f"k has {MAX_SEEDS} k, {MAX_SEEDS} k + 1, … instead of 0, 1, ….",
     )
     racing: Racing | None = Field(
         default_factory=Racing, description="When worse configurations get no further seed; null: never."
@@ -148,6 +156,10 @@ class SweepSpec(Strict):
     def initial_seeds(self) -> int:
         """Seeds of each configuration before the first comparison."""
         return self.max_seeds if self.racing is None else self.racing.initial_seeds
+
+    def seed_of(self, configuration: int, i: int) -> int:
+        """Seed i, from 0, of a configuration."""
+        return i + (MAX_SEEDS * configuration if self.distinct_seeds else 0)
 
     def field_problems(self) -> dict[str, str]:
         """Errors that concern several fields, by path."""

@@ -1,7 +1,7 @@
 """What a sweep does next: a pure function of its rows.
 
-All configurations get their seeds in rounds: seed 0 of each, then seed 1, and so on. Once all of a round
-have ended, a race compares the configurations; those that are worse than another get no further seed.
+All configurations get their seeds in rounds: the first of each, then the second, and so on. Once all of a
+round have ended, a race compares the configurations; those that are worse than another get no further seed.
 """
 
 from collections import Counter, defaultdict
@@ -98,7 +98,12 @@ def plan(
     result = Plan(looks=looks)
     while result.finished is None:
         n = min(spec.max_seeds, spec.initial_seeds + result.looks)
-        wanted = [(number, seed) for seed in range(n) for number in remaining if seed not in own[number]]
+        wanted = [
+            (number, seed)
+            for i in range(n)
+            for number in remaining
+            if (seed := spec.seed_of(number, i)) not in own[number]
+        ]
         n_open = sum(not member.has_ended for member in members)
         reached = _reached(spec, members, elapsed_s) if wanted else None
         if wanted and reached is None:

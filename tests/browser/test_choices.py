@@ -71,7 +71,7 @@ COMPACT, MAZE, RACE, SMALL = (
     for what in ("Compact LSTM, full frame", "Labyrinth", "Racing", "Small environment")
 )
 """A3C's presets, each for one family of environments."""
-PLAIN = "As in the paper, 4 actors"
+PLAIN = "The paper's feed-forward agent, 4 actors"
 
 
 def test_new_environment_selects_the_preset_of_its_family(

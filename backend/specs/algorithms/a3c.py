@@ -9,8 +9,14 @@ from backend.specs.algorithms.asynchronous import (
     AsynchronousConfig,
 )
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.common import BETA, CROPPED_GAMES, STANDARDISE
-from backend.specs.algorithms.memory import RunFacts
+from backend.specs.algorithms.common import (
+    BETA,
+    CROPPED_GAMES,
+    FIRST_LAYER_STRIDE,
+    PAPER_FRAMES,
+    STANDARDISE,
+)
+from backend.specs.algorithms.memory import RunFacts, large_decision_bytes, network_bytes
 from backend.specs.constants import S8, S9, Source, Sources, ours
 from backend.specs.fields import setting
 
@@ -23,6 +29,9 @@ _SMALL_MACHINE: dict[str, Any] = {
     "value_coefficient": 0.25,
 }
 _COMPACT_LSTM = _SMALL_MACHINE | {"network": "compact", "recurrent": True}
+_PAPER: dict[str, Any] = {"value_coefficient": 1.0}
+"""What the paper's agent has besides the defaults."""
+_FOUR_ACTORS: dict[str, Any] = {"n_actors": 4, "evaluation_interval_agent_steps": 500_000}
 _CONTINUOUS_AS_IN_THE_PAPER: dict[str, Any] = {
     "recurrent": True,
     "n_actors": 16,
@@ -55,6 +64,7 @@ peaked at 1,853 MiB."""
 
 _SOURCES = ASYNCHRONOUS_SOURCES | {
     "recurrent": Source("Mnih 2016, 5.1", False, "The paper trains both agents, with and without."),
+    "first_layer_stride": Source("Babaeizadeh 2017, 5.1, note 2", 4),
     "standardise": ours("Not in the paper."),
     "value_coefficient": Source(
         "Mnih 2016, algorithm S2", 1.0, "An author mentions 0.5; the algorithm has no weight."
@@ -87,6 +97,7 @@ class A3CConfig(AsynchronousConfig):
         description="Adds an LSTM after the last hidden layer: 256 cells, or 128 for continuous actions. "
         "Its state is reset at the start of each episode.",
     )
+    first_layer_stride: int = FIRST_LAYER_STRIDE
     standardise: bool = STANDARDISE
     value_coefficient: float = setting(
         0.5,
@@ -99,9 +110,15 @@ class A3CConfig(AsynchronousConfig):
     )
     beta: float = BETA
 
+    @property
+    def network_bytes(self) -> int:
+        """One copy of the parameters, which depend on the stride in the network large."""
+        return network_bytes(self.network, self.first_layer_stride)
+
     def decision_bytes(self, run: RunFacts) -> int:
         """Memory of a decision, with small tensors where an update learns from a whole episode of vectors."""
         inputs = run.decision_bytes if run.observation == "pixels" else SMALL_TENSOR_DECISION_BYTES
+        inputs += large_decision_bytes(self.first_layer_stride) if self.network == "large" else 0
         return inputs + (LSTM_DECISION_BYTES if self.recurrent else 0)
 
 
@@ -198,13 +215,38 @@ _PRESETS = (
     Preset(
         id="paper",
         title="As in the paper",
-        description="The defaults, for 10 million agent steps: a feed-forward agent, 16 actor-learners. "
-        "The paper trained for four days on 16 cores.",
+        description="The paper's constants, for 10 million agent steps: a feed-forward agent, 16 "
+        "actor-learners. The paper trained for four days on 16 cores.",
         observation="pixels",
         families=("atari",),
+        config=_PAPER,
+        environment_config=PAPER_FRAMES,
         stop={"agent_steps": 10_000_000},
-        measured="Not run to its end. Pong, noop_starts, full frame, not standardised, one seed: −20.1 at "
-        "0.5 million agent steps, −20.2 at 0.96 million (10 minutes).",
+        measured="Measured with the value loss weighted 0.5 and frames combined after greyscale, not run to "
+        "its end. Pong, noop_starts, full frame, not standardised, one seed: −20.1 at 0.5 million agent "
+        "steps, −20.2 at 0.96 million (10 minutes).",
+    ),
+    Preset(
+        id="paper-lstm",
+        title="As in the paper, LSTM",
+        description="The paper's recurrent agent: 256 LSTM cells after the last hidden layer, 16 "
+        "actor-learners, for 10 million agent steps. The paper trained for four days on 16 cores.",
+        observation="pixels",
+        families=("atari",),
+        config=_PAPER | {"recurrent": True},
+        environment_config=PAPER_FRAMES,
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="paper-57-games",
+        title="As in the paper, 57 games",
+        description="The feed-forward agent of the paper's table of 57 games, with the larger network of "
+        "Mnih et al. 2015, as section 5.1 states, for 10 million agent steps.",
+        observation="pixels",
+        families=("atari",),
+        config=_PAPER | {"network": "nature"},
+        environment_config=PAPER_FRAMES,
+        stop={"agent_steps": 10_000_000},
     ),
     Preset(
         id="full-frame",
@@ -212,8 +254,51 @@ _PRESETS = (
         description="The paper's feed-forward agent with four actor-learners instead of sixteen, for 10 "
         "million agent steps. The paper trained for four days on 16 cores.",
         observation="pixels",
+        families=("atari",),
+        config=_PAPER | _FOUR_ACTORS,
+        environment_config=PAPER_FRAMES,
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="paper-labyrinth",
+        title="As in the paper",
+        description="The paper's recurrent agent of section 5.4, with 16 actor-learners, for 10 million "
+        "agent steps. Rewards are not clipped: else an apple would count as much as the portal.",
+        observation="pixels",
+        families=("labyrinth",),
+        config=_PAPER | {"recurrent": True},
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="labyrinth-4-actors",
+        title="As in the paper, 4 actors",
+        description="The paper's recurrent agent of section 5.4 with four actor-learners instead of "
+        "sixteen, for 10 million agent steps.",
+        observation="pixels",
+        families=("labyrinth",),
+        config=_PAPER | {"recurrent": True} | _FOUR_ACTORS,
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="paper-racing",
+        title="As in the paper",
+        description="The paper's feed-forward agent of section 5.2, with 16 actor-learners, for 10 million "
+        "agent steps. The paper trained for about 12 hours.",
+        observation="pixels",
         actions=("discrete",),
-        config={"n_actors": 4, "evaluation_interval_agent_steps": 500_000},
+        families=("racing",),
+        config=_PAPER,
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="four-actors",
+        title="The paper's feed-forward agent, 4 actors",
+        description="The paper's feed-forward agent with four actor-learners instead of sixteen, for 10 "
+        "million agent steps.",
+        observation="pixels",
+        actions=("discrete",),
+        families=("racing", "labyrinth", "small", "envpool", "custom"),
+        config=_PAPER | _FOUR_ACTORS,
         stop={"agent_steps": 10_000_000},
     ),
     Preset(

@@ -7,11 +7,15 @@ from backend.specs.algorithms.asynchronous import (
     AsynchronousConfig,
 )
 from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.algorithms.common import LUMINANCE_THEN, PAPER_FRAMES, network_setting
+from backend.specs.algorithms.memory import Network
 from backend.specs.algorithms.value import VALUE_SOURCES, ValueConfig
 
 
 class AsyncQConfig(ValueConfig, AsynchronousConfig):
     """Settings of the asynchronous value methods."""
+
+    network: Network = network_setting("nips")
 
 
 _VECTOR_DEFAULTS = {
@@ -60,12 +64,13 @@ def _presets(two_cores: str, paper: str) -> tuple[Preset, ...]:
         Preset(
             id="paper",
             title="As in the paper",
-            description="The defaults: sixteen actor-learners that explore for four million frames, for 10 "
-            "million agent steps.",
+            description="The paper's constants: sixteen actor-learners that explore for four million frames, "
+            "for 10 million agent steps.",
             observation="pixels",
             families=("atari",),
+            environment_config=PAPER_FRAMES,
             stop={"agent_steps": 10_000_000},
-            measured=f"Not run to its end. {paper}",
+            measured=f"{LUMINANCE_THEN} {paper}",
         ),
     )
 

@@ -1,10 +1,11 @@
 """Settings shared by the asynchronous methods of Mnih et al. 2016."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
     GAMMA,
+    LARGE_NETWORK,
     REWARD_CLIP,
     RMSPROP_DECAY,
     RMSPROP_EPS,
@@ -17,9 +18,9 @@ from backend.specs.algorithms.memory import (
     LEARNER_FORK_SERVER_BYTES,
     LEARNER_PROCESS_BYTES,
     MIB,
-    NETWORK_BYTES,
-    Network,
+    NetworkOrLarge,
     RunFacts,
+    network_bytes,
 )
 from backend.specs.constants import MNIH_2015, S7, S8, Source, Sources, ours
 from backend.specs.fields import setting
@@ -66,7 +67,7 @@ ASYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
 class AsynchronousConfig(AlgorithmConfig):
     """Settings of every asynchronous method. The defaults are those of the paper's supplement, section 8."""
 
-    network: Network = network_setting("nips")
+    network: NetworkOrLarge = network_setting("nips", LARGE_NETWORK)
     n_actors: int = setting(
         16,
         ge=1,
@@ -145,6 +146,11 @@ class AsynchronousConfig(AlgorithmConfig):
         """Each actor-learner steps one environment."""
         return self.n_actors
 
+    @property
+    def network_bytes(self) -> int:
+        """One copy of the parameters."""
+        return network_bytes(self.network)
+
     def decision_bytes(self, run: RunFacts) -> int:
         """A decision of an update: its observation and activations."""
         return run.decision_bytes
@@ -152,10 +158,12 @@ class AsynchronousConfig(AlgorithmConfig):
     def training_bytes(self, run: RunFacts) -> int:
         """Memory of the actor-learners, each with a network, an environment and an update's decisions."""
         decisions = (self.t_max or run.longest_episode_agent_steps) * self.decision_bytes(run)
-        networks = 2 * NETWORK_BYTES[self.network]
+        networks = 2 * self.network_bytes
         actor = LEARNER_PROCESS_BYTES + networks + run.emulator_bytes + decisions
         return LEARNER_FORK_SERVER_BYTES + SHARED_BYTES + self.n_actors * actor
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network and of the learning rate schedule."""
-        return network_conflicts(self.network, run) | schedule_conflicts(self.learning_rate_schedule, run)
+        choices = get_args(type(self).model_fields["network"].annotation)
+        network = network_conflicts(self.network, run, choices=choices)
+        return network | schedule_conflicts(self.learning_rate_schedule, run)

@@ -3,23 +3,44 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from backend.specs.algorithms.memory import NETWORKS, VECTOR_NETWORKS, Network, RunFacts
+from backend.specs.algorithms.memory import MAX_STRIDE, NETWORKS, VECTOR_NETWORKS, Network, RunFacts
 from backend.specs.fields import setting
+
+PAPER_FRAMES = {"frame_maximum": "rgb"}
+"""What presets as in the paper change in the settings of Atari: the maximum of two RGB frames, then grey."""
+LUMINANCE_THEN = "Measured with frames combined after greyscale, not run to its end."
+"""Of measurements with a preset as in the paper before it combined RGB frames."""
 
 CROPPED_GAMES = ("ALE/Pong-v5",)
 """Games whose presets may crop the frame: the crop hides nothing there but score and walls."""
 
 
-def network_setting(default: Network) -> Any:
-    """The setting `network`, for methods that support every network."""
+def network_setting(default: Network, *more: str) -> Any:
+    """The setting `network`; `more` describes networks that only some methods support."""
     return setting(
         default,
         title="Network",
         common=True,
         group="network",
         shape=True,
-        description=" ".join(f"{name}: {network.description}." for name, network in NETWORKS.items()),
+        description=" ".join(
+            (*(f"{name}: {network.description}." for name, network in NETWORKS.items()), *more)
+        ),
     )
+
+
+LARGE_NETWORK = "large: the large one of Babaeizadeh et al. 2017, with three convolutions."
+FIRST_LAYER_STRIDE = setting(
+    MAX_STRIDE,
+    ge=1,
+    le=MAX_STRIDE,
+    title="First layer stride",
+    group="network",
+    shape=True,
+    unit="pixels",
+    description="Stride of the first convolution of the network large, from 4 to 1. A smaller stride costs "
+    "more time.",
+)
 
 
 def network_conflicts(

@@ -1,6 +1,7 @@
 """DQN: one actor, one learner, one replay memory, in lock-step (Mnih et al. 2015)."""
 
 from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.algorithms.common import LUMINANCE_THEN, PAPER_FRAMES
 from backend.specs.algorithms.memory import (
     ENV_FORK_SERVER_BYTES,
     LEARNING_BYTES,
@@ -92,14 +93,15 @@ DQN = Algorithm(
         Preset(
             id="paper",
             title="As in the paper",
-            description="The defaults, for 10 million agent steps: the larger network and a replay memory of "
-            "a million agent steps (7 GB).",
+            description="The paper's constants, for 10 million agent steps: the larger network and a replay "
+            "memory of a million agent steps (7 GB).",
             observation="pixels",
             families=("atari",),
+            environment_config=PAPER_FRAMES,
             stop={"agent_steps": 10_000_000},
-            measured="Not run to its end. Assault, noop_starts_5min, full frame, not standardised, one "
-            "seed: 30, 63, 183 and 207 at 50,000, 100,000, 150,000 and 169,000 agent steps, with epsilon "
-            "still at 0.85. Random play 222.",
+            measured=f"{LUMINANCE_THEN} Assault, noop_starts_5min, full frame, not standardised, one seed: "
+            "30, 63, 183 and 207 at 50,000, 100,000, 150,000 and 169,000 agent steps, with epsilon still at "
+            "0.85. Random play 222.",
         ),
         Preset(
             id="two-cpu-cores",

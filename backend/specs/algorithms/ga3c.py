@@ -5,8 +5,11 @@ from typing import Literal, get_args
 from backend.specs.algorithms.base import OPERATION_SOURCES, Algorithm, AlgorithmConfig, Preset
 from backend.specs.algorithms.common import (
     BETA,
+    FIRST_LAYER_STRIDE,
     GAMMA,
     LEARNING_RATE_SCHEDULE,
+    LUMINANCE_THEN,
+    PAPER_FRAMES,
     REWARD_CLIP,
     RMSPROP_DECAY,
     RMSPROP_EPS,
@@ -19,20 +22,19 @@ from backend.specs.algorithms.memory import (
     ENV_FORK_SERVER_BYTES,
     ENV_PROCESS_BYTES,
     LEARNING_BYTES,
-    NETWORK_BYTES,
+    MAX_STRIDE,
     RunFacts,
+    network_bytes,
 )
-from backend.specs.constants import BABAEIZADEH_CODE, TENSORFLOW, Source
+from backend.specs.constants import BABAEIZADEH_CODE, TENSORFLOW, Source, ours
 from backend.specs.fields import setting
 
 MAX_AGENTS = 256
 MAX_THREADS = 16
-MAX_STRIDE = 4
-"""Stride of the first convolution of the papers' networks."""
 SEGMENTS = 4
 """Submissions of an agent that wait for trainers; before a fifth it waits itself."""
-MAX_WALKED_AGENTS = 32
-"""Upper bound of the automatic adjustment of N_A, unless more agents are configured."""
+PAPERS_BEST_AGENTS = 128
+"""N_A with the highest TPS in the paper's Figure 3."""
 
 Ga3cNetwork = Literal["nips", "nature", "large", "mlp"]
 
@@ -57,6 +59,11 @@ _SOURCES = OPERATION_SOURCES | {
     "min_training_batch": Source("Babaeizadeh 2017, 5.3", 1),
     "t_max": Source("Babaeizadeh 2017, 3.2", 5),
     "adjustment_interval_s": Source("Babaeizadeh 2017, 4.3", 60.0),
+    "max_adjusted_actors": ours(
+        "No limit is stated; the highest TPS is with 128 agents (figure 3), to which the preset As in the "
+        "paper sets it.",
+        "Babaeizadeh 2017, 4.3",
+    ),
 }
 
 
@@ -73,17 +80,7 @@ class Ga3cConfig(AlgorithmConfig):
         "Mnih et al. 2015. large: the paper's large one, with three convolutions. mlp: for vector "
         "observations.",
     )
-    first_layer_stride: int = setting(
-        MAX_STRIDE,
-        ge=1,
-        le=MAX_STRIDE,
-        title="First layer stride",
-        group="network",
-        shape=True,
-        unit="pixels",
-        description="Stride of the first convolution of the network large, from 4 to 1. A smaller stride "
-        "costs more time.",
-    )
+    first_layer_stride: int = FIRST_LAYER_STRIDE
     learning_rate: float = setting(
         0.0003,
         gt=0,
@@ -196,14 +193,22 @@ class Ga3cConfig(AlgorithmConfig):
         group="parallelism",
         unit="s",
         description="How often one of N_A, N_P and N_T is changed by ±1; the change is kept if updates per "
-        "second rise. 0 keeps the configured numbers. An adjustment takes at least two seconds. N_A is "
-        "limited to 32, or to the configured number of agents if that is higher.",
+        "second rise. 0 keeps the configured numbers. An adjustment takes at least two seconds.",
+    )
+    max_adjusted_actors: int = setting(
+        32,
+        ge=1,
+        le=MAX_AGENTS,
+        title="Adjusted agents, at most",
+        group="parallelism",
+        description="Limit of N_A in its adjustment, for which the run reserves memory; the configured "
+        "number of agents is the limit if it is higher. The paper's best configuration has 128 agents.",
     )
 
     @property
     def max_actors(self) -> int:
         """The maximum number of agents, for which a run reserves memory."""
-        return max(self.n_actors, MAX_WALKED_AGENTS) if self.adjustment_interval_s else self.n_actors
+        return max(self.n_actors, self.max_adjusted_actors) if self.adjustment_interval_s else self.n_actors
 
     @property
     def env_processes(self) -> int:
@@ -221,18 +226,8 @@ class Ga3cConfig(AlgorithmConfig):
             + ENV_FORK_SERVER_BYTES
             + self.max_actors * agent
             + (predictions + trained) * run.decision_bytes
-            + 2 * (1 + self.n_trainers) * self._network_bytes
+            + 2 * (1 + self.n_trainers) * network_bytes(self.network, self.first_layer_stride)
         )
-
-    @property
-    def _network_bytes(self) -> int:
-        if self.network != "large":
-            return NETWORK_BYTES[self.network]
-        side = (84 - 8) // self.first_layer_stride + 1
-        for _ in range(2):
-            side = (side - 4) // 2 + 1
-        units = 1_024 if self.first_layer_stride == 1 else 256
-        return 4 * 64 * side**2 * units
 
     def gpu_memory_advice(self) -> list[str]:
         """Smaller batches of predictions and of updates, or smaller layers."""
@@ -289,14 +284,20 @@ GA3C = Algorithm(
         Preset(
             id="paper",
             title="As in the paper",
-            description="The defaults: 32 agents, two predictors, two trainers, adjusted every minute, for "
-            "10 million agent steps. RMSProp's mean square starts at 1, as in the authors' code. The paper "
-            "trained for a day on a GPU.",
+            description="The paper's constants: 32 agents, two predictors, two trainers, adjusted every "
+            "minute up to 128 agents, for 10 million agent steps. RMSProp's mean square starts at 1, as in "
+            "the authors' code. Evaluations use the paper's protocol, random_seeds. The paper trained for a "
+            "day on a GPU.",
             observation="pixels",
             families=("atari",),
-            config={"rmsprop_initial_g": 1.0},
+            config={
+                "rmsprop_initial_g": 1.0,
+                "max_adjusted_actors": PAPERS_BEST_AGENTS,
+                "evaluation_protocol": "random_seeds",
+            },
+            environment_config=PAPER_FRAMES,
             stop={"agent_steps": 10_000_000},
-            measured="Not run to its end. Pong, noop_starts, full frame, not standardised, one seed: −20.5 "
+            measured=f"{LUMINANCE_THEN} Pong, noop_starts, full frame, not standardised, one seed: −20.5 "
             "at 0.25 million agent steps, −20.1 at 0.5 million, −20.3 at 0.59 million (7 minutes).",
         ),
     ),

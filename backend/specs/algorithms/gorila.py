@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.algorithms.common import PAPER_FRAMES
 from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, MIB, RunFacts
 from backend.specs.algorithms.replayed import REPLAYED_SOURCES, ReplayedQConfig
 from backend.specs.constants import MNIH_2015, NAIR_2015, Source, ours
@@ -29,7 +30,15 @@ _SOURCES = REPLAYED_SOURCES | {
         "As DQN, whose set-up section 5.1 follows; algorithm 1 has every step.",
     ),
     "target_update_updates": Source(NAIR_2015, 60_000),
-    "replay_capacity": Source(NAIR_2015, 1_000_000),
+    "replay_capacity": Source(
+        NAIR_2015,
+        100_000_000,
+        "1,000,000 for each of 100 actors (section 4: M N_act), of 7 kB each. Ours is of all bundles "
+        "together: 10,000 each.",
+    ),
+    "learning_starts_agent_steps": Source(
+        MNIH_2015, 50_000, "Of all bundles together, 500 each; Nair 2015 states none."
+    ),
     "exploration_eps": Source(NAIR_2015, 0.1),
     "exploration_anneal_updates": Source(NAIR_2015, 1_000_000),
     "replay": Source(NAIR_2015, "bundled"),
@@ -65,6 +74,29 @@ class GorilaConfig(ReplayedQConfig):
         common=True,
         group="optimisation",
         description="Step size for gradients summed over a minibatch. The paper gives none.",
+    )
+    replay_capacity: int = setting(
+        1_000_000,
+        ge=100,
+        le=10**9,
+        symbol="D",
+        title="Replay capacity",
+        common=True,
+        group="optimisation",
+        unit="agent steps",
+        description="Maximum number of agent steps in all replay memories together: each bundle, actor or "
+        "replay shard has an equal part, 10,000 for each of 100 bundles. The paper has 1,000,000 each. One "
+        "of Atari takes 7 kB.",
+    )
+    learning_starts_agent_steps: int = setting(
+        50_000,
+        ge=1,
+        le=10**9,
+        title="Learning starts after",
+        group="optimisation",
+        unit="agent steps",
+        description="Agent steps in all replay memories together before the first update; each memory waits "
+        "for its equal part.",
     )
     target_update_updates: int = setting(
         60_000,
@@ -227,6 +259,8 @@ _TWO_CPU_CORES: dict[str, Any] = {
     "exploration_eps": 0.05,
     "learning_rate": 0.01,
 }
+_PAPER: dict[str, Any] = {"agent_steps_per_update": 1, "replay_capacity": 100_000_000}
+"""What the paper has besides the defaults."""
 
 GORILA_DQN = Algorithm(
     id="gorila_dqn",
@@ -263,12 +297,26 @@ GORILA_DQN = Algorithm(
         Preset(
             id="paper",
             title="As in the paper",
-            description="The defaults: 100 bundles and 31 parameter shards, each a process, for a cluster, "
-            "where the paper trained for up to six days.",
+            description="The paper's constants: 100 bundles and 31 parameter shards, each a process, each "
+            "bundle with a replay memory of a million agent steps (7 GB once full), for a cluster. An update "
+            "at every agent step. The paper trained for up to six days.",
             observation="pixels",
             families=("atari",),
+            config=_PAPER,
+            environment_config=PAPER_FRAMES,
             stop={"agent_steps": 10_000_000},
-            measured="Reported nothing within 400 s.",
+            measured="With an update every 4 agent steps it reported nothing within 400 s.",
+        ),
+        Preset(
+            id="paper-one-memory",
+            title="As in the paper, memory of one machine",
+            description="The paper's constants, but a million agent steps in the replay memories of all 100 "
+            "bundles together, as DQN has: 10,000 each, 7 GB in all.",
+            observation="pixels",
+            families=("atari",),
+            config=_PAPER | {"replay_capacity": 1_000_000},
+            environment_config=PAPER_FRAMES,
+            stop={"agent_steps": 10_000_000},
         ),
         Preset(
             id="two-cpu-cores",

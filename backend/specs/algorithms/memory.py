@@ -24,6 +24,10 @@ LEARNER_PROCESS_BYTES = 20 * MIB
 ENV_PROCESS_BYTES = 6 * MIB
 """A forked process that only steps environments, without these."""
 Network = Literal["nips", "nature", "compact", "mlp"]
+NetworkOrLarge = Literal["nips", "nature", "large", "compact", "mlp"]
+"""The networks of A3C, which takes GA3C's large one too."""
+MAX_STRIDE = 4
+"""Stride of the first convolution of the papers' networks."""
 
 
 class NetworkFacts(NamedTuple):
@@ -44,7 +48,31 @@ NETWORKS: dict[Network, NetworkFacts] = {
 }
 """Every network that a method offers, by its name."""
 VECTOR_NETWORKS = frozenset(name for name, network in NETWORKS.items() if network.takes_vectors)
-NETWORK_BYTES = {name: network.parameter_bytes for name, network in NETWORKS.items()}
+NETWORK_BYTES: dict[str, int] = {name: network.parameter_bytes for name, network in NETWORKS.items()}
+
+
+def _large_sides(first_layer_stride: int) -> tuple[int, int, int]:
+    """Sides of the images that the convolutions of the network large compute from 84×84 pixels."""
+    first = (84 - 8) // first_layer_stride + 1
+    second = (first - 4) // 2 + 1
+    return first, second, (second - 4) // 2 + 1
+
+
+def network_bytes(network: str, first_layer_stride: int = MAX_STRIDE) -> int:
+    """One copy of the parameters of a network, `large` included, of which the last layer has almost all."""
+    if network != "large":
+        return NETWORK_BYTES[network]
+    units = 1_024 if first_layer_stride == 1 else 256
+    return MIB + 4 * 64 * _large_sides(first_layer_stride)[2] ** 2 * units
+
+
+def large_decision_bytes(first_layer_stride: int) -> int:
+    """Activations of the network large for one decision, and as much for their gradients."""
+    channels = (32, 32, 64)
+    sides = _large_sides(first_layer_stride)
+    return 2 * 4 * sum(n * side**2 for n, side in zip(channels, sides, strict=True))
+
+
 PIXEL_DECISION_BYTES = 260 * 2**10
 """An observation as bytes and as floats, and its activations: 160 kB for `nips`, 214 kB for `nature`."""
 VECTOR_DECISION_BYTES = 4 * 2**10

@@ -3,8 +3,13 @@
 from typing import Any
 
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.common import BETA, CROPPED_GAMES, STANDARDISE
-from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
+from backend.specs.algorithms.common import BETA, CROPPED_GAMES, LUMINANCE_THEN, PAPER_FRAMES, STANDARDISE
+from backend.specs.algorithms.synchronous import (
+    AUTHORS_CODE,
+    PAPER,
+    SYNCHRONOUS_SOURCES,
+    SynchronousConfig,
+)
 from backend.specs.constants import CLEMENTE_2017, Source, ours
 from backend.specs.fields import setting
 
@@ -64,15 +69,17 @@ PAAC = Algorithm(
         Preset(
             id="paper",
             title="As in the paper",
-            description="The defaults, for the paper's 115 million agent steps: 32 environments on 8 "
-            "workers, learning rate 0.0224, RMSProp epsilon 0.1. RMSProp's mean square starts at 1, as in "
-            "the authors' code.",
+            description="The paper's constants, for its 115 million agent steps: 32 environments on 8 "
+            "workers, learning rate 0.0224, RMSProp epsilon 0.1. The learning rate is annealed and RMSProp's "
+            "mean square starts at 1, as in the authors' code.",
             observation="pixels",
             families=("atari",),
-            config={"rmsprop_initial_g": 1.0},
+            config=AUTHORS_CODE,
+            environment_config=PAPER_FRAMES,
             stop={"agent_steps": 115_000_000},
-            measured="Not run to its end. Pong, noop_starts, full frame, not standardised, one seed: −20.2 "
-            "at 2 million agent steps; Breakout, noop_starts, full frame, not standardised, one seed: 2.20.",
+            measured=f"{LUMINANCE_THEN} With a constant learning rate: Pong, noop_starts, full frame, not "
+            "standardised, one seed: −20.2 at 2 million agent steps; Breakout, noop_starts, full frame, not "
+            "standardised, one seed: 2.20.",
         ),
         Preset(
             id="gpu-host",

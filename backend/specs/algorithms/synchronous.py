@@ -1,6 +1,6 @@
 """Settings shared by the methods of PAAC's framework (Clemente et al. 2017, section 3)."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
@@ -29,6 +29,9 @@ from backend.specs.constants import CLEMENTE_2017, CLEMENTE_CODE, TENSORFLOW, So
 from backend.specs.fields import setting
 
 PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for Deep Reinforcement Learning"
+
+AUTHORS_CODE: dict[str, Any] = {"rmsprop_initial_g": 1.0, "learning_rate_schedule": "linear"}
+"""What the authors' code has where the paper states nothing, besides the defaults."""
 
 SYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
     "evaluation_episodes": Source("Clemente 2017, table 1", 30),

@@ -6846,10 +6846,16 @@ export interface components {
             sampler_seed: number;
             /**
              * Max Seeds
-             * @description Seeds of each configuration, at most: 0, 1, 2, …
+             * @description Seeds of each configuration, at most: 0, 1, 2, …, unless distinct_seeds is set.
              * @default 10
              */
             max_seeds: number;
+            /**
+             * Distinct Seeds
+             * @description Whether each configuration has seeds, and so initial weights, of its own: configuration k has 100 k, 100 k + 1, … instead of 0, 1, ….
+             * @default false
+             */
+            distinct_seeds: boolean;
             /** @description When worse configurations get no further seed; null: never. */
             racing?: components["schemas"]["Racing"] | null;
             /**

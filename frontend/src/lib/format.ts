@@ -135,6 +135,7 @@ export function parseNumber(raw: string): number {
 const PROTOCOLS: Readonly<Record<string, string>> = {
   noop_starts: 'no-op starts',
   noop_starts_5min: 'no-op starts, 5 min',
+  random_seeds: 'random seeds',
   human_starts: 'human starts',
   sticky_actions: 'sticky actions',
   plain: 'standard resets',

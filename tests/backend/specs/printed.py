@@ -80,6 +80,7 @@ A3C: Printed = {
     "beta": (0.01, "Mnih 2016, S8", "β"),
     "value_coefficient": (1, "Mnih 2016, algorithm S2", None),
     "recurrent": (False, "Mnih 2016, 5.1", None),
+    "first_layer_stride": (4, "Babaeizadeh 2017, 5.1, note 2", None),
 }
 # Babaeizadeh et al. 2017: network of two convolutions, t_max = 5 (3.2); N_P = N_T = 2, a change every minute
 # (4.3); no gradient clipping (4.4); one agent's batch (5.3); rates 0.0003 and 0.0001 (figure 6); 30 games
@@ -126,7 +127,8 @@ REPLAYED: Printed = {
     "exploration_eps": (0.1, "Mnih 2015, methods", "ε"),
     "evaluation_episodes": (30, "Mnih 2015, methods", None),
 }
-# Nair et al. 2015, section 5.1: N_param = 31, N_learn = N_act = 100, bundled mode, D = 1 million frames,
+# Nair et al. 2015, section 5.1: N_param = 31, N_learn = N_act = 100, bundled mode, D = 1 million frames (4:
+# "If a single machine has sufficient memory to store M experience tuples, ... M N_act"),
 # epsilon from 1 to 0.1 over one million global updates, theta_minus every 60K updates; 5.2: 30 episodes,
 # 18000 frames; 4.2: AdaGrad. Algorithm 1: theta from theta+ before, and one minibatch after, every action.
 GORILA: Printed = {
@@ -135,7 +137,7 @@ GORILA: Printed = {
     "n_learners": (100, "Nair 2015, 5.1", "N_learn"),
     "n_actors": (100, "Nair 2015, 5.1", "N_act"),
     "replay": ("bundled", "Nair 2015, 5.1", None),
-    "replay_capacity": (1_000_000, "Nair 2015, 5.1", "D"),
+    "replay_capacity": (100_000_000, "Nair 2015, 5.1", "D"),
     "exploration_eps": (0.1, "Nair 2015, 5.1", "ε"),
     "exploration_anneal_updates": (1_000_000, "Nair 2015, 5.1", None),
     "target_update_updates": (60_000, "Nair 2015, 5.1", "N"),
@@ -179,17 +181,23 @@ CONTINUOUS_OURS = {"learning_rate": 0.0007, "rmsprop_eps": 0.1, "max_grad_norm":
 
 # Clemente et al. 2017, section 5.1: repeated 4 times, maximum of the two latest frames, then 84×84 and one
 # channel; 1 to 30 no-ops; restarted at the final state. Nair et al. 2015, 5.1: an output for each valid
-# action; 5.2: 108000 frames.
+# action.
 ATARI: Printed = {
     "frame_skip": (4, "Mnih 2016, S8", None),
     "noop_max": (30, "Clemente 2017, 5.1", None),
-    "max_frames": (108_000, "Nair 2015, 5.2", None),
     "full_action_set": (False, "Nair 2015, 5.1", None),
     "life_loss_terminal": (False, "Clemente 2017, 5.1", None),
     "frame_maximum": ("rgb", "Clemente 2017, 5.1", None),
     "observation_size": ("84x84", "Clemente 2017, 5.1", None),
 }
-ATARI_OURS = {"sticky_actions": 0, "fire_at_reset": False, "mode": None, "difficulty": None, "crop": False}
+ATARI_OURS = {
+    "sticky_actions": 0,
+    "fire_at_reset": False,
+    "max_frames": 108_000,
+    "mode": None,
+    "difficulty": None,
+    "crop": False,
+}
 ATARI_DIFFERENT = {"frame_maximum": "luminance"}
 
 _ASYNC_Q_VECTOR: dict[str, Any] = {
@@ -247,8 +255,8 @@ EXPECTED: dict[str, Expected] = {
         different={"learning_rate_schedule": "constant", "rmsprop_initial_g": 0},
     ),
     "ga3c": Expected(
-        printed=GA3C,
-        ours=_OPERATION,
+        printed=GA3C | {"max_adjusted_actors": (None, "Babaeizadeh 2017, 4.3", None)},
+        ours=_OPERATION | {"max_adjusted_actors": 32},
         vector={
             "network": "mlp",
             "learning_rate": 0.001,
@@ -333,7 +341,7 @@ EXPECTED: dict[str, Expected] = {
         },
         reproducibility="none",
         protocol="noop_starts_5min",
-        different={"agent_steps_per_update": 4},
+        different={"agent_steps_per_update": 4, "replay_capacity": 1_000_000},
     ),
 }
 """Every algorithm of the catalogue."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from backend.specs.algorithms import ALGORITHMS, Preset
+from backend.specs.constants import ATARI_SOURCES
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.base import Environment
 from backend.specs.protocols import PROTOCOLS
@@ -40,8 +41,57 @@ def test_atari_starts_with_a_full_frame_and_the_paper_comes_second(algorithm: st
         first, second, *_ = presets
         assert not first.environment_config.get("crop")
         assert "paper" in second.title
-        assert not second.environment_config
-        assert set(second.config) <= {"n_actors", "evaluation_interval_agent_steps", "rmsprop_initial_g"}
+        assert second.environment_config == {"frame_maximum": "rgb"}
+
+
+VARIANTS: dict[tuple[str, str], dict[str, Any]] = {
+    ("a3c", "paper-lstm"): {"recurrent": True},  # Mnih 2016, 5.1: 256 LSTM cells
+    ("a3c", "paper-57-games"): {"network": "nature"},  # Mnih 2016, 5.1: the network of Mnih 2015
+    ("a3c", "full-frame"): {"n_actors": 4},
+    ("a3c", "paper-labyrinth"): {"recurrent": True, "reward_clip": 0.0},  # Mnih 2016, 5.4: A3C LSTM
+    ("a3c", "labyrinth-4-actors"): {"recurrent": True, "reward_clip": 0.0, "n_actors": 4},
+    ("gorila_dqn", "paper-one-memory"): {"replay_capacity": 1_000_000},
+}
+"""What a preset as in the paper has instead of the paper's column: another experiment of the paper, or what
+its title names."""
+OTHER_TITLES = {("paac_q", "paper"): "As in the papers"}
+
+
+def as_in_the_paper() -> list[tuple[str, Preset]]:
+    return [
+        (algorithm, preset)
+        for algorithm in ALGORITHMS
+        for preset in ALGORITHMS[algorithm].presets
+        if preset.id.startswith("paper") or preset.title.startswith("As in the paper")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "preset"), as_in_the_paper(), ids=lambda each: getattr(each, "id", each)
+)
+def test_preset_as_in_the_paper_equals_the_papers_column_in_every_setting(
+    algorithm: str, preset: Preset
+) -> None:
+    [environment, *_] = [each for each in ENVIRONMENTS.values() if preset.suits(each)]
+    defaults = ALGORITHMS[algorithm].defaults(environment.observation, environment.actions)
+    config = defaults | environment.config_defaults | preset.config
+    sources = ALGORITHMS[algorithm].sources
+    printed = {name: source.value for name, source in sources.items() if source.value is not None}
+    expected = printed | VARIANTS.get((algorithm, preset.id), {})
+    assert {name: config[name] for name in expected} == expected
+    if environment.family == "atari":
+        game = environment.config().model_dump(mode="json") | preset.environment_config
+        printed = {name: source.value for name, source in ATARI_SOURCES.items() if source.value is not None}
+        assert {name: game[name] for name in printed} == printed
+    expected_title = OTHER_TITLES.get((algorithm, preset.id), "As in the paper")
+    differs = bool(VARIANTS.get((algorithm, preset.id))) and environment.family == "atari"
+    assert preset.title.startswith(f"{expected_title}, " if differs else expected_title)
+
+
+def test_every_preset_as_in_the_paper_is_compared_with_it() -> None:
+    compared = {(algorithm, preset.id) for algorithm, preset in as_in_the_paper()}
+    assert {algorithm for algorithm, preset in compared if preset == "paper"} == set(ALGORITHMS)
+    assert set(VARIANTS) <= compared
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

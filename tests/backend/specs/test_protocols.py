@@ -46,6 +46,7 @@ def spec_of(algorithm: str, environment: str, config: Any = None, environment_co
     [
         ("noop_starts", 30, 0.0, 108_000),  # Clemente et al. 2017, section 5.1
         ("noop_starts_5min", 30, 0.0, 18_000),  # Nair et al. 2015, section 5.2
+        ("random_seeds", 0, 0.0, 108_000),  # Babaeizadeh et al. 2017, table 3, which states no cap
         ("sticky_actions", 0, 0.25, 18_000),  # Machado et al. 2018
     ],
 )
@@ -91,6 +92,13 @@ def test_chosen_protocol_replaces_the_default() -> None:
     chosen = {"evaluation_protocol": "noop_starts_5min"}
     sticky = {"sticky_actions": 0.25}
     assert spec_of("paac", "ALE/Pong-v5", chosen, sticky).evaluation_protocol == "noop_starts_5min"
+
+
+def test_ga3c_as_in_the_paper_is_evaluated_by_random_seeds_and_else_as_the_others() -> None:
+    [preset] = [each for each in ALGORITHMS["ga3c"].presets if each.id == "paper"]
+    spec = spec_of("ga3c", "ALE/Pong-v5", preset.config, preset.environment_config)
+    assert spec.evaluation_protocol == "random_seeds"
+    assert spec_of("ga3c", "ALE/Pong-v5").evaluation_protocol == "noop_starts"
 
 
 def test_choices_are_the_available_protocols() -> None:

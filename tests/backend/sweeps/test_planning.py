@@ -32,6 +32,14 @@ def test_seeds_are_started_in_turns_within_the_limit_of_concurrency() -> None:
     assert planned(spec(concurrency=2), some).start == []
 
 
+def test_distinct_seeds_are_of_one_configuration_and_stay_when_seeds_are_added() -> None:
+    distinct = spec(distinct_seeds=True, max_seeds=2, racing=None)
+    assert planned(distinct, [], active=3).start == [(0, 0), (1, 100), (2, 200), (0, 1), (1, 101), (2, 201)]
+    members = [done(k, 100 * k + i, 1.0) for k in range(3) for i in range(2)]
+    extended = spec(distinct_seeds=True, max_seeds=3, racing=None)
+    assert planned(extended, members, active=3).start == [(0, 2), (1, 102), (2, 202)]
+
+
 def test_nothing_is_planned_while_a_seed_of_the_turn_trains() -> None:
     members = [done(at % 2, at // 2, float(at)) for at in range(5)] + [done(1, 2, None, "stopping")]
     assert planned(spec(), members) == Plan(looks=0)

@@ -4,8 +4,10 @@ From state, the observation is normalised by the constants of `workers.engine.en
 to ±10. From pixels, its camera renders 84×84 RGB, which is converted to luminance; the last four frames are
 stacked, oldest first, along the last axis. An action outside its bounds is clipped.
 
-Differences from the paper (Mnih et al. 2016, section 5.3): rewards and physics are gymnasium's, as the paper
-gives neither. Its agents saw one frame and had an LSTM; four frames serve an agent without memory too.
+Differences from the paper (Mnih et al. 2016, section 5.3):
+- Rewards and physics are gymnasium's, as the paper gives neither.
+- A state is normalised and clipped, which the paper does not mention; `normalise` disables both.
+- The paper does not state how many frames its agents observed; four serve an agent without an LSTM too.
 """
 
 import os

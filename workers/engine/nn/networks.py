@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, softplus
 
+from backend.specs.algorithms.memory import MAX_STRIDE
 from workers.engine.nn.linear import Linear
 
 
@@ -239,9 +240,14 @@ BODIES: dict[str, Callable[[int], tuple[nn.Sequential, int]]] = {
 
 
 def _body(
-    network: str, observation_shape: tuple[int, ...], *, standardise: bool = False
+    network: str,
+    observation_shape: tuple[int, ...],
+    *,
+    standardise: bool = False,
+    first_layer_stride: int = MAX_STRIDE,
 ) -> tuple[nn.Sequential, int]:
-    body, features = BODIES[network](observation_shape[-1])
+    channels = observation_shape[-1]
+    body, features = _large(channels, first_layer_stride) if network == "large" else BODIES[network](channels)
     standardises = any(isinstance(layer, Standardise) for layer in body)
     if network == "compact" and observation_shape[0] == 84:
         body.insert(0, Halve())
@@ -258,21 +264,25 @@ def actor_critic(
     *,
     lstm_cells: int = 0,
     standardise: bool = False,
+    first_layer_stride: int = MAX_STRIDE,
 ) -> ActorCritic:
     """Build a network with a policy and a value.
 
     Args:
-        network: `nips` and `nature` for (84, 84, C) pixels, `compact` for these and (42, 42, C), `mlp` for
-            (D,) vectors.
+        network: `nips`, `nature` and `large` for (84, 84, C) pixels, `compact` for these and (42, 42, C),
+            `mlp` for (D,) vectors.
         observation_shape: without the batch.
         n_actions: A.
         lstm_cells: of an LSTM behind the last hidden layer; 0 for none.
         standardise: whether pixels are standardised, as `compact` always does; vectors are not.
+        first_layer_stride: of `large`, 1 to 4.
 
     Raises:
         KeyError: no such network.
     """
-    body, features = _body(network, observation_shape, standardise=standardise)
+    body, features = _body(
+        network, observation_shape, standardise=standardise, first_layer_stride=first_layer_stride
+    )
     return ActorCritic(body, features, n_actions, lstm_cells=lstm_cells)
 
 
@@ -289,6 +299,7 @@ def gaussian_actor_critic(
     *,
     lstm_cells: int = 0,
     standardise: bool = False,
+    first_layer_stride: int = MAX_STRIDE,
 ) -> GaussianActorCritic:
     """Build a network for continuous actions (Mnih et al. 2016, supplement, section 9).
 
@@ -297,13 +308,17 @@ def gaussian_actor_critic(
         observation_shape: without the batch.
         D: numbers in an action.
         lstm_cells: 128 in the paper; 0 for no LSTM.
-        standardise: as for `actor_critic`.
+        standardise, first_layer_stride: as for `actor_critic`.
     """
 
     def body() -> tuple[nn.Sequential, int]:
         if len(observation_shape) == 1:
             return nn.Sequential(nn.Linear(observation_shape[-1], 200), nn.ReLU()), 200
-        layers = list(_body(network, observation_shape, standardise=standardise)[0])
+        layers = list(
+            _body(network, observation_shape, standardise=standardise, first_layer_stride=first_layer_stride)[
+                0
+            ]
+        )
         flat = next(k for k, layer in enumerate(layers) if isinstance(layer, nn.Flatten))
         convolutions = nn.Sequential(*layers[: flat + 1])
         features = convolutions(as_input(torch.zeros(1, *observation_shape, dtype=torch.uint8))).shape[1]
@@ -312,9 +327,3 @@ def gaussian_actor_critic(
     policy_body, features = body()
     value_body, _ = body()
     return GaussianActorCritic((policy_body, value_body), features, D, lstm_cells)
-
-
-def large_actor_critic(observation_shape: tuple[int, ...], n_actions: int, *, stride: int) -> ActorCritic:
-    """GA3C's `large` network for (84, 84, C) pixels; `stride` of its first layer is 1 to 4."""
-    body, features = _large(observation_shape[-1], stride)
-    return ActorCritic(body, features, n_actions)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from backend.specs.algorithms.a3c import A3CConfig
-from backend.specs.algorithms.memory import NETWORK_BYTES, NETWORKS, VECTOR_NETWORKS, Network
+from backend.specs.algorithms.memory import NETWORK_BYTES, NETWORKS, VECTOR_NETWORKS, Network, network_bytes
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_env
 from workers.engine.methods.asynchronous import a3c
@@ -21,7 +21,6 @@ from workers.engine.nn.networks import (
     action_values,
     actor_critic,
     gaussian_actor_critic,
-    large_actor_critic,
 )
 from workers.engine.nn.policies import EVALUATION_EPSILON
 
@@ -142,13 +141,25 @@ def test_action_values_have_one_linear_output_per_action(network: str, shape: tu
 @pytest.mark.parametrize(("stride", "side", "units"), [(4, 3, 256), (3, 5, 256), (2, 8, 256), (1, 17, 1024)])
 def test_ga3c_networks_have_the_papers_layers(stride: int, side: int, units: int) -> None:
     """Babaeizadeh et al. 2017, section 5.1, note 2: 32 filters first, a third layer of 64 4×4 filters."""
-    module = large_actor_critic((84, 84, 4), 6, stride=stride)
+    module = actor_critic("large", (84, 84, 4), 6, first_layer_stride=stride)
     convolutions = (32 * 256 + 32) + (32 * 512 + 32) + (64 * 512 + 64)
     linear = 64 * side * side * units + units
     assert sum(p.numel() for p in module.parameters()) == convolutions + linear + (units + 1) * HEADS
+    assert 4 * sum(p.numel() for p in module.parameters()) <= network_bytes("large", stride)
     logits, value = module(torch.zeros(2, 84, 84, 4, dtype=torch.uint8))
     assert logits.shape == (2, 6)
     assert value.shape == (2,)
+
+
+@pytest.mark.parametrize(("stride", "features"), [(4, 3 * 3 * 64), (2, 8 * 8 * 64)])
+def test_a3c_takes_the_large_network(stride: int, features: int) -> None:
+    network = a3c_network("ALE/Pong-v5", network="large", first_layer_stride=stride)
+    assert isinstance(network, ActorCritic)
+    assert network.body.linear.weight.shape == (256, features)
+    recurrent = a3c_network("ALE/Pong-v5", network="large", first_layer_stride=stride, recurrent=True)
+    assert isinstance(recurrent, ActorCritic)
+    assert recurrent.lstm is not None
+    assert (recurrent.lstm.inputs, recurrent.lstm.cells) == (256, 256)
 
 
 def a3c_network(environment: str, **config: Any) -> ActorCritic | GaussianActorCritic:

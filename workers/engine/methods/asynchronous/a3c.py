@@ -19,6 +19,7 @@ Differences from the paper:
 - The gradient's norm is clipped (the paper does so in its 57-game tables) before the update.
 - The paper draws the learning rate from LogUniform(1e-4, 1e-2) and prints no epsilon and no initial g of
   RMSProp: `learning_rate`, `rmsprop_eps` and `rmsprop_initial_g` are settings, listed in docs/constants.md.
+- The network `large` is GA3C's (Babaeizadeh et al. 2017, section 5.1), which compares both methods by it.
 - With `recurrent`, the LSTM's state continues from one update to the next and gradients stop there, as in
   the paper's agent; it is reset with each episode. A resumed run continues each actor's episode and state.
 - A truncated episode (`max_frames` or a time limit) is not treated as terminated.
@@ -56,13 +57,17 @@ LSTM_CELLS = 256
 def network(config: A3CConfig, env: Env) -> ActorCritic | GaussianActorCritic:
     """The network of a run."""
     c = config
-    shape = env.observation_shape
+    continuous = isinstance(env.action_space, Box)
+    cells = a3c_continuous.LSTM_CELLS if continuous else LSTM_CELLS
+    options: dict[str, Any] = {
+        "lstm_cells": cells if c.recurrent else 0,
+        "standardise": c.standardise,
+        "first_layer_stride": c.first_layer_stride,
+    }
     if isinstance(env.action_space, Box):
         D = len(env.action_space.low)
-        cells = a3c_continuous.LSTM_CELLS if c.recurrent else 0
-        return gaussian_actor_critic(c.network, shape, D, lstm_cells=cells, standardise=c.standardise)
-    n_actions, cells = env.action_space.n, LSTM_CELLS if c.recurrent else 0
-    return actor_critic(c.network, shape, n_actions, lstm_cells=cells, standardise=c.standardise)
+        return gaussian_actor_critic(c.network, env.observation_shape, D, **options)
+    return actor_critic(c.network, env.observation_shape, env.action_space.n, **options)
 
 
 def policy(network: ActorCritic | GaussianActorCritic, device: torch.device, seed: int) -> Policy:

@@ -2,7 +2,8 @@
 
 The policy is a spherical normal distribution: mu is linear in the last layer, and one sigma^2 for all
 dimensions is the softplus of a linear output. Policy and value networks share no layers: each has one layer
-of 200 ReLUs for a state vector, or two convolutions for pixels, and then, with `recurrent`, 128 LSTM cells.
+of 200 ReLUs for a state vector, or the convolutions of `network` (two in nips) for pixels, and then, with
+`recurrent`, 128 LSTM cells.
 With t_max = 0 each episode is one update, R starts at 0 and nothing is bootstrapped, unless the
 environment crashed. Both are the defaults for continuous actions, as are shared RMSProp and a learning rate
 annealed to 0.
@@ -12,6 +13,7 @@ Differences from the paper:
 - The presets for two cores train a feed-forward agent by shared Adam at a constant rate; `mujoco` also
   updates every 50 agent steps and bootstraps.
 - Pixels are four stacked frames, and rewards are not clipped; the supplement specifies neither.
+- Each convolution is followed by a ReLU; the supplement's have no non-linearity.
 - The value term's weight is `value_coefficient` though the value has its own network.
 - The environment clips actions to its bounds, while log pi is of the action as it was drawn.
 """

@@ -19,6 +19,9 @@ Differences from the paper:
 - Actor-learners are processes, not threads: Python runs one thread at a time.
 - The one-step methods, too, act and learn by a copy theta' <- theta taken before each update's decisions
   (as Algorithm S1; Algorithm 1 uses theta itself): theta may change while a gradient is computed.
+- theta_minus is copied after the asynchronous update of the step that passes the period, as in Algorithm S1;
+  Algorithm 1 copies it before.
+- The period after which an actor draws its epsilon again is not stated.
 - The gradient's norm is clipped.
 - The paper draws the learning rate from LogUniform(1e-4, 1e-2) and prints no epsilon and no initial g of
   RMSProp: `learning_rate`, `rmsprop_eps` and `rmsprop_initial_g` are settings, listed in docs/constants.md.

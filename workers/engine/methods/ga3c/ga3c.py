@@ -19,6 +19,9 @@ Differences from the paper:
   that no update of g is lost.
 - An agent has at most four waiting submissions, which bounds the policy lag. (The paper's queues have a
   bound that it does not print.)
+- N_A is adjusted up to `max_adjusted_actors`, 32 by default; the paper states no limit.
+- Evaluations start with no-ops unless the protocol `random_seeds` is chosen, so that scores can be compared
+  with those of other methods and normalised. The paper's 30 games each have a random seed.
 - Rewards are clipped to ±`reward_clip`, as in Mnih et al. 2016.
 - RMSProp's g starts at `rmsprop_initial_g`: 0 by default. The paper prints no value; in its authors' code,
   by TensorFlow, it is 1. With an eps of 0.1 the first steps are up to 3.3 times larger here.
@@ -56,7 +59,7 @@ from workers.engine.methods.ga3c.agents import AgentPool
 from workers.engine.methods.ga3c.memory import FRAMES, STEPS, Experiences, ExperienceShape, Queue
 from workers.engine.methods.ga3c.model import Model, ModelThread, Predictor, Stats, Trainer
 from workers.engine.nn.devices import describe, resolve_device
-from workers.engine.nn.networks import ActorCritic, actor_critic, large_actor_critic
+from workers.engine.nn.networks import ActorCritic, actor_critic
 from workers.engine.nn.optimizers import load_kernels
 from workers.engine.nn.policies import SampledPolicy
 from workers.engine.nn.schedules import learning_rate
@@ -67,9 +70,7 @@ from workers.engine.processes.phases import COMPILING, enter_phase
 def network(config: Ga3cConfig, env: Env) -> ActorCritic:
     """The network of a run."""
     c, shape, n_actions = config, env.observation_shape, len(env.action_names)
-    if c.network == "large":
-        return large_actor_critic(shape, n_actions, stride=c.first_layer_stride)
-    return actor_critic(c.network, shape, n_actions)
+    return actor_critic(c.network, shape, n_actions, first_layer_stride=c.first_layer_stride)
 
 
 def policy(network: ActorCritic, device: torch.device, seed: int) -> Policy:

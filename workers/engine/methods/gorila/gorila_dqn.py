@@ -19,7 +19,8 @@ Differences from the paper:
 - The error is clipped to ±1 as in DQN, which section 4.1 refers to; Algorithm 1 prints no clip.
 - A bundle learns once in `agent_steps_per_update` decisions, as DQN does; Algorithm 1 prints every decision.
   Actors and learners that are not bundled do not wait for each other.
-- `replay_capacity` is the capacity of all replay shards together.
+- `replay_capacity` is the capacity of all replay shards together, by default that of one DQN. In the paper
+  each actor's machine stores as much.
 - Numbers that the paper does not print are settings: learning rate, bounds on staleness and outliers.
 - Replay is not stored with checkpoints; after a resume it is refilled before learning continues.
 - Observations differ as listed in `workers.engine.envs.atari`, initial weights as listed in

@@ -17,7 +17,6 @@ import psutil
 import pytest
 import torch
 
-from backend.specs.algorithms import ga3c as ga3c_spec
 from tests.support.devices import DEVICES
 from tests.support.waiting import PATIENCE_S, Patience, until
 from tests.workers.engine.methods.ga3c.ga3c_runs import agents, at_work, cartpole, train_for
@@ -249,11 +248,8 @@ def test_adjustment_starts_and_stops_real_agents_and_threads(settings: int) -> N
             assert len(learner.trainers) == learner.thread_counts.n_trainers
 
 
-def test_restore_limits_the_adjusted_agents_to_the_claimed_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ga3c_spec, "MAX_WALKED_AGENTS", 5)
-    with at_work(n_actors=2, adjustment_interval_s=60.0) as learner:
+def test_restore_limits_the_adjusted_agents_to_the_claimed_memory() -> None:
+    with at_work(n_actors=2, adjustment_interval_s=60.0, max_adjusted_actors=5) as learner:
         learner.resize(ThreadCounts(4, 2, 1))  # as the walk does
         state = learner.state()  # which pauses: threads must end all the same
         learner.change(learner.config.model_copy(update={"adjustment_interval_s": 0.0}))

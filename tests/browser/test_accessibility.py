@@ -97,7 +97,7 @@ def test_every_page_has_no_serious_axe_violation(
 
 def test_first_run_starts_and_stops_by_keyboard_alone(page: Page, script: httpx.Client) -> None:
     page.goto("/")
-    page.get_by_role("heading", name="Runs").wait_for()
+    page.get_by_role("heading", level=1).wait_for()
 
     def walk_to(role: Any, name: str) -> None:
         target = page.get_by_role(role, name=name).first

@@ -275,6 +275,6 @@ def test_empty_list_offers_the_archived_runs(service_page: Page, sqlite_service:
     assert sqlite_service.client.post(f"/api/v1/runs/{run.id}/archive").status_code < 300
     service_page.goto("/")
     expect(service_page.get_by_text("All runs are archived.")).to_be_visible()
-    expect(service_page.get_by_role("button", name="Start PAAC on Pong")).to_have_count(0)
+    expect(service_page.get_by_role("button", name="Train on Pong")).to_have_count(0)
     service_page.get_by_role("button", name="Show 1 archived run").click()
     expect(service_page.get_by_role("link", name="archived run")).to_be_visible()

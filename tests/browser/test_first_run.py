@@ -7,6 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import serious_violations
 from tests.browser.boxes import tick
 from tests.browser.curves import await_first_x, await_points, await_state, drawn
 from tests.browser.stage import delete_all, start
@@ -121,18 +122,30 @@ def test_default_run_starts_with_few_tabs_while_other_runs_are_shown(
     script.post(f"/api/v1/runs/{run}/kill").raise_for_status()
 
 
-def test_empty_list_starts_paac_on_pong(page: Page, script: httpx.Client) -> None:
+def test_empty_home_starts_an_agent_that_plays_with_one_click(page: Page, script: httpx.Client) -> None:
     delete_all(script)
     page.goto("/")
-    start = page.get_by_role("button", name="Start PAAC on Pong")
-    expect(start).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Watch agents learn")
     expect(page.get_by_role("radiogroup", name="Filter by state")).to_have_count(0)
-    expect(page.get_by_role("main")).not_to_contain_text(re.compile(r"\d"))
-    start.click()
+    expect(page.get_by_role("button", name=re.compile("^Train on "))).to_have_count(3)
+    assert not serious_violations(page)
+    page.get_by_role("button", name="Train on Pong").click()
     page.wait_for_url(re.compile(r"/runs/\w{26}"))
+    page.get_by_role("img", name="Live view of the agent in training").wait_for()
     run = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
     assert (run["algorithm"], run["environment"]) == ("paac", "ALE/Pong-v5")
     assert run["spec"]["config"]["n_w"] == 2, "the preset for two CPU cores"
+    assert run["name"] == "paac Pong-v5 compact-cropped seed 0"
+
+
+def test_form_opens_on_what_the_home_offers(page: Page, script: httpx.Client) -> None:
+    page.goto("/new")
+    presets = page.get_by_role("radiogroup", name="Preset")
+    expect(presets.get_by_role("radio", checked=True)).to_contain_text("Compact network, cropped frame")
+    page.get_by_role("button", name="Start run").click()
+    page.wait_for_url(re.compile(r"/runs/\w{26}"))
+    run = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
+    script.post(f"/api/v1/runs/{run['id']}/kill")
     assert run["name"] == "paac Pong-v5 compact-cropped seed 0"
 
 

@@ -8,6 +8,7 @@ import { runsQuery } from '@/api/runs';
 import { ButtonLink } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
+import { Welcome } from '@/features/home/Welcome';
 import { BulkBar, SelectEverything } from '@/features/runs/BulkBar';
 import { useColumns } from '@/features/runs/columnLayout';
 import { ColumnMenu } from '@/features/runs/ColumnMenu';
@@ -116,6 +117,13 @@ export default function RunsPage() {
     );
   };
 
+  if (nothingListed && nArchived === 0) {
+    return (
+      <div className="page">
+        <Welcome />
+      </div>
+    );
+  }
   return (
     <div className={`page ${classes.page}`}>
       <div className="row">

@@ -72,6 +72,51 @@ describe('presetsOf', () => {
     expect(offered('pixels')).toEqual(['pixels', 'its pixels']));
 });
 
+describe('newDraft', () => {
+  const preset = (id: string) => ({
+    ...{ id, observation: 'pixels', actions: [], families: [], environments: [] },
+    ...{ config: { n_w: 2 }, environment_config: {}, stop: { agent_steps: 3 } },
+  });
+  const algorithm = (id: string, observations: string[]) => ({
+    ...{ id, observations, actions: ['discrete'], config_schema: {}, defaults: {} },
+    presets: [preset('full-frame'), preset('compact-cropped')],
+  });
+  const environment = (id: string, observation = 'pixels') => ({
+    ...{ id, observation, actions: 'discrete', family: 'atari', config_schema: {}, defaults: {} },
+  });
+  const catalogue = {
+    algorithms: [algorithm('one_step_q', ['pixels', 'vector']), algorithm('paac', ['pixels', 'vector'])],
+    environments: [
+      environment('ALE/Alien-v5'),
+      environment('ALE/Pong-v5'),
+      environment('ALE/Breakout-v5'),
+      environment('CartPole-v1', 'vector'),
+    ],
+  } as unknown as Catalogue;
+  const chosen = (requested: { environment?: string; algorithm?: string }) => {
+    const { environment, algorithm, preset, raw } = newDraft(catalogue, requested);
+    return [environment, algorithm, preset, raw['stop.agent_steps']];
+  };
+
+  it.each([
+    [{}, ['ALE/Pong-v5', 'paac', 'compact-cropped', '3']],
+    [{ environment: 'ALE/Breakout-v5' }, ['ALE/Breakout-v5', 'paac', 'full-frame', '60,000,000']],
+    [{ environment: 'CartPole-v1' }, ['CartPole-v1', 'paac', null, '1,000,000']],
+  ])('opens %j on what the home offers', (requested, expected) => {
+    expect(chosen(requested)).toEqual(expected);
+  });
+
+  it('opens on the first preset of another environment or algorithm', () => {
+    expect(chosen({ environment: 'ALE/Alien-v5' })).toEqual([
+      'ALE/Alien-v5',
+      'one_step_q',
+      'full-frame',
+      '3',
+    ]);
+    expect(chosen({ algorithm: 'one_step_q' })).toEqual(['ALE/Pong-v5', 'one_step_q', 'full-frame', '3']);
+  });
+});
+
 describe('draftFrom', () => {
   const finished = run({ agent_steps: 60_000, wall_time_s: 900 }, { agent_steps: 60_010, wall_time_s: 42.5 });
 

@@ -4,6 +4,7 @@ import { MAX_NAME, MAX_RUNS } from '@/api/runBounds';
 import type { Run, RunFields, StopSpec } from '@/api/runs';
 import schemas from '@/api/schemas.json';
 import { parseNumber } from '@/lib/format';
+import { offerFor, PONG } from '@/lib/offers';
 import { nextBound } from '@/lib/run';
 import { allFields, isChanged, toRaw, type ConfigField, type Raw, type Section } from '@/lib/schema';
 
@@ -31,7 +32,6 @@ export type Draft = {
 
 export type Catalogue = { algorithms: readonly Algorithm[]; environments: readonly Environment[] };
 
-const DEFAULT_ENVIRONMENT = 'ALE/Pong-v5';
 /** A run needs a bound: the proposed one when no preset has any. */
 const DEFAULT_AGENT_STEPS = 1_000_000;
 
@@ -87,8 +87,15 @@ export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null
   return { ...draft, preset: preset?.id ?? null, raw: presetRaw(preset) };
 }
 
-const withFirstPreset = (catalogue: Catalogue, draft: Draft): Draft =>
-  withPreset(catalogue, draft, presetsOf(catalogue, draft)[0]?.id ?? null);
+/** The draft with what the home offers for its environment and algorithm, or with the first preset. */
+function withProposedPreset(catalogue: Catalogue, draft: Draft): Draft {
+  const presets = presetsOf(catalogue, draft);
+  const offer = offerFor(draft.environment, draft.algorithm);
+  if (!presets.some(({ id }) => id === offer?.preset))
+    return withPreset(catalogue, draft, presets[0]?.id ?? null);
+  const proposed = withPreset(catalogue, draft, offer?.preset ?? null);
+  return { ...proposed, raw: { ...proposed.raw, ...toRawByPath('stop', offer?.stop ?? {}) } };
+}
 
 /** A new draft for the requested environment and algorithm, where they exist and fit together. */
 export function newDraft(
@@ -98,11 +105,12 @@ export function newDraft(
   const { environments } = catalogue;
   const environment =
     environments.find(({ id }) => id === requested.environment) ??
-    environments.find(({ id }) => id === DEFAULT_ENVIRONMENT) ??
+    environments.find(({ id }) => id === PONG.environment) ??
     environments[0];
   const supported = algorithmsFor(catalogue, environment);
-  const algorithm = supported.find(({ id }) => id === requested.algorithm) ?? supported[0];
-  return withFirstPreset(catalogue, {
+  const named = (name: string | undefined) => supported.find(({ id }) => id === name);
+  const algorithm = named(requested.algorithm) ?? named(offerFor(environment?.id)?.algorithm) ?? supported[0];
+  return withProposedPreset(catalogue, {
     environment: environment?.id ?? '',
     algorithm: algorithm?.id ?? '',
     preset: null,
@@ -184,11 +192,11 @@ export function withEnvironment(catalogue: Catalogue, draft: Draft, id: string):
     };
   }
   const algorithm = isSupported ? draft.algorithm : supported[0]?.id;
-  return withFirstPreset(catalogue, { ...next, algorithm: algorithm ?? draft.algorithm });
+  return withProposedPreset(catalogue, { ...next, algorithm: algorithm ?? draft.algorithm });
 }
 
 export const withAlgorithm = (catalogue: Catalogue, draft: Draft, algorithm: string): Draft =>
-  withFirstPreset(catalogue, { ...draft, algorithm });
+  withProposedPreset(catalogue, { ...draft, algorithm });
 
 export const rawOf = (draft: Draft, field: ConfigField): Raw => draft.raw[field.path] ?? toRaw(field.default);
 

@@ -1,0 +1,43 @@
+import { LoadingButton } from '@/components/controls';
+import { PermittedButton } from '@/components/permission';
+import { environmentImage } from '@/lib/environments';
+import classes from './home.module.css';
+import type { HomeCard } from './cards';
+
+type Props = {
+  card: HomeCard;
+  /** Why this account may not start runs. */
+  denied: string | undefined;
+  primary: boolean;
+  starting: boolean;
+  unavailable: boolean;
+  onStart: () => void;
+};
+
+/** An environment to start with: what one will see, how long it takes, and one button. */
+export function OfferCard({ card, denied, primary, starting, unavailable, onStart }: Props) {
+  const { title, pace, sight, facts, offer } = card;
+  const variant = primary ? 'filled' : 'default';
+  return (
+    <section className={`panel ${classes.card}`} aria-label={title}>
+      <div className={classes.media}>
+        <img src={environmentImage(offer.environment)} alt="" />
+      </div>
+      <div className={classes.text}>
+        <h2 className={classes.title}>
+          {title}
+          <span className={classes.pace}>{pace}</span>
+        </h2>
+        <p>{sight}</p>
+        <p className={classes.facts}>{facts}</p>
+        {denied === undefined ? (
+          <LoadingButton variant={variant} loading={starting} unavailable={unavailable} onClick={onStart}>
+            Train on {title}
+          </LoadingButton>
+        ) : (
+          <PermittedButton denied={denied}>Train on {title}</PermittedButton>
+        )}
+      </div>
+    </section>
+  );
+}

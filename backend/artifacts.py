@@ -55,6 +55,11 @@ def observations_file(episode_id: str) -> str:
     return f"{episode_id}-observations.mp4"
 
 
+def thumbnail_file(episode_id: str) -> str:
+    """File name of an episode's thumbnail."""
+    return f"{episode_id}-thumbnail.jpg"
+
+
 def encoded_file(video_id: str) -> str:
     """File name of an encoded video."""
     return f"{video_id}.mp4"

@@ -1,4 +1,5 @@
-"""Jobs apart from runs: rendering an episode's video, evaluating a checkpoint, encoding an uploaded video.
+"""Jobs apart from runs: rendering an episode's video or thumbnail, evaluating a checkpoint, encoding a video
+that a script has uploaded.
 
 A job runs as a child process like an engine, one at a time per host, next to the runs that train there.
 """
@@ -17,10 +18,11 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.artifacts import encoded_file, observations_file
+from backend.artifacts import encoded_file, observations_file, thumbnail_file
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
+from backend.db.job import OF_EPISODES, VIDEO
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
 from backend.jobs import service as jobs
@@ -131,7 +133,8 @@ class JobRunner(threading.Thread):
         if video is not None:
             return self._encode(run, video)
         if episode is not None:
-            return self._render_video(run, episode)
+            render = self._render_video if self._job.kind == VIDEO else self._render_thumbnail
+            return render(run, episode)
         assert evaluation is not None
         return self._evaluate(run, evaluation)
 
@@ -139,7 +142,7 @@ class JobRunner(threading.Thread):
         job = self._job
         with self._context.reading() as session:
             run = runs.find(session, job.run_id)
-            episode = episodes.find(session, job.target_id) if job.kind == episodes.VIDEO else None
+            episode = episodes.find(session, job.target_id) if job.kind in OF_EPISODES else None
             is_evaluation = job.kind == evaluations.EVALUATION
             evaluation = evaluations.find(session, job.target_id) if is_evaluation else None
             video = videos.find(session, job.target_id) if job.kind == videos.ENCODE else None
@@ -172,6 +175,26 @@ class JobRunner(threading.Thread):
             observations_sha256=digests.get(observed),
             n_bytes=n_bytes,
         )
+
+    def _render_thumbnail(self, run: Run, episode: Episode) -> Result:
+        """From its video if it is rendered: repeating a long episode takes longer."""
+        source = self._retry_until_available(partial(resume.fetch_rendered_video, self._context, episode))
+        option = "--video"
+        if source is None:
+            source = self._retry_until_available(partial(resume.fetch_replay, self._context, episode))
+            option = "--replay"
+        if source is None:
+            raise JobFailed(f"the replay {episode.replay} is missing or damaged")
+        out = self._run_dir / "videos" / thumbnail_file(episode.id)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._run_engine(run, "thumbnail", option, str(source), "--out", str(out))
+        finally:
+            source.unlink(missing_ok=True)  # the store has it
+        sha256, n_bytes = file_sha256(out), out.stat().st_size
+        self._retry_until_available(partial(self._context.store.put, out, episode.run_id, "videos"))
+        out.unlink()
+        return partial(episodes.record_thumbnail, episode_id=episode.id, sha256=sha256, n_bytes=n_bytes)
 
     def _encode(self, run: Run, video: Video) -> Result:
         self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder

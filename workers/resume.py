@@ -102,6 +102,13 @@ def fetch_replay(context: Context, episode: Episode) -> Path | None:
     return _fetch(context, episode.run_id, "replays", episode.replay, episode.replay_sha256)
 
 
+def fetch_rendered_video(context: Context, episode: Episode) -> Path | None:
+    """The episode's rendered video, on this host; None unless intact, or if it is not rendered."""
+    if episode.video is None:
+        return None
+    return _fetch(context, episode.run_id, "videos", episode.video, episode.video_sha256)
+
+
 def fetch_uploaded_video(context: Context, video: Video) -> Path | None:
     """A video that a script has uploaded, on this host; None unless intact, or if it is deleted."""
     if video.sent is None:

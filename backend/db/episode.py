@@ -41,6 +41,10 @@ class Episode(Base):
     video_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """Size of the video and of that of the network input; None without a video."""
     video_rendered_at: Mapped[datetime | None]
+    thumbnail_sha256: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the thumbnail; None until it is rendered."""
+    thumbnail_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """Size of the thumbnail; None without one."""
     superseded: Mapped[bool] = mapped_column(default=False)
     removed: Mapped[bool] = mapped_column(default=False)
     """Whether retention has removed it: no list shows it, and its row is deleted with its files."""

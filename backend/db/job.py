@@ -7,10 +7,19 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
 
+VIDEO = "video"
+"""Kind of the job that renders an episode's video."""
+
+THUMBNAIL = "thumbnail"
+"""Kind of the job that renders an episode's thumbnail."""
+
+OF_EPISODES = (VIDEO, THUMBNAIL)
+"""Kinds of the jobs whose target is an episode."""
+
 
 class Job(Base):
-    """One job: `video` of an episode, `evaluation` of a checkpoint, or `encode` of a video that a script has
-    sent. It is claimed like a run."""
+    """One job, claimed like a run: `video` or `thumbnail` of an episode, `evaluation` of a checkpoint, or
+    `encode` of a video that a script has sent."""
 
     __tablename__ = "jobs"
     __table_args__ = (UniqueConstraint("kind", "target_id"),)

@@ -1,6 +1,8 @@
-"""Recorded episodes: videos, actions, rewards and value estimates."""
+"""Recorded episodes: videos, thumbnails, actions, rewards and value estimates."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Annotated, Any, Literal
 
@@ -8,18 +10,20 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from backend.artifacts import observations_file
+from backend.artifacts import observations_file, thumbnail_file
 from backend.db import Episode, Job
 from backend.db.engine import writing
+from backend.db.job import THUMBNAIL, VIDEO
 from backend.episodes import repository, service
-from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace, VideoPending
+from backend.episodes.schemas import EpisodeOut, EpisodePage, RenderingPending, Trace
 from backend.errors import NotFound
 from backend.http.access import Viewer
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
+from backend.http.dependencies import AppState, AppStateDep, Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, RunId
-from backend.http.streaming import BINARY, DownloadSlot, send_file
+from backend.http.streaming import BINARY, IMMUTABLE, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
+from backend.principals import Principal
 from backend.runs import service as runs
 from backend.specs.fields import ULID
 
@@ -30,7 +34,7 @@ EpisodeId = Annotated[str, Path(pattern=ULID, description="Id of the episode.")]
 SORT_PATTERN = f"^-?({'|'.join(repository.SORTS)})$"
 VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"video/mp4": BINARY}, "description": "H.264 MP4."},
-    202: {"model": VideoPending, "description": "Not rendered yet; retry after `Retry-After` seconds."},
+    202: {"model": RenderingPending, "description": "Not rendered yet; retry after `Retry-After` seconds."},
     206: {"content": {"video/mp4": BINARY}, "description": "The range of the `Range` header."},
 }
 
@@ -50,6 +54,18 @@ def list_episodes(
     max_agent_steps: Annotated[
         int | None, Query(ge=0, le=2**63 - 1, description="Episodes that ended at this agent step or before.")
     ] = None,
+    min_agent_steps: Annotated[
+        int, Query(ge=0, le=2**63 - 1, description="With `spread`: episodes since this agent step.")
+    ] = 0,
+    spread: Annotated[
+        int | None,
+        Query(
+            ge=1,
+            le=100,
+            description="At most this many episodes, in the order of training: the first of each of as many "
+            "equal stretches of agent steps. Without further pages, whatever `kind`, `superseded` and `sort`.",
+        ),
+    ] = None,
     sort: Annotated[
         str, Query(pattern=SORT_PATTERN, description="Order of the episodes; with the prefix `-` descending.")
     ] = "-agent_steps",
@@ -58,18 +74,26 @@ def list_episodes(
 ) -> Response:
     """A run's recorded episodes, latest first by default."""
     runs.get(session, run_id)
-    rows, next_cursor = repository.page(
-        session,
-        run_id,
-        kind=kind,
-        superseded=superseded,
-        max_agent_steps=max_agent_steps,
-        sort=sort.removeprefix("-"),
-        descending=sort.startswith("-"),
-        limit=limit,
-        cursor=cursor,
-    )
-    rendering = jobs.find_all(session, service.VIDEO, [row.id for row in rows])
+    if spread is not None:
+        rows, next_cursor = (
+            repository.spread(
+                session, run_id, n=spread, min_agent_steps=min_agent_steps, max_agent_steps=max_agent_steps
+            ),
+            None,
+        )
+    else:
+        rows, next_cursor = repository.page(
+            session,
+            run_id,
+            kind=kind,
+            superseded=superseded,
+            max_agent_steps=max_agent_steps,
+            sort=sort.removeprefix("-"),
+            descending=sort.startswith("-"),
+            limit=limit,
+            cursor=cursor,
+        )
+    rendering = jobs.find_all(session, VIDEO, [row.id for row in rows])
     items = [EpisodeOut.of(row, rendering.get(row.id)) for row in rows]
     return json_response(EpisodePage(items=items, next_cursor=next_cursor))
 
@@ -78,7 +102,7 @@ def list_episodes(
 def read_episode(episode_id: EpisodeId, principal: Viewer, session: ReadSession) -> EpisodeOut:
     """One episode."""
     episode = service.get(session, episode_id)
-    return EpisodeOut.of(episode, jobs.find(session, service.VIDEO, episode_id))
+    return EpisodeOut.of(episode, jobs.find(session, VIDEO, episode_id))
 
 
 @router.get("/episodes/{episode_id}/trace")
@@ -140,13 +164,61 @@ async def read_video(
                 return episode, send_file(
                     artifacts, episode.run_id, "videos", file, media_type="video/mp4", range_header=range
                 )
-        job = jobs.find(session, service.VIDEO, episode_id)
+        job = jobs.find(session, VIDEO, episode_id)
         session.close()  # so that no connection is held during the wait for a turn
         return episode, job
 
-    def request(wait_s: float) -> Job:
+    return await _found_or_requested(state, principal, find, partial(service.request_video, again=again))
+
+
+@router.get(
+    "/episodes/{episode_id}/thumbnail",
+    response_model=None,
+    response_class=Response,
+    responses={
+        200: {"content": {"image/jpeg": BINARY}, "description": "JPEG; its longer side has 160 pixels."},
+        202: {
+            "model": RenderingPending,
+            "description": "Not rendered yet; retry after `Retry-After` seconds.",
+        },
+    },
+)
+async def read_thumbnail(
+    episode_id: EpisodeId,
+    principal: Viewer,
+    session: ReadSession,
+    state: AppStateDep,
+    artifacts: Artifacts,
+    again: Annotated[bool, Query(description="Render again if rendering has failed.")] = False,
+) -> Response:
+    """The frame in the middle of an episode, rendered on the first request. Too many that are not rendered
+    yet: 429."""
+
+    def find() -> tuple[Episode, Response | Job | None]:
+        episode = service.get(session, episode_id)
+        if service.has_thumbnail(artifacts, episode):
+            with suppress(FileNotFoundError):
+                file = thumbnail_file(episode.id)
+                content = artifacts.read(episode.run_id, "videos", file, episode.thumbnail_sha256)
+                return episode, Response(content, media_type="image/jpeg", headers=IMMUTABLE)
+        job = jobs.find(session, THUMBNAIL, episode_id)
+        session.close()  # so that no connection is held during the wait for a turn
+        return episode, job
+
+    return await _found_or_requested(state, principal, find, partial(service.request_thumbnail, again=again))
+
+
+async def _found_or_requested(
+    state: AppState,
+    principal: Principal,
+    find: Callable[[], tuple[Episode, Response | Job | None]],
+    request: Callable[..., Job],
+) -> Response:
+    """The response that `find` returns, or 202 with the job that renders what is missing."""
+
+    def write(wait_s: float) -> Job:
         with writing(state.db_engine, wait_s=wait_s) as writer:
-            job = service.request_video(writer, episode, again=again, requested_by=principal.id)
+            job = request(writer, episode, requested_by=principal.id)
         state.bus.publish_changes(writer)
         return job
 
@@ -156,6 +228,6 @@ async def read_video(
     if found is None or found.state not in ("queued", "running"):
         # Only here, so that those who watch do not wait for others who write.
         async with state.limits.writes.turn(principal.credential.id) as ends_at:
-            found = await run_in_threadpool(request, max(0.0, ends_at - monotonic()))
-    pending = VideoPending(job=found.id, state="queued" if found.state == "queued" else "running")
+            found = await run_in_threadpool(write, max(0.0, ends_at - monotonic()))
+    pending = RenderingPending(job=found.id, state="queued" if found.state == "queued" else "running")
     return JSONResponse(pending.model_dump(), 202, headers={"Retry-After": "1"})

@@ -82,10 +82,10 @@ class Trace(Schema):
     """Lives left at each agent step."""
 
 
-class VideoPending(Schema):
-    """The video is being rendered: retry later."""
+class RenderingPending(Schema):
+    """The video or thumbnail is being rendered: retry later."""
 
     job: Id
-    """Id of the job that renders the video; the events of `GET /events` name it."""
+    """Id of the job that renders it; the events of `GET /events` name it."""
     state: Literal["queued", "running"]
     """State of that job."""

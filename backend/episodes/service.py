@@ -10,10 +10,11 @@ import structlog
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore, Damaged
+from backend.artifacts import ArtifactStore, Damaged, thumbnail_file
 from backend.db import Episode, Job
 from backend.db.base import new_id
 from backend.db.clock import database_now
+from backend.db.job import THUMBNAIL, VIDEO
 from backend.episodes import repository
 from backend.episodes.schemas import Trace
 from backend.errors import Conflict, Gone, NotFound, TooMany
@@ -23,13 +24,13 @@ from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.events import EpisodeEvent
 
-VIDEO = "video"
-"""Kind of the job that renders an episode's video."""
-
 MAX_WAITING_VIDEOS = 200
 """Videos that wait to be rendered or are, at the same time."""
 MAX_WAITING_VIDEOS_OF_USER = 30
-RETRY_VIDEO_S = 10.0
+MAX_WAITING_THUMBNAILS = 400
+"""Thumbnails that wait to be rendered or are, at the same time."""
+MAX_WAITING_THUMBNAILS_OF_USER = 100
+RETRY_S = 10.0
 
 DECIMALS = 4
 
@@ -104,6 +105,12 @@ def get(session: Session, episode_id: str) -> Episode:
     return episode
 
 
+def record_thumbnail(session: Session, episode_id: str, *, sha256: str, n_bytes: int) -> None:
+    """Record the rendered thumbnail of an episode."""
+    episode = session.get_one(Episode, episode_id)
+    episode.thumbnail_sha256, episode.thumbnail_bytes = sha256, n_bytes
+
+
 def request_video(session: Session, episode: Episode, *, again: bool, requested_by: str | None = None) -> Job:
     """Queue a job that renders the episode's video, or renders it again.
 
@@ -114,21 +121,38 @@ def request_video(session: Session, episode: Episode, *, again: bool, requested_
         Conflict: rendering has failed, and `again` is not set.
         TooMany: too many videos wait to be rendered, of all users or of this one.
     """
+    return _request(session, VIDEO, episode, again=again, requested_by=requested_by)
+
+
+def request_thumbnail(
+    session: Session, episode: Episode, *, again: bool, requested_by: str | None = None
+) -> Job:
+    """Queue a job that renders the episode's thumbnail; as `request_video`."""
+    return _request(session, THUMBNAIL, episode, again=again, requested_by=requested_by)
+
+
+def _request(session: Session, kind: str, episode: Episode, *, again: bool, requested_by: str | None) -> Job:
     run = runs.get(session, episode.run_id, for_update=True)
     get(session, episode.id)
-    waiting = job_rows.count_waiting(session, VIDEO)
+    limit, limit_of_user = (
+        (MAX_WAITING_VIDEOS, MAX_WAITING_VIDEOS_OF_USER)
+        if kind == VIDEO
+        else (MAX_WAITING_THUMBNAILS, MAX_WAITING_THUMBNAILS_OF_USER)
+    )
+    waiting = job_rows.count_waiting(session, kind)
     of_user = waiting.get(requested_by, 0)
-    if sum(waiting.values()) >= MAX_WAITING_VIDEOS or of_user >= MAX_WAITING_VIDEOS_OF_USER:
-        raise TooMany("too many videos are queued for rendering: try again later", RETRY_VIDEO_S)
-    if episode.video:
+    if sum(waiting.values()) >= limit or of_user >= limit_of_user:
+        raise TooMany(f"too many {kind}s are queued for rendering: try again later", RETRY_S)
+    if kind == VIDEO and episode.video:
         _forget_video(session, episode.id)
-    job = job_rows.find(session, VIDEO, episode.id)
+    elif kind == THUMBNAIL and episode.thumbnail_bytes is not None:
+        row = session.get_one(Episode, episode.id)
+        row.thumbnail_sha256 = row.thumbnail_bytes = None
+    job = job_rows.find(session, kind, episode.id)
     if job is not None and job.state == "failed" and not again:
         error = (job.error or "").strip().splitlines() or ["unknown error"]
-        raise Conflict(f"rendering the video failed: {error[-1]}; retry with again=true")
-    return jobs.request(
-        session, VIDEO, episode.run_id, episode.id, queue=run.queue, requested_by=requested_by
-    )
+        raise Conflict(f"rendering the {kind} failed: {error[-1]}; retry with again=true")
+    return jobs.request(session, kind, episode.run_id, episode.id, queue=run.queue, requested_by=requested_by)
 
 
 def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trace:
@@ -182,6 +206,17 @@ def check_video(store: ArtifactStore, episode: Episode, file: str, sha256: str |
     except Damaged:
         detail = f"the video of episode {episode.id} is damaged; render it again with again=true"
         raise Gone(detail) from None
+
+
+def has_thumbnail(store: ArtifactStore, episode: Episode) -> bool:
+    """Whether the episode's thumbnail is rendered and intact; a damaged or lost one is rendered again."""
+    if episode.thumbnail_bytes is None:
+        return False
+    try:
+        store.check(episode.run_id, "videos", thumbnail_file(episode.id), episode.thumbnail_sha256)
+    except (Damaged, FileNotFoundError):
+        return False
+    return True
 
 
 def _rounded(array: NDArray[np.floating[Any]]) -> Any:

@@ -33,6 +33,9 @@ MAX_DURATION_S = 1800.0
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 """Schema of a file's content in OpenAPI."""
 
+IMMUTABLE = {"Cache-Control": "private, max-age=86400, immutable"}
+"""Header of a file that never changes."""
+
 log = structlog.get_logger(__name__)
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -64,7 +67,7 @@ def send_file(
         BadRange: the range starts after the end of the file.
     """
     size = store.size_bytes(run_id, kind, file)
-    headers = {"Accept-Ranges": "bytes", "Cache-Control": "private, max-age=86400, immutable"}
+    headers = {"Accept-Ranges": "bytes", **IMMUTABLE}
     if download:
         headers["Content-Disposition"] = f'attachment; filename="{file}"'
     first, last, status = 0, size - 1, 200

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import case, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Run
+from backend.db.job import VIDEO
 
 ENCODE = "encode"
 """Kind of the job that encodes a video that the script of an external run has sent: any host can."""
+
+_ORDER = case({VIDEO: 0, ENCODE: 2}, value=Job.kind, else_=1)
+"""First the videos that users wait for, which their thumbnails do not delay."""
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:
@@ -49,7 +53,8 @@ def add(session: Session, job: Job) -> Job | None:
 
 
 def next_claimable(session: Session, environments: Sequence[str], now: datetime) -> Job | None:
-    """The oldest job that is queued or whose lease has expired, locked; None if there is none.
+    """The next job that is queued or whose lease has expired, locked: of those of a rank the oldest one; None
+    if there is none.
 
     Args:
         session: a writing session.
@@ -63,7 +68,7 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
         .where(
             or_(Job.kind == ENCODE, Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))))
         )
-        .order_by(Job.kind == ENCODE, Job.id)  # first those that a user waits for
+        .order_by(_ORDER, Job.id)
         .limit(1)
         .with_for_update(skip_locked=True)
     ).one_or_none()

@@ -113,7 +113,7 @@ def _add(preview: Preview, removal: Removal) -> None:
     for checkpoint in removal.checkpoints:
         preview.checkpoints.add(checkpoint.size_bytes)
     for episode in removal.episodes:
-        preview.episodes.add(episode.replay_bytes or 0)
+        preview.episodes.add((episode.replay_bytes or 0) + (episode.thumbnail_bytes or 0))
     for episode in (*removal.episodes, *removal.videos):
         if episode.video is not None:
             preview.videos.add(episode.video_bytes or 0)

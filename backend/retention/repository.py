@@ -25,6 +25,7 @@ from backend.db import (
     Run,
     Video,
 )
+from backend.db.job import OF_EPISODES
 from backend.jobs.repository import ENCODE
 from backend.specs.retention import StoredCheckpoint, StoredEpisode
 
@@ -41,6 +42,8 @@ class EpisodeFiles(StoredEpisode):
     video_bytes: int | None
     rendered_at: datetime
     """When the video was rendered; without one, when the episode was recorded."""
+    thumbnail_bytes: int | None
+    """Size of the thumbnail; None without one."""
 
 
 def settings_by_scope(session: Session) -> dict[str, dict[str, Any]]:
@@ -180,6 +183,7 @@ def episodes(session: Session, run_id: str) -> list[EpisodeFiles]:
             Episode.video,
             Episode.video_bytes,
             rendered_at,
+            Episode.thumbnail_bytes,
         )
         .where(Episode.run_id == run_id, Episode.removed.is_(False))
         .order_by(Episode.agent_steps.desc(), Episode.id.desc())
@@ -188,9 +192,9 @@ def episodes(session: Session, run_id: str) -> list[EpisodeFiles]:
 
 
 def rendering(session: Session, run_id: str) -> set[str]:
-    """Ids of the episodes of a run whose videos are requested or being rendered."""
+    """Ids of the episodes of a run whose videos or thumbnails are requested or being rendered."""
     pending = select(Job.target_id).where(
-        Job.run_id == run_id, Job.kind == "video", Job.state.in_(["queued", "running"])
+        Job.run_id == run_id, Job.kind.in_(OF_EPISODES), Job.state.in_(["queued", "running"])
     )
     return set(session.scalars(pending))
 
@@ -237,6 +241,7 @@ _SIZES = {
     "replays": _sizes((Episode, func.coalesce(Episode.replay_bytes, 0), Episode.removed.is_(False))),
     "videos": _sizes(
         (Episode, func.coalesce(Episode.video_bytes, 0), Episode.video.is_not(None)),
+        (Episode, func.coalesce(Episode.thumbnail_bytes, 0), Episode.thumbnail_bytes.is_not(None)),
         (Video, Video.video_bytes + Video.sent_bytes, Video.video.is_not(None) | Video.sent.is_not(None)),
     ),
     "event_logs": _sizes((Attempt, _LOG_BYTES, _LOG_BYTES > 0)),

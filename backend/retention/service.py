@@ -6,7 +6,7 @@ from time import monotonic
 
 from sqlalchemy.orm import Session
 
-from backend.artifacts import observations_file
+from backend.artifacts import observations_file, thumbnail_file
 from backend.checkpoints import repository as checkpoints
 from backend.db import RetentionSettings
 from backend.db.clock import database_now
@@ -30,6 +30,7 @@ PREVIEW_S = 2.0
 """How long a preview checks runs."""
 _PREVIEW_RUNS = 200
 
+_OF_THUMBNAIL = ("thumbnail_sha256", "thumbnail_bytes")
 _OF_VIDEO = ("video", "video_sha256", "observations_sha256", "video_bytes", "video_rendered_at")
 
 
@@ -160,6 +161,9 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
         repository.update_episodes(session, rendered, dict.fromkeys(_OF_VIDEO))
         for row in rendered:
             storage.remove_files(session, run_id, "videos", [row.video or "", observations_file(row.id)])
+        with_thumbnail = [row for row in removal.episodes if row.thumbnail_bytes is not None]
+        repository.update_episodes(session, with_thumbnail, dict.fromkeys(_OF_THUMBNAIL))
+        storage.remove_files(session, run_id, "videos", [thumbnail_file(row.id) for row in with_thumbnail])
     if removal.uploaded_videos:
         parts.add("videos")
         for video in removal.uploaded_videos:

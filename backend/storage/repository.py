@@ -7,8 +7,9 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind
+from backend.artifacts import ArtifactKind, thumbnail_file
 from backend.db import Checkpoint, CleanUp, Episode, Job, RemovedFile, Run, Video
+from backend.db.job import OF_EPISODES, THUMBNAIL
 from backend.db.run import WITH_DELETED
 
 _BATCH = 100
@@ -69,13 +70,18 @@ def has_replay(session: Session, run_id: str, file: str) -> bool:
 
 
 def has_video(session: Session, run_id: str, file: str) -> bool:
-    """Whether a run has an uploaded video in this file, or an episode whose video it is or is going to be."""
+    """Whether a run has an uploaded video in this file, or an episode whose video or thumbnail it is or is
+    going to be."""
     sent = select(Video.id).where(Video.run_id == run_id, (Video.video == file) | (Video.sent == file))
     episode_id = file[:26]
-    rendering = select(Job.id).where(Job.target_id == episode_id, Job.state.in_(["queued", "running"]))
-    rendered = select(Episode.id).where(
-        Episode.id == episode_id, Episode.video.is_not(None), Episode.removed.is_(False)
+    is_thumbnail = file == thumbnail_file(episode_id)
+    rendering = select(Job.id).where(
+        Job.target_id == episode_id,
+        Job.kind == THUMBNAIL if is_thumbnail else Job.kind != THUMBNAIL,
+        Job.state.in_(["queued", "running"]),
     )
+    has_file = (Episode.thumbnail_bytes if is_thumbnail else Episode.video).is_not(None)
+    rendered = select(Episode.id).where(Episode.id == episode_id, has_file, Episode.removed.is_(False))
     return any(session.scalar(rows.limit(1)) is not None for rows in (sent, rendering, rendered))
 
 
@@ -85,11 +91,11 @@ def delete(session: Session, removed: RemovedFile) -> None:
 
 
 def delete_removed_episodes(session: Session, run_id: str, replay: str) -> None:
-    """Delete the removed episodes of a run with this replay, and the jobs that render them."""
+    """Delete the removed episodes of a run with this replay, and the jobs of their videos and thumbnails."""
     removed_ids = select(Episode.id).where(
         Episode.run_id == run_id, Episode.replay == replay, Episode.removed
     )
-    session.execute(delete_from(Job).where(Job.kind == "video", Job.target_id.in_(removed_ids)))
+    session.execute(delete_from(Job).where(Job.kind.in_(OF_EPISODES), Job.target_id.in_(removed_ids)))
     session.execute(delete_from(Episode).where(Episode.id.in_(removed_ids)))
 
 

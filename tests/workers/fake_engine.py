@@ -213,6 +213,9 @@ def main() -> int:
         replay = Path(given["--replay"]).read_bytes()
         Path(given["--out"]).write_bytes(b"video of " + replay)
         Path(given["--observed"]).write_bytes(b"observations of " + replay)
+    elif task == "thumbnail":
+        source = Path(given.get("--video") or given["--replay"]).read_bytes()
+        Path(given["--out"]).write_bytes(b"thumbnail of " + source)
     else:
         n = int(given["--episodes"])
         scores = {"protocol": given["--protocol"], "seed": int(given["--seed"]), "returns": [1.0] * n}

@@ -11,17 +11,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, func, select, update
 
-from backend.artifacts import ArtifactStore
+from backend.artifacts import ArtifactStore, thumbnail_file
 from backend.auth import repository as auth
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, LogLine, RemovedFile, Run
 from backend.db.engine import reading, writing
 from backend.principals import Role
+from backend.retention import repository as retention_rows
 from backend.retention import service as retention
 from backend.runs import service as runs
 from backend.specs import events
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.states import RunState
+from backend.storage import repository as storage_rows
 from backend.storage import service as storage
 from backend.storage.repository import lock_clean_up
 from tests.support.rows import add_attempt, episode_row, evaluation_row, make_checkpoint, make_run
@@ -275,6 +277,48 @@ def test_video_that_is_rendered_again_is_not_deleted(
         row.video, row.video_rendered_at = f"{episode.id}.mp4", datetime.now(UTC)
     delete_removed_files(context, grace_s=0)
     assert context.store.size_bytes(run.id, "videos", f"{episode.id}.mp4") == 4
+
+
+def test_thumbnail_is_kept_and_removed_with_its_episode(
+    context: Context, engine: Engine, tmp_path: Path
+) -> None:
+    """An old video goes, the thumbnail beside it stays; retention of episodes removes it too."""
+    run = make_run(engine, RunState.FINISHED)
+    old, new = (
+        episode_row(
+            run.id,
+            steps,
+            replay=f"{steps}.npz",
+            video="x.mp4",
+            video_rendered_at=LONG_AGO,
+            thumbnail_bytes=4,
+            thumbnail_sha256="0" * 64,
+        )
+        for steps in (100, 200)
+    )
+    for name in (thumbnail_file(old.id), thumbnail_file(new.id)):
+        (tmp_path / name).write_bytes(b"file")
+        context.store.put(tmp_path / name, run.id, "videos")
+    with writing(engine) as session:
+        session.add_all([old, new])
+    with reading(engine) as session:
+        assert retention_rows.by_kind(session)["videos"] == (4, 8)
+    _set(engine, InstallationPolicy(videos_days=7))
+    assert apply_retention(context) == 1
+    with reading(engine) as session:
+        row = session.get_one(Episode, old.id)
+        assert (row.video, row.thumbnail_bytes) == (None, 4)
+        for episode in (old, new):
+            assert storage_rows.has_video(session, run.id, thumbnail_file(episode.id))
+            assert not storage_rows.has_video(session, run.id, f"{episode.id}.mp4")
+    _set(engine, InstallationPolicy(episodes_last=1))
+    assert apply_retention(context) == 1
+    delete_removed_files(context, grace_s=0)
+    assert context.store.size_bytes(run.id, "videos", thumbnail_file(new.id)) == 4
+    with pytest.raises(FileNotFoundError):
+        context.store.size_bytes(run.id, "videos", thumbnail_file(old.id))
+    with reading(engine) as session:
+        assert retention_rows.by_kind(session)["videos"] == (1, 4)
 
 
 def test_old_log_lines_are_removed_in_parts(

@@ -94,6 +94,55 @@ def test_video_job_stores_videos_and_updates_episode(context: Context, engine: E
     assert _claim(engine) is None
 
 
+def test_thumbnail_job_stores_the_thumbnail_of_replay_or_video(context: Context, engine: Engine) -> None:
+    run = fake_run(engine)
+    video = _episode(context, engine, run)
+
+    def thumbnail() -> bytes:
+        with writing(engine) as session:
+            episode = session.get_one(Episode, video.target_id)
+            job = episodes.request_thumbnail(session, episode, again=False)
+        _do(context, engine).join(PATIENCE_S)
+        assert (_row(engine, job).state, _row(engine, job).error) == ("done", None)
+        with reading(engine) as session:
+            episode = session.get_one(Episode, video.target_id)
+        file = f"{episode.id}-thumbnail.jpg"
+        content = context.store.read(run.id, "videos", file, episode.thumbnail_sha256)
+        assert episode.thumbnail_bytes == len(content)
+        assert not (context.run_dir(run.id) / "videos" / file).exists(), "the host keeps no copy"
+        return content
+
+    with writing(engine) as session:
+        session.delete(session.get_one(Job, video.id))
+    assert thumbnail() == b"thumbnail of replay"
+    with writing(engine) as session:
+        episodes.request_video(session, session.get_one(Episode, video.target_id), again=False)
+    _do(context, engine).join(PATIENCE_S)
+    assert thumbnail() == b"thumbnail of video of replay"
+
+
+def test_failed_thumbnail_keeps_stderr_of_engine(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, job="fail")
+    video = _episode(context, engine, run)
+    with writing(engine) as session:
+        session.delete(session.get_one(Job, video.id))
+        job = episodes.request_thumbnail(session, session.get_one(Episode, video.target_id), again=False)
+    _do(context, engine).join(PATIENCE_S)
+    assert (_row(engine, job).state, _row(engine, job).error) == ("failed", "cannot render this")
+
+
+def test_thumbnails_do_not_delay_videos(context: Context, engine: Engine) -> None:
+    run = fake_run(engine)
+    video = _episode(context, engine, run)
+    with writing(engine) as session:
+        session.delete(session.get_one(Job, video.id))
+        episode = session.get_one(Episode, video.target_id)
+        episodes.request_thumbnail(session, episode, again=False)
+        episodes.request_video(session, episode, again=False)
+    claimed = [_claim(engine), _claim(engine)]
+    assert [job.kind for job in claimed if job] == ["video", "thumbnail"]
+
+
 def test_evaluation_job_stores_returns(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
     job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())

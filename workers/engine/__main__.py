@@ -1,8 +1,9 @@
-"""The engine as a process: a run directory in; an event log, evaluation or video out.
+"""The engine as a process: a run directory in; an event log, evaluation, video or thumbnail out.
 
     python -m workers.engine train RUN_DIR --attempt N [--resume FILE] [--control-fd FD]
     python -m workers.engine evaluate FOLDER --checkpoint PATH [--protocol ID] --episodes N --seed S
     python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH]
+    python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
 
 RUN_DIR, or FOLDER, holds `spec.json`; `encode` does not read it. The engine is killed when the process
@@ -89,6 +90,14 @@ def _video(args: argparse.Namespace, spec: RunSpec) -> int:
     return 0
 
 
+def _thumbnail(args: argparse.Namespace, spec: RunSpec) -> int:
+    from workers.engine.training.video import middle_frame, middle_frame_of_video, write_thumbnail
+
+    frame = middle_frame_of_video(args.video) if args.video else middle_frame(spec, args.replay)
+    write_thumbnail(frame, args.out)
+    return 0
+
+
 def _encode(args: argparse.Namespace) -> int:
     from workers.engine.training.uploaded_video import report
 
@@ -117,12 +126,18 @@ def main() -> int:
     video.add_argument("--out", type=Path, required=True)
     video.add_argument("--observed", type=Path, help="where to write a video of the network's input")
     video.set_defaults(execute=_video)
+    thumbnail = commands.add_parser("thumbnail", help="write the frame in the middle of an episode as JPEG")
+    source = thumbnail.add_mutually_exclusive_group(required=True)
+    source.add_argument("--replay", type=Path, help="repeat the replay")
+    source.add_argument("--video", type=Path, help="take it from the rendered video")
+    thumbnail.add_argument("--out", type=Path, required=True)
+    thumbnail.set_defaults(execute=_thumbnail)
     encode = commands.add_parser("encode", help="encode an uploaded video; prints one JSON line")
     encode.add_argument("--upload", type=Path, required=True)
     encode.add_argument("--out", type=Path, required=True)
     encode.add_argument("--form", choices=["file", "frames"], required=True)
     encode.add_argument("--fps", type=float)
-    for command in (train, evaluate, video, encode):
+    for command in (train, evaluate, video, thumbnail, encode):
         command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )

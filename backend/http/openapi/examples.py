@@ -104,7 +104,7 @@ EXAMPLES: dict[str, Any] = {
         "detail": "config.n_e: must be at least 1",
         "errors": [{"field": "config.n_e", "message": "must be at least 1"}],
     },
-    "VideoPending": {"job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "queued"},
+    "RenderingPending": {"job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "queued"},
     "RunEvent": {
         "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
         "revision": 42,

@@ -1164,6 +1164,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/episodes/{episode_id}/thumbnail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Thumbnail
+         * @description The frame in the middle of an episode, rendered on the first request. Too many that are not rendered
+         *     yet: 429.
+         */
+        get: operations["read_thumbnail"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/checkpoints": {
         parameters: {
             query?: never;
@@ -5055,6 +5076,28 @@ export interface components {
             duration_s?: number | null;
         };
         /**
+         * RenderingPending
+         * @description The video or thumbnail is being rendered: retry later.
+         * @example {
+         *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "state": "queued"
+         *     }
+         */
+        RenderingPending: {
+            /**
+             * Job
+             * @description Id of the job that renders it; the events of `GET /events` name it.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            job: string;
+            /**
+             * State
+             * @description State of that job.
+             * @enum {string}
+             */
+            state: "queued" | "running";
+        };
+        /**
          * ResumeRequest
          * @description The body of `POST /runs/{id}/resume`.
          * @example {
@@ -7268,28 +7311,6 @@ export interface components {
              * @description Videos of this page.
              */
             items: components["schemas"]["VideoOut"][];
-        };
-        /**
-         * VideoPending
-         * @description The video is being rendered: retry later.
-         * @example {
-         *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-         *       "state": "queued"
-         *     }
-         */
-        VideoPending: {
-            /**
-             * Job
-             * @description Id of the job that renders the video; the events of `GET /events` name it.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
-             */
-            job: string;
-            /**
-             * State
-             * @description State of that job.
-             * @enum {string}
-             */
-            state: "queued" | "running";
         };
         /**
          * VideoUpload
@@ -11407,6 +11428,10 @@ export interface operations {
                 superseded?: boolean;
                 /** @description Episodes that ended at this agent step or before. */
                 max_agent_steps?: number | null;
+                /** @description With `spread`: episodes since this agent step. */
+                min_agent_steps?: number;
+                /** @description At most this many episodes, in the order of training: the first of each of as many equal stretches of agent steps. Without further pages, whatever `kind`, `superseded` and `sort`. */
+                spread?: number | null;
                 /** @description Order of the episodes; with the prefix `-` descending. */
                 sort?: string;
                 /** @description Maximum number of items. */
@@ -11700,7 +11725,7 @@ export interface operations {
                      *       "state": "queued"
                      *     }
                      */
-                    "application/json": components["schemas"]["VideoPending"];
+                    "application/json": components["schemas"]["RenderingPending"];
                 };
             };
             /** @description The range of the `Range` header. */
@@ -11716,6 +11741,52 @@ export interface operations {
             404: components["responses"]["NotFound"];
             410: components["responses"]["Gone"];
             416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_thumbnail: {
+        parameters: {
+            query?: {
+                /** @description Render again if rendering has failed. */
+                again?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the episode. */
+                episode_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JPEG; its longer side has 160 pixels. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/jpeg": string;
+                };
+            };
+            /** @description Not rendered yet; retry after `Retry-After` seconds. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "state": "queued"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RenderingPending"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             "4XX": components["responses"]["BadRequest"];

@@ -14,7 +14,7 @@ from typing import IO, Any
 import pytest
 from sqlalchemy import Engine, delete, select
 
-from backend.artifacts import ArtifactKind, ArtifactStore, observations_file
+from backend.artifacts import ArtifactKind, ArtifactStore, observations_file, thumbnail_file
 from backend.auth import repository as auth
 from backend.auth import service as logins
 from backend.auth.secrets import hash_secret
@@ -89,6 +89,7 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
     run, child = make_run(engine, RunState.FINISHED), make_run(engine, tags=["é", "\u2603"], notes="x\ny")
     episode = episode_row(run.id, replay="r.npz", video="v.mp4", video_rendered_at=NOW, video_bytes=3_000)
     episode.observations_sha256 = "f" * 64
+    episode.thumbnail_bytes = 3_000
     checkpoint = make_checkpoint(engine, run, score=1e-300, best_return=-0.1)
     with writing(engine) as session:
         saved = session.get_one(Checkpoint, checkpoint.id)
@@ -96,6 +97,7 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
     for kind, name in (("checkpoints", checkpoint.file), ("replays", "r.npz"), ("videos", "v.mp4")):
         _file(store, folder, run, kind, name)  # type: ignore[arg-type]
     _file(store, folder, run, "videos", observations_file(episode.id))
+    _file(store, folder, run, "videos", thumbnail_file(episode.id))
     with writing(engine) as session:
         user = auth.add_user(session, "ada", Role.ADMIN, "hash")
         logins.create_login_link(session)

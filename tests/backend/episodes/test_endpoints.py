@@ -7,6 +7,7 @@ import redis
 
 from backend.db import Episode
 from backend.db.engine import reading, writing
+from backend.db.job import VIDEO
 from backend.episodes import service as episodes
 from backend.errors import NotFound
 from backend.jobs import repository as job_rows
@@ -21,6 +22,7 @@ from tests.support.waiting import PATIENCE_S
 pytestmark = pytest.mark.service
 
 MP4 = bytes(range(256)) * 4
+JPEG = b"\xff\xd8" + bytes(range(100))
 
 
 def _add_video(service: RunningService, episode: Episode, folder: Path) -> None:
@@ -54,6 +56,34 @@ def test_list_sorts_filters_pages_and_omits_superseded(service: RunningService) 
     assert ids(max_agent_steps=2) == [two, one]
     page = service.client.get(f"/api/v1/runs/{run.id}/episodes", params={"limit": 2}).json()
     assert ids(cursor=page["next_cursor"]) == [one]
+
+
+def test_spread_episodes_are_the_first_of_equal_stretches_and_stay(service: RunningService) -> None:
+    run, other = make_run(service.engine), make_run(service.engine)
+    steps = [10, 20, 30, 40, 50, 60, 70, 80, 900, 1000]
+    for at in steps[:5]:
+        make_episode(service.engine, run, agent_steps=at)
+    make_episode(service.engine, run, agent_steps=15, superseded=True)
+    make_episode(service.engine, other, agent_steps=11)
+
+    def spread(n: int, **params: int) -> list[int]:
+        answer = service.client.get(f"/api/v1/runs/{run.id}/episodes", params={"spread": n} | params).json()
+        assert answer["next_cursor"] is None
+        return [item["agent_steps"] for item in answer["items"]]
+
+    assert spread(9) == [10, 20, 30, 40, 50]
+    assert spread(2) == [10, 40]  # of 0 to 31, and 32 to 63
+    for at in steps[5:8]:
+        make_episode(service.engine, run, agent_steps=at)
+    assert spread(3) == [10, 40, 70]
+    assert spread(2, min_agent_steps=30, max_agent_steps=60) == [30, 40]
+    for at in steps[8:]:
+        make_episode(service.engine, run, agent_steps=at)
+    assert spread(2) == [10, 900], "those of a run that goes on stay"
+    assert spread(1) == [10]
+    assert spread(5, min_agent_steps=2000) == []
+    url = f"/api/v1/runs/{run.id}/episodes"
+    assert service.client.get(url, params={"spread": 0}).status_code == 422
 
 
 def test_trace_returns_actions_values_and_policies(service: RunningService, tmp_path: Path) -> None:
@@ -185,13 +215,13 @@ def test_removed_episode_is_404_and_its_video_is_not_rendered(service: RunningSe
     episode = make_episode(service.engine, make_run(service.engine))
     with writing(service.engine) as session:
         session.get_one(Episode, episode.id).removed = True
-    for path in ("", "/trace", "/observations", "/video"):
+    for path in ("", "/trace", "/observations", "/video", "/thumbnail"):
         assert service.client.get(f"/api/v1/episodes/{episode.id}{path}").status_code == 404, path
     # It was there when the request was checked.
     with pytest.raises(NotFound), writing(service.engine) as session:
         episodes.request_video(session, episode, again=False)
     with reading(service.engine) as session:
-        assert job_rows.count_waiting(session, episodes.VIDEO) == {}
+        assert job_rows.count_waiting(session, VIDEO) == {}
 
 
 def test_failed_rendering_returns_409_and_can_be_retried(service: RunningService) -> None:
@@ -266,3 +296,62 @@ def test_rendered_video_is_sent_while_another_process_writes(
         job_rows.find(session, "video", episode.id)  # takes SQLite's write lock
         answer = viewer.get(f"/api/v1/episodes/{episode.id}/video", timeout=PATIENCE_S)
     assert (answer.status_code, answer.content) == (200, MP4)
+
+
+def _add_thumbnail(service: RunningService, episode: Episode, folder: Path) -> str:
+    file = folder / f"{episode.id}-thumbnail.jpg"
+    file.write_bytes(JPEG)
+    service.artifacts.put(file, episode.run_id, "videos")
+    with writing(service.engine) as session:
+        job = jobs.claim(session, "here", 10, list(ENVIRONMENTS))
+        assert job is not None
+        assert jobs.finish(session, job.id, job.tries)
+        digest = hashlib.sha256(JPEG).hexdigest()
+        episodes.record_thumbnail(session, episode.id, sha256=digest, n_bytes=len(JPEG))
+    return file.name
+
+
+def test_thumbnail_is_rendered_on_first_request_and_cached(service: RunningService, tmp_path: Path) -> None:
+    episode = make_episode(service.engine, make_run(service.engine))
+    url = f"/api/v1/episodes/{episode.id}/thumbnail"
+    first = service.client.get(url)
+    assert (first.status_code, first.json()["state"]) == (202, "queued")
+    assert service.client.get(url).json() == first.json()
+    file = _add_thumbnail(service, episode, tmp_path)
+    answer = service.client.get(url)
+    assert (answer.status_code, answer.content) == (200, JPEG)
+    assert answer.headers["content-type"] == "image/jpeg"
+    assert answer.headers["cache-control"] == "private, max-age=86400, immutable"
+    # A thumbnail that the store has lost, or whose content has changed, is rendered once more.
+    (tmp_path / file).write_bytes(JPEG[:-1])
+    service.artifacts.put(tmp_path / file, episode.run_id, "videos")
+    assert service.client.get(url).status_code == 202
+    _add_thumbnail(service, episode, tmp_path)
+    assert service.client.get(url).content == JPEG
+    service.artifacts.delete(episode.run_id, "videos", file)
+    assert service.client.get(url).status_code == 202
+
+
+def test_failed_thumbnail_gives_its_reason_and_can_be_retried(sqlite_service: RunningService) -> None:
+    episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
+    url = f"/api/v1/episodes/{episode.id}/thumbnail"
+    sqlite_service.client.get(url)
+    with writing(sqlite_service.engine) as session:
+        job = jobs.claim(session, "here", 10, list(ENVIRONMENTS))
+        assert job is not None
+        jobs.fail(session, job.id, job.tries, "Traceback\nno such game")
+    failed = sqlite_service.client.get(url)
+    assert failed.status_code == 409
+    assert "rendering the thumbnail failed: no such game" in failed.json()["detail"]
+    assert sqlite_service.client.get(url, params={"again": True}).status_code == 202
+
+
+def test_thumbnails_that_wait_are_limited_apart_from_videos(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episodes, "MAX_WAITING_THUMBNAILS_OF_USER", 2)
+    run = make_run(sqlite_service.engine)
+    urls = [f"/api/v1/episodes/{make_episode(sqlite_service.engine, run).id}" for _ in range(3)]
+    get = sqlite_service.client.get
+    assert [get(f"{url}/thumbnail").status_code for url in urls] == [202, 202, 429]
+    assert get(f"{urls[2]}/video").status_code == 202

@@ -1,9 +1,11 @@
-"""Videos of replays: the exact pipeline repeats the actions and its frames are encoded as H.264."""
+"""Videos and thumbnails of replays: the exact pipeline repeats the actions, and its frames are encoded."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import cv2
@@ -11,13 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import env_config, make_env
+from workers.engine.envs import Env, env_config, make_env
 from workers.engine.files import replacing
 
 SHORT_SIDE_PIXELS = 320
 """Small frames are enlarged by whole factors, so that pixels stay sharp."""
 LONG_SIDE_PIXELS = 1_280
 """Frames are not enlarged beyond this."""
+
+THUMBNAIL_PIXELS = 160
+"""Longer side of a thumbnail."""
+_THUMBNAIL_QUALITY = 80
 
 _OBSERVATIONS_PER_SECOND = 15
 """Frame rate of observation videos; a player that shows both keeps them in step."""
@@ -43,13 +49,7 @@ def render(spec: RunSpec, replay: Path, out: Path, observed: Path | None = None)
     Raises:
         ReplayMismatchError: the rewards differ from the recorded ones.
     """
-    with np.load(replay, allow_pickle=False) as data:
-        actions = data["actions"]
-        rewards = data["rewards"]
-        seed = int(data["seed"])
-        protocol = str(data["protocol"]) or None  # none: a training episode
-    config = env_config(spec, protocol)
-    env = make_env(spec.environment, config)
+    env, recorded = _environment_of(spec, replay)
     observation = np.empty(env.observation_shape, env.observation_dtype)
     are_images = len(env.observation_shape) == 3 and env.observation_dtype == np.uint8
     with ExitStack() as files:
@@ -60,18 +60,96 @@ def render(spec: RunSpec, replay: Path, out: Path, observed: Path | None = None)
             else None
         )
         env.on_frame = video.append
-        env.reset(seed, observation)
-        for t, action in enumerate(actions):
+        env.reset(recorded.seed, observation)
+        for t in range(len(recorded.actions)):
             if inputs is not None:
                 inputs.append(side_by_side(observation))
-            step = env.step(action, observation)
-            if step.reward != rewards[t]:
-                raise ReplayMismatchError(
-                    f"decision {t} gave reward {step.reward}, but {rewards[t]} was recorded: "
-                    "the emulator's version differs, or the replay is damaged"
-                )
+            recorded.repeat(env, t, observation)
     env.close()
     return video.n_frames
+
+
+def middle_frame(spec: RunSpec, replay: Path) -> NDArray[np.uint8]:
+    """The frame in the middle of a replay, which is repeated up to there.
+
+    Args:
+        spec: of its run.
+        replay: an .npz written by `EpisodeRecorder.save`.
+
+    Returns:
+        (H, W, 3) RGB.
+
+    Raises:
+        ReplayMismatchError: the rewards differ from the recorded ones.
+    """
+    env, recorded = _environment_of(spec, replay)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    frames: list[NDArray[np.uint8]] = []
+    middle = len(recorded.actions) // 2
+    env.reset(recorded.seed, observation)
+    for t in range(middle + 1):
+        if t == middle:  # frames before it cost time
+            env.on_frame = lambda frame: frames.append(frame.copy())
+        recorded.repeat(env, t, observation)
+    env.close()
+    return max(frames, key=np.std)  # flickering sprites are drawn every other frame
+
+
+def middle_frame_of_video(video: Path) -> NDArray[np.uint8]:
+    """The frame in the middle of a video that `render` has written, (H, W, 3) RGB.
+
+    Raises:
+        ValueError: it has no frames.
+    """
+    with av.open(str(video)) as container:
+        stream = container.streams.video[0]
+        stream.thread_count = 1
+        middle = (stream.duration or 0) // 2
+        container.seek(middle, stream=stream)  # to the key frame before it
+        frame = None
+        for frame in container.decode(stream):
+            if frame.pts is None or frame.pts >= middle:
+                break
+        if frame is None:
+            raise ValueError("the video has no frames")
+        return np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
+
+
+def write_thumbnail(frame: NDArray[np.uint8], out: Path) -> None:
+    """Write a frame, (H, W, 3) RGB, as a JPEG whose longer side has `THUMBNAIL_PIXELS`, atomically."""
+    height, width = frame.shape[:2]
+    scale = THUMBNAIL_PIXELS / max(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST
+    resized = cv2.cvtColor(cv2.resize(frame, size, interpolation=method), cv2.COLOR_RGB2BGR)
+    _, encoded = cv2.imencode(".jpg", resized, [cv2.IMWRITE_JPEG_QUALITY, _THUMBNAIL_QUALITY])
+    with replacing(out) as partial:
+        partial.write_bytes(encoded.tobytes())
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """What a replay holds that is needed to repeat it."""
+
+    seed: int
+    actions: NDArray[Any]
+    rewards: NDArray[Any]
+
+    def repeat(self, env: Env, t: int, observation: NDArray[Any]) -> None:
+        """Take the decision `t` again, and compare its reward."""
+        step = env.step(self.actions[t], observation)
+        if step.reward != self.rewards[t]:
+            raise ReplayMismatchError(
+                f"decision {t} gave reward {step.reward}, but {self.rewards[t]} was recorded: "
+                "the emulator's version differs, or the replay is damaged"
+            )
+
+
+def _environment_of(spec: RunSpec, replay: Path) -> tuple[Env, _Recorded]:
+    with np.load(replay, allow_pickle=False) as data:
+        recorded = _Recorded(int(data["seed"]), data["actions"], data["rewards"])
+        protocol = str(data["protocol"]) or None  # none: a training episode
+    return make_env(spec.environment, env_config(spec, protocol)), recorded
 
 
 def side_by_side(observation: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -4,14 +4,23 @@ from pathlib import Path
 from typing import Any
 
 import av
+import cv2
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_env
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.training.loop import Training
-from workers.engine.training.video import ReplayMismatchError, render, side_by_side
+from workers.engine.training.video import (
+    ReplayMismatchError,
+    middle_frame,
+    middle_frame_of_video,
+    render,
+    side_by_side,
+    write_thumbnail,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +62,40 @@ def test_replay_renders_as_h264(
     assert count in images
     assert decoded[-1].std() > 5
     assert sorted(p.name for p in tmp_path.iterdir()) == ["r.mp4", "replays"]
+    middle = middle_frame(spec, replay)
+    of_video = cv2.resize(middle_frame_of_video(out), middle.shape[1::-1], interpolation=cv2.INTER_AREA)
+    # The episode moves, and so does its middle by some frames; at its ends it looks otherwise.
+    assert np.abs(of_video.astype(int) - middle).mean() < 4
+    write_thumbnail(middle, tmp_path / "t.jpg")
+    thumbnail = cv2.imread(str(tmp_path / "t.jpg"))
+    assert thumbnail is not None
+    assert (max(thumbnail.shape), thumbnail.shape[0] / thumbnail.shape[1]) == (
+        160,
+        pytest.approx(size[1] / size[0], rel=0.01),
+    )
+    assert (tmp_path / "t.jpg").stat().st_size < 16_000
+
+
+def test_thumbnail_is_the_frame_in_the_middle_of_the_episode(tmp_path: Path) -> None:
+    """Repeated no further than there: what comes later may even be damaged."""
+    spec = parse_run_spec({"algorithm": "paac", "environment": "Catch-v0", "stop": {"agent_steps": 1}})
+    env = make_env(spec.environment, spec.environment_config)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    frames: list[NDArray[np.uint8]] = []
+    env.on_frame = lambda frame: frames.append(frame.copy())
+    env.reset(3, observation)
+    recorder = EpisodeRecorder()
+    shown = []
+    for _ in range(9):
+        step = env.step(1, observation)
+        shown.append(frames[-1])
+        recorder.add(1, step.reward, 0.0, np.full(3, 1 / 3), 0)
+        assert not step.episode_over
+    recorder.add(1, 99.0, 0.0, np.full(3, 1 / 3), 0)
+    replay = tmp_path / "r.npz"
+    recorder.save(replay, seed=3, protocol=None, frames_per_step=1, action_names=env.action_names)
+    assert not np.array_equal(shown[5], shown[4])
+    np.testing.assert_array_equal(middle_frame(spec, replay), shown[5])
 
 
 def test_replay_that_differs_from_its_record_is_refused(tmp_path: Path) -> None:

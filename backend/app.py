@@ -21,6 +21,7 @@ from backend.auth.state import AuthState
 from backend.db.engine import make_engine
 from backend.external.files import uploads_of
 from backend.http import docs, errors, frontend, openapi
+from backend.http.access import Guards
 from backend.http.bodies import RequestMiddleware
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import AppState
@@ -118,6 +119,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.auth_state = auth_state
     frontend.install(app, settings.frontend_dir or files.pages())
     app.state.methods = HttpMethods(app, catch_all=frontend.CATCH_ALL)
+    app.state.guards = Guards(app)
     errors.install(app)
     idempotency.install(app)
     openapi.install(app)

@@ -1,10 +1,13 @@
 """Dependencies that check the role of who sends a request."""
 
+import re
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, FastAPI
+from fastapi.routing import iter_route_contexts
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
+from starlette.routing import compile_path
 
 from backend.errors import Forbidden, Unauthenticated
 from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER, TICKET, Authenticated, authenticate
@@ -48,13 +51,47 @@ class RequireRole:
             Unauthenticated: no valid token or session.
             Forbidden: the role is too low, or the token may only write external runs.
         """
+        self.check(principal)
+        return principal
+
+    def check(self, principal: Principal) -> None:
+        """Authorise a user.
+
+        Raises:
+            Forbidden: the role is too low, or the token may only write external runs.
+        """
         if not principal.role.covers(self.role):
             raise Forbidden(f"this requires the role {self.role}; your role is {principal.role}")
         if self.logged_in and principal.credential.kind == "token":
             raise Forbidden("this requires a browser session; a token is not accepted")
         if principal.only_external_runs and not self.external:
             raise Forbidden("this token may only create external runs and write to them")
-        return principal
+
+
+class Guards:
+    """Who may send a request to an address: asked before the request's body is read."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._guards: dict[str, list[tuple[re.Pattern[str], RequireRole]]] = {}
+        for route in iter_route_contexts(app.routes):
+            dependant = getattr(route, "dependant", None)
+            if not route.path or dependant is None:
+                continue
+            roles = [each.call for each in dependant.dependencies if isinstance(each.call, RequireRole)]
+            for method in route.methods or ():
+                pattern = compile_path(route.path)[0]
+                self._guards.setdefault(method, []).extend((pattern, role) for role in roles)
+
+    def check(self, method: str, path: str, principal: Principal) -> None:
+        """Authorise a user for the first route that matches.
+
+        Raises:
+            Forbidden: the role is too low, or the token may only write external runs.
+        """
+        matching = (role for pattern, role in self._guards.get(method, ()) if pattern.match(path))
+        role = next(matching, None)
+        if role is not None:
+            role.check(principal)
 
 
 Viewer = Annotated[Principal, Depends(RequireRole(Role.VIEWER))]

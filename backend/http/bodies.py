@@ -1,5 +1,5 @@
-"""The one reader of requests: who sends one is known before its body is read, and the body is bounded before
-anything is built from it.
+"""The one reader of requests: who sends one, and whether they may, is known before its body is read, and the
+body is bounded before anything is built from it.
 
 Bodies are read here as a whole, so that endpoints, their dependencies and the framework find them complete.
 """
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.db.deadline import REQUEST_S, Deadline, RequestEnded, applied
 from backend.errors import Invalid, Problem, Unavailable
+from backend.http.access import Guards
 from backend.http.addresses import network_of
 from backend.http.context import context_in
 from backend.http.dependencies import authenticate, get_state
@@ -44,8 +45,8 @@ class ClientGone(Exception):
 
 
 class RequestMiddleware:
-    """Authenticates each request of the API, then reads its body, bounds what it may take, and ends it when
-    nobody waits for it any more.
+    """Authenticates and authorises each request of the API, then reads its body, bounds what it may take, and
+    ends it when nobody waits for it any more.
 
     Args:
         app: gets each body in one message.
@@ -77,6 +78,9 @@ class RequestMiddleware:
         if scope["path"].startswith("/api/") and scope["path"] not in self._open_paths:
             try:
                 context.principal = await run_in_threadpool(authenticate, HTTPConnection(scope))
+                if _has_body(scope):
+                    guards: Guards = scope["app"].state.guards
+                    guards.check(scope["method"], scope["path"], context.principal)
                 max_bytes = MAX_BODY_BYTES
             except Exception as error:
                 # The body is not read: the server discards it.
@@ -127,6 +131,11 @@ class RequestMiddleware:
             excess = await run_in_threadpool(excess_of, body, n_values)
         if excess is not None:
             raise Invalid.field("body", excess)
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 class _RequestDeadline(Deadline):

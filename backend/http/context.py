@@ -31,7 +31,8 @@ class RequestContext:
     principal: Principal | None = None
     """Who sends it; None until it is authenticated, and for requests that need no login."""
     refusal: Exception | None = None
-    """Why it has no principal, if that is an error: the database may be unavailable."""
+    """Why its body was not read: it has no principal, or one that may not send it; or the database may be
+    unavailable."""
     body_bytes: int = 0
     """Size of its body."""
     keyed: KeyedRequest | None = None

@@ -116,9 +116,9 @@ def secrets_of(connection: HTTPConnection) -> SentSecrets:
 
 # Without parameters of its own: FastAPI solves those again wherever a request's dependencies name this one.
 async def _authenticated(request: Request) -> Principal:
-    # `RequestMiddleware` has authenticated the request before it read the body.
+    # `RequestMiddleware` has authenticated and authorised the request before it read the body.
     context = context_of(request)
-    if context.principal is None:
+    if context.principal is None or context.refusal is not None:
         raise context.refusal or Unauthenticated()
     return context.principal
 

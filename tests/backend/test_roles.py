@@ -13,6 +13,8 @@ from websockets.sync.client import connect
 from backend.app import OPEN_PATHS
 from backend.http.access import RequireRole
 from backend.principals import Role
+from tests.support import external
+from tests.support.routes import addresses
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S
@@ -98,6 +100,32 @@ def test_every_route_accepts_or_rejects_each_role(service: RunningService, subte
                     assert status < 500
     for client in clients.values():
         client.close()
+
+
+BODIES = {"broken": "{", "deep": "[" * 50 + "]" * 50, "of no object": "7"}
+"""JSON that every route refuses."""
+
+
+def test_who_may_not_send_a_request_is_told_before_its_body_is_read(sqlite_service: RunningService) -> None:
+    body = {"name": "script", "role": "operator", "scope": "external_runs"}
+    token = sqlite_service.client.post("/api/v1/tokens", json=body).json()["token"]
+    script = httpx.Client(
+        base_url=sqlite_service.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+    )
+    n_refused = 0
+    with script, sqlite_service.client_as(Role.VIEWER) as viewer:
+        run = external.create(script)
+        for client in (script, viewer):
+            for method, path in addresses(sqlite_service, run["id"]):
+                if method == "GET":
+                    continue
+                refused = client.request(method, path, json={}).status_code == 403
+                n_refused += refused
+                for kind, content in BODIES.items():
+                    headers = {"Content-Type": "application/json"}
+                    status = client.request(method, path, content=content, headers=headers).status_code
+                    assert (status == 403) == refused, (method, path, kind)
+    assert n_refused > 60
 
 
 def test_every_websocket_accepts_every_role_and_rejects_anonymous(

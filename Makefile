@@ -89,7 +89,7 @@ frontend/node_modules/.quick: $(WEB_SOURCES)
 	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test -- --changed main --passWithNoTests
 	@touch $@
 
-.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors studies mutants
+.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps mutants
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
 	$(PYTEST) -s --stage=benchmark
@@ -118,8 +118,8 @@ interval-coverage: $(VENV)/.ready-dev ## by hand, six minutes: coverage of inter
 racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of sweeps go wrong, and what they save
 	$(BIN)/python -m tests.campaigns.racing_errors
 
-studies: $(VENV)/.ready-dev ## by hand, fifteen minutes: a sweep of 200 runs whose processes are killed
-	$(PYTEST) -s --stage=benchmark tests/backend/sweeps
+killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs and a study of 120 whose processes are killed
+	$(PYTEST) -s --stage=benchmark tests/backend/sweeps tests/backend/studies
 
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
 	$(BIN)/python -m tests.campaigns.mutants $(ARGS)

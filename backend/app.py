@@ -51,6 +51,8 @@ _FIRST = (
     "audit",
     "comparisons",
     "sweeps",
+    "studies",
+    "papers",
     "episodes",
     "checkpoints",
     "evaluations",

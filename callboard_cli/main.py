@@ -16,6 +16,7 @@ from callboard_cli import (
     fail,
     runs,
     serve,
+    studies,
     sweeps,
     sync,
     tokens,
@@ -47,6 +48,7 @@ app.command("sync")(sync.sync)
 app.add_typer(database.app, name="db")
 app.add_typer(runs.app, name="runs")
 app.add_typer(sweeps.app, name="sweeps")
+app.add_typer(studies.app, name="studies")
 app.add_typer(imports.app, name="import")
 app.add_typer(tokens.app, name="token")
 

@@ -36,7 +36,7 @@ def web(
     from backend.app import create_app
     from backend.coordination.context import Context
     from backend.coordination.lease_expiry import LeaseExpiry
-    from backend.coordination.reconciler import SweepReconciler
+    from backend.coordination.reconciler import Reconciler
     from backend.http.connections import raise_descriptor_limit
     from backend.server import WebServer
 
@@ -48,7 +48,7 @@ def web(
         listen(settings).close()  # uvicorn's own message names no setting
     sockets = [socket.socket(fileno=fd)] if fd is not None else None
     context = Context.from_settings(settings)
-    threads = (LeaseExpiry(context), SweepReconciler(context))
+    threads = (LeaseExpiry(context), Reconciler(context))
     for thread in threads:
         thread.start()
     try:

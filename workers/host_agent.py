@@ -15,7 +15,7 @@ import structlog
 from backend.coordination import claims
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.coordination.lease_expiry import DatabaseLiveness, expire
-from backend.coordination.reconciler import SweepReconciler
+from backend.coordination.reconciler import Reconciler
 from backend.db.clock import database_now
 from backend.hosts import service as hosts
 from backend.live_settings import service as live_settings
@@ -92,7 +92,7 @@ class HostAgent:
         self._revoked: deque[tuple[str, int, bool]] = deque()
         self._job: JobRunner | None = None
         self._clean_up = CleanUpThread(context)
-        self._sweeps = SweepReconciler(context)
+        self._reconciler = Reconciler(context)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._stopping_since: float | None = None
@@ -102,7 +102,7 @@ class HostAgent:
         """Start the agent's thread."""
         self._gameplay.start()
         self._clean_up.start()
-        self._sweeps.start()
+        self._reconciler.start()
         self._thread.start()
 
     def wake(self) -> None:
@@ -121,7 +121,7 @@ class HostAgent:
         self._stopping.set()
         self._gameplay.begin_stop()
         self._clean_up.begin_stop()
-        self._sweeps.begin_stop()
+        self._reconciler.begin_stop()
         self._release_all()
         self._wake.set()
 
@@ -145,7 +145,7 @@ class HostAgent:
                 thread.kill()
         self._gameplay.stop(max(0.0, deadline - monotonic()))
         self._clean_up.join(max(0.0, deadline - monotonic()))
-        self._sweeps.join(max(0.0, deadline - monotonic()))
+        self._reconciler.join(max(0.0, deadline - monotonic()))
         if not late and not self._thread.is_alive():
             # In a thread: a database that does not answer must not delay the exit.
             record = threading.Thread(target=self._record_stop, name="record-stop", daemon=True)

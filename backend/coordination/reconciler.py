@@ -1,20 +1,24 @@
-"""Starts what running sweeps need next; workers and the web process do this."""
+"""Starts what running sweeps and studies need next; workers and the web process do this."""
 
 import threading
 from collections.abc import Callable
+from types import ModuleType
 
 import structlog
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
+from backend.studies import service as studies
 from backend.sweeps import service as sweeps
 
 log = structlog.get_logger(__name__)
 
+_KINDS: dict[str, ModuleType] = {"sweep": sweeps, "study": studies}
 
-class SweepReconciler:
-    """Reconciles the running sweeps every few seconds, in a thread of its own.
 
-    A sweep is rows: a process that ends, or a second one that does the same, changes nothing.
+class Reconciler:
+    """Reconciles the running sweeps and studies every few seconds, in a thread of its own.
+
+    A sweep or a study is rows: a process that ends, or a second one that does the same, changes nothing.
 
     Args:
         context: connections of this process.
@@ -23,7 +27,7 @@ class SweepReconciler:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sweeps", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -44,27 +48,28 @@ class SweepReconciler:
             except TRANSIENT_ERRORS as error:
                 log.warning("database.unavailable", error=str(error)[:500])
             except Exception:
-                log.exception("sweeps.error")
+                log.exception("reconciler.error")
 
 
 def reconcile(context: Context, is_stopping: Callable[[], bool] = lambda: False) -> None:
-    """Do what every running sweep needs next. Sweeps with nothing to do are only read."""
+    """Do what every running sweep and study needs next. Those with nothing to do are only read."""
     with context.reading() as session:
-        running = sweeps.running(session)
-    for sweep_id in running:
+        running = [(kind, row_id) for kind, service in _KINDS.items() for row_id in service.running(session)]
+    for kind, row_id in running:
         try:
-            _reconcile(context, sweep_id, is_stopping)
+            _reconcile(context, kind, row_id, is_stopping)
         except TRANSIENT_ERRORS:
             raise
-        except Exception:  # the other sweeps continue
-            log.exception("sweep.error", sweep_id=sweep_id)
+        except Exception:  # the others continue
+            log.exception(f"{kind}.error", **{f"{kind}_id": row_id})
 
 
-def _reconcile(context: Context, sweep_id: str, is_stopping: Callable[[], bool]) -> None:
+def _reconcile(context: Context, kind: str, row_id: str, is_stopping: Callable[[], bool]) -> None:
+    service = _KINDS[kind]
     with context.reading() as session:
-        changed = sweeps.is_due(session, sweep_id)
+        changed = service.is_due(session, row_id)
     while changed and not is_stopping():
         with context.writing() as session:
-            changed = sweeps.reconcile(session, sweep_id)
+            changed = service.reconcile(session, row_id)
         if changed:
-            log.info("sweep.reconciled", sweep_id=sweep_id)
+            log.info(f"{kind}.reconciled", **{f"{kind}_id": row_id})

@@ -16,6 +16,7 @@ from backend.db.log_line import LogLine, Transition
 from backend.db.run import Attempt, DeletedRun, ExternalSource, Run
 from backend.db.series import Series, SeriesChunk
 from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
+from backend.db.study import Study, StudyCell
 from backend.db.sweep import Sweep, SweepConfiguration, SweepMember
 from backend.db.user import LoginLimit, LoginLink, LoginSession, Token, User
 from backend.db.video import Video
@@ -50,6 +51,8 @@ __all__ = [
     "Run",
     "Series",
     "SeriesChunk",
+    "Study",
+    "StudyCell",
     "Sweep",
     "SweepConfiguration",
     "SweepMember",

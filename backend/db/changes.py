@@ -49,6 +49,11 @@ def record_sweep_change(session: Session, sweep_id: str, revision: int, state: s
     _note(session, ("sweep", sweep_id), {"sweep": sweep_id, "revision": revision, "state": state})
 
 
+def record_study_change(session: Session, study_id: str, revision: int, state: str) -> None:
+    """Record that a study has a new revision."""
+    _note(session, ("study", study_id), {"study": study_id, "revision": revision, "state": state})
+
+
 def record_work(session: Session, queue: str) -> None:
     """Record that `queue` has something to claim, so that its workers are woken."""
     session.info.setdefault(_WAKE_UPS, {})[queue] = None

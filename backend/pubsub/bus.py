@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session
 from backend.db.changes import take_changes, take_work
 
 CHANNEL = "callboard:events"
-"""JSON messages: `{"run", "revision", "state"}`, `{"sweep", "revision", "state"}`, `{"host"}` or
-`{"job", "run", "state"}`."""
+"""JSON messages: `{"run", "revision", "state"}`, `{"sweep", "revision", "state"}`,
+`{"study", "revision", "state"}`, `{"host"}` or `{"job", "run", "state"}`."""
 
 LIFETIME_S = 3600.0
 """Maximum duration of a stream; the browser then reconnects and is authenticated again."""

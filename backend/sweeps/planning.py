@@ -1,4 +1,4 @@
-"""What a sweep does next: a pure function of its rows.
+"""What a sweep or a study does next: a pure function of its rows.
 
 All configurations get their seeds in rounds: the first of each, then the second, and so on. Once all of a
 round have ended, a race compares the configurations; those that are worse than another get no further seed.
@@ -7,12 +7,37 @@ round have ended, a race compares the configurations; those that are worse than 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from backend.specs.states import ENDED, RunState
-from backend.specs.sweep import SweepSpec
+from backend.specs.sweep import Budget, Racing
 from backend.statistics.racing import worse
+
+
+class Limits(Protocol):
+    """What bounds the runs of a sweep or a study: part of its specification."""
+
+    @property
+    def max_seeds(self) -> int:
+        """Seeds of each configuration, at most."""
+
+    @property
+    def initial_seeds(self) -> int:
+        """Seeds of each configuration before the first comparison."""
+
+    @property
+    def racing(self) -> Racing | None:
+        """When worse configurations get no further seed; None: never."""
+
+    @property
+    def budget(self) -> Budget:
+        """Limits after which no run is started."""
+
+    @property
+    def concurrency(self) -> int:
+        """Runs that may be queued or running at the same time."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +100,18 @@ class Plan:
 
 
 def plan(
-    spec: SweepSpec,
+    spec: Limits,
     active: Collection[int],
     members: Sequence[Member],
     *,
     looks: int,
     elapsed_s: float,
 ) -> Plan:
-    """What a running sweep does next.
+    """What a running sweep does next. A study does not race: its configurations are its arms on each
+    environment, its seeds the draws.
 
     Args:
-        spec: the sweep's.
+        spec: the sweep's or study's.
         active: configurations that may get further seeds.
         members: all that were started.
         looks: how often the configurations have been compared.
@@ -125,7 +151,7 @@ def plan(
     return result
 
 
-def _compare(spec: SweepSpec, active: Sequence[int], own: dict[int, dict[int, Member]], plan: Plan) -> None:
+def _compare(spec: Limits, active: Sequence[int], own: dict[int, dict[int, Member]], plan: Plan) -> None:
     """Take one look at the active configurations, whose seeds have all ended."""
     plan.looks += 1
     scores = {
@@ -144,7 +170,7 @@ def _compare(spec: SweepSpec, active: Sequence[int], own: dict[int, dict[int, Me
         plan.eliminated[scored[at]] = f"worse than another after {n} seeds, with {confidence}"
 
 
-def _reached(spec: SweepSpec, members: Sequence[Member], elapsed_s: float) -> str | None:
+def _reached(spec: Limits, members: Sequence[Member], elapsed_s: float) -> str | None:
     """The limit of the budget that allows no further run."""
     budget = spec.budget
     if budget.runs is not None and len(members) >= budget.runs:

@@ -32,11 +32,17 @@ def _grid(space: Mapping[str, Dimension]) -> Iterator[ConfigValues]:
 
 
 def _random(spec: SweepSpec) -> list[ConfigValues]:
-    rng = np.random.default_rng(spec.sampler_seed)
-    wanted = spec.n_configurations or 0
+    return random_settings(spec.space, spec.n_configurations or 0, spec.sampler_seed)
+
+
+def random_settings(space: Mapping[str, Dimension], n: int, seed: int) -> list[ConfigValues]:
+    """Up to `n` distinct settings drawn at random; fewer if the space has fewer. More of them begin with
+    the same ones."""
+    rng = np.random.default_rng(seed)
+    wanted = n
     found: dict[str, ConfigValues] = {}
     for _ in range(_DRAWS * wanted):
-        drawn = {path: _drawn(dimension, rng) for path, dimension in spec.space.items()}
+        drawn = {path: _drawn(dimension, rng) for path, dimension in space.items()}
         found.setdefault(_key(drawn), drawn)
         if len(found) == wanted:
             break

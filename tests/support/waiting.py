@@ -47,9 +47,8 @@ def await_worker_threads() -> None:
 
     def running() -> list[str]:
         names = [thread.name for thread in threading.enumerate()]
-        return [
-            name for name in names if name.startswith(("run-", "job-", "host-agent", "clean-up", "sweeps"))
-        ]
+        ours = ("run-", "job-", "host-agent", "clean-up", "reconciler")
+        return [name for name in names if name.startswith(ours)]
 
     until(lambda: not running(), detail=running)
 

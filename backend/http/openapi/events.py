@@ -46,5 +46,11 @@ EVENT_SCHEMAS: dict[str, dict[str, Any]] = {
         revision=("integer", "Its revision now."),
         state=("string", "Its state now, or `deleted`."),
     ),
+    "StudyEvent": _event(
+        "A study changed.",
+        study=("string", "The study's id."),
+        revision=("integer", "Its revision now."),
+        state=("string", "Its state now, or `deleted`."),
+    ),
 }
 """The payloads of `GET /events`."""

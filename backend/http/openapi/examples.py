@@ -34,6 +34,27 @@ EXAMPLES: dict[str, Any] = {
         "n_configurations": 12,
         "max_seeds": 8,
     },
+    "StudyRequest": {"item": "a3c-figure-2", "scale": "minutes"},
+    "StudyChanges": {"concurrency": 4},
+    "StudyExtension": {"draws": 17},
+    "StudySpec": {
+        "name": "learning rates",
+        "arms": [{"label": "PAAC", "algorithm": "paac"}, {"label": "A3C", "algorithm": "a3c"}],
+        "environments": ["CartPole-v1", "Acrobot-v1"],
+        "draws": {
+            "n": 12,
+            "space": {"config.learning_rate": {"distribution": "log_uniform", "low": 0.0001, "high": 0.01}},
+        },
+        "run": {"stop": {"agent_steps": 20_000}},
+        "figures": [
+            {
+                "id": "scores",
+                "title": "Score by learning rate",
+                "kind": "scatter",
+                "setting": "config.learning_rate",
+            }
+        ],
+    },
     "SweepChanges": {"concurrency": 4},
     "SweepExtension": {"max_seeds": 12, "values": {"config.beta": [0.005]}},
     "Heartbeat": {"state": "finished", "reason": "reached 10,000,000 agent steps"},
@@ -113,6 +134,7 @@ EXAMPLES: dict[str, Any] = {
     },
     "HostEvent": {"host": "lab-3"},
     "SweepEvent": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M", "revision": 7, "state": "running"},
+    "StudyEvent": {"study": "01JD3R4T6V8X0Z2B4D6F8H0K2N", "revision": 7, "state": "running"},
     "JobEvent": {"job": "01JD3R0A4M", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "done"},
 }
 """Schema -> an example that it validates."""

@@ -22,6 +22,7 @@ from backend.db.changes import (
     record_host_change,
     record_job_change,
     record_run_change,
+    record_study_change,
     record_sweep_change,
     take_changes,
 )
@@ -157,7 +158,7 @@ def test_every_body_of_a_request_is_a_model(app: FastAPI) -> None:
         for context in iter_route_contexts(app.routes)
         if isinstance(route := context.original_route, APIRoute) and route.body_field
     }
-    assert {"create_runs", "estimate_runs", "fork_run", "create_sweep"} <= bodies.keys()
+    assert {"create_runs", "estimate_runs", "fork_run", "create_sweep", "create_study"} <= bodies.keys()
     # `add_points` also reads an Arrow stream.
     assert {name for name, kind in bodies.items() if not _is_model(kind)} == {"add_points"}
 
@@ -303,6 +304,7 @@ def test_payloads_of_events_have_schemas_that_published_changes_match(document: 
         record_host_change(session, "a host")
         record_job_change(session, "a job", "a run", "done")
         record_sweep_change(session, "a sweep", 3, "running")
+        record_study_change(session, "a study", 3, "running")
         for change in take_changes(session):
             jsonschema.validate(change, payload | {"components": document["components"]})
     assert list(

@@ -1,0 +1,25 @@
+"""The papers whose experiments can be repeated, with the studies made of them."""
+
+from fastapi import APIRouter
+
+from backend.http.access import Viewer
+from backend.http.dependencies import ReadSession
+from backend.papers.schemas import PaperOut, Papers
+from backend.specs.studies import PAPERS
+from backend.studies import repository
+from backend.studies.schemas import StudyOut
+
+router = APIRouter(prefix="/papers", tags=["papers"])
+
+_STUDIES = 5
+"""Studies of a definition that are listed."""
+
+
+@router.get("")
+def list_papers(principal: Viewer, session: ReadSession) -> Papers:
+    """The papers with their figures and tables, the scales at which each can be repeated, and its latest
+    studies."""
+    rows = {name: some[:_STUDIES] for name, some in repository.of_definitions(session).items()}
+    counts = repository.counts(session, [row.id for some in rows.values() for row in some])
+    studies = {name: [StudyOut.of(row, counts) for row in some] for name, some in rows.items()}
+    return Papers(items=[PaperOut.of(paper, studies) for paper in PAPERS.values()])

@@ -1,0 +1,39 @@
+"""The cells of a study as rows without their settings, which planner and pages read by the thousand."""
+
+from dataclasses import dataclass
+
+from backend.specs.states import RunState
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """What the planner needs of a cell and its run."""
+
+    number: int
+    arm: int
+    environment: str
+    draw: int
+    started: bool
+    reused: bool
+    error: str | None
+    run_id: str | None
+    """None before the start, and if the run has been deleted."""
+    state: RunState | None
+    score: float | None
+    agent_steps: int
+    wall_time_s: float
+
+    @property
+    def standing(self) -> str:
+        """State of its run, or why it has none."""
+        return standing(started=self.started, has_error=self.error is not None, state=self.state)
+
+
+def standing(*, started: bool, has_error: bool, state: str | None) -> str:
+    """The state of a cell's run; `waiting` before the start, `deleted` without the run, `invalid` if none can
+    be started."""
+    if has_error:
+        return "invalid"
+    if not started:
+        return "waiting"
+    return "deleted" if state is None else str(RunState(state))

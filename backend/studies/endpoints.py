@@ -1,0 +1,194 @@
+"""Studies: a paper's experiment, or one's own, as runs of several methods on several environments."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from sqlalchemy.orm import Session
+
+from backend.db import Study
+from backend.errors import Invalid
+from backend.http.access import Operator, Viewer
+from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Cursor, Limit
+from backend.http.streaming import EstimateTurn
+from backend.http.transfer import json_response
+from backend.specs.fields import ULID
+from backend.specs.problems import FieldProblem, quoted, similar_ids
+from backend.specs.studies import ITEMS, study_of
+from backend.specs.study import Scale, StudySpec
+from backend.studies import estimate, repository, service
+from backend.studies.schemas import (
+    CellOut,
+    CellPage,
+    StudyChanges,
+    StudyDetail,
+    StudyEstimate,
+    StudyExtension,
+    StudyOut,
+    StudyPage,
+    StudyRequest,
+    UnmeasuredKind,
+)
+from backend.text import Text
+
+router = APIRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
+reading = APIRouter()
+
+StudyId = Annotated[str, Path(pattern=ULID, description="Id of the study.")]
+
+
+@router.post("", status_code=201)
+def create_study(
+    body: StudyRequest, principal: Operator, session: ReadSession, writing: WriteSession
+) -> StudyOut:
+    """Start a study: a figure or table of a paper at a scale, or a study of one's own.
+
+    Its runs are ordinary runs in one group. A finished run fills a cell if specification, seed, limits and
+    engine version are equal; it stays in its own group.
+    """
+    spec, definition, scale = _wanted(body)
+    try:
+        study = service.create(session, writing, spec, principal, definition=definition, scale=scale)
+    except Invalid as error:
+        raise _located(body, error) from None
+    return _summary(writing, study)
+
+
+@reading.post("/estimate")
+def estimate_study(
+    body: StudyRequest, principal: Viewer, turn: EstimateTurn, session: ReadSession
+) -> StudyEstimate:
+    """What such a study would cost on this installation's hosts; starts nothing."""
+    spec, definition, _ = _wanted(body)
+    try:
+        cost = estimate.estimate(session, spec)
+    except Invalid as error:
+        raise _located(body, error) from None
+    at = ITEMS[body.item][1].scales[body.scale] if body.item and definition else None
+    return StudyEstimate(
+        n_runs=cost.n_runs,
+        n_reused=cost.n_reused,
+        agent_steps=cost.agent_steps,
+        time_s=cost.time_s,
+        minutes_on_two_cores=at.minutes if at else None,
+        disk_bytes=cost.disk_bytes,
+        slots=cost.slots,
+        unmeasured=[
+            UnmeasuredKind(algorithm=algorithm, environment=environment)
+            for algorithm, environment in cost.unmeasured
+        ],
+        differs=list(at.differs) if at else [],
+    )
+
+
+@router.get("")
+def list_studies(
+    principal: Viewer,
+    session: ReadSession,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    definition: Annotated[
+        Text | None, Query(max_length=100, description="Only studies of this definition of a paper.")
+    ] = None,
+) -> StudyPage:
+    """Studies, latest first."""
+    rows, next_cursor = repository.page(session, definition=definition, limit=limit, cursor=cursor)
+    counts = repository.counts(session, [row.id for row in rows])
+    return StudyPage(items=[StudyOut.of(row, counts) for row in rows], next_cursor=next_cursor)
+
+
+@router.get("/{study_id}", response_model=StudyDetail)
+def read_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> Response:
+    """A study with its definition and its progress."""
+    study = service.get(session, study_id)
+    spec = service.spec_of(study)
+    cells = repository.cells(session, study_id)
+    left_s = estimate.time_left_s(session, spec, cells) if study.state == "running" else None
+    return json_response(StudyDetail.of_rows(_summary(session, study), spec, cells, left_s))
+
+
+@router.get("/{study_id}/cells")
+def list_cells(
+    study_id: StudyId, principal: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None
+) -> CellPage:
+    """The cells of a study with their runs, by number."""
+    spec = service.spec_of(service.get(session, study_id))
+    cells, runs, next_cursor = repository.page_of_cells(session, study_id, limit=limit, cursor=cursor)
+    items = [CellOut.of(spec, cell, runs.get(cell.run_id or "")) for cell in cells]
+    return CellPage(items=items, next_cursor=next_cursor)
+
+
+@router.patch("/{study_id}")
+def change_study(
+    study_id: StudyId, body: StudyChanges, principal: Operator, session: WriteSession
+) -> StudyOut:
+    """Change name, notes or concurrency."""
+    return _summary(session, service.change(session, study_id, body.model_dump()))
+
+
+@router.delete("/{study_id}", status_code=204)
+def delete_study(study_id: StudyId, principal: Operator, session: WriteSession) -> None:
+    """Delete an ended study. Its runs stay."""
+    service.delete(session, study_id)
+
+
+@router.post("/{study_id}/stop")
+def stop_study(study_id: StudyId, principal: Operator, session: WriteSession) -> StudyOut:
+    """Start no further run of the study, and stop its own runs that have not ended."""
+    return _summary(session, service.stop(session, study_id))
+
+
+@router.post("/{study_id}/retry")
+def retry_study(study_id: StudyId, principal: Operator, session: WriteSession) -> StudyOut:
+    """Queue its failed and stopped runs again, fill cells whose run was deleted, and continue the study."""
+    return _summary(session, service.retry(session, study_id))
+
+
+@router.post("/{study_id}/extend")
+def extend_study(
+    study_id: StudyId,
+    body: StudyExtension,
+    principal: Operator,
+    session: ReadSession,
+    writing: WriteSession,
+) -> StudyOut:
+    """Add draws or environments to a study, or replace its budget, and continue it."""
+    extension = body.model_dump(mode="json", exclude_unset=True)
+    return _summary(writing, service.extend(session, writing, study_id, extension))
+
+
+def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
+    """The study of a request, and the definition and scale that it is made from."""
+    if body.study is not None:
+        spec = body.study
+        return (spec if body.name is None else spec.model_copy(update={"name": body.name})), None, None
+    name = body.item or ""
+    if name not in ITEMS:
+        similar = similar_ids(name, ITEMS)
+        meant = f"did you mean {' or '.join(similar)}?" if similar else "GET /api/v1/papers lists the ids"
+        raise Invalid.field("item", f"unknown figure or table {quoted(name)}; {meant}")
+    paper, definition, item = ITEMS[name]
+    if not definition.scales:
+        raise Invalid.field("item", item.needs or f"{item.label} needs no runs: see {item.page}")
+    if body.scale not in definition.scales:
+        raise Invalid.field("scale", f"{item.label} has the scales {', '.join(definition.scales)}")
+    spec = study_of(paper, definition, body.scale)
+    changes = {} if body.name is None else {"name": body.name}
+    return spec.model_copy(update=changes), definition.id, body.scale
+
+
+def _located(body: StudyRequest, error: Invalid) -> Invalid:
+    """The problems of a study, with their paths in the request."""
+    if body.study is not None:
+        return Invalid([one.model_copy(update={"field": f"study.{one.field}"}) for one in error.errors])
+    return Invalid(
+        [FieldProblem(field="scale", message=f"{one.field}: {one.message}") for one in error.errors]
+    )
+
+
+def _summary(session: Session, study: Study) -> StudyOut:
+    return StudyOut.of(study, repository.counts(session, [study.id]))
+
+
+router.include_router(reading)

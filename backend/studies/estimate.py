@@ -1,0 +1,132 @@
+"""What a study costs: before it starts, and what is left of it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from backend.db import Host
+from backend.hosts import repository as hosts
+from backend.specs.run import RunSpec
+from backend.specs.states import RunState
+from backend.specs.study import StudySpec
+from backend.studies import repository, service
+from backend.studies.cells import CellRow
+from backend.studies.expansion import PlannedCell
+
+START_S = 5.0
+"""Time of a run's start and end, in addition to its training."""
+RUN_BYTES = 3 * 2**20
+"""Disk of a run of a kind of which none has ended here."""
+
+Kind = tuple[str, str]
+"""Algorithm and environment."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of some runs."""
+
+    n_runs: int
+    n_reused: int
+    """Runs that exist already."""
+    agent_steps: int | None
+    """None if a run is limited by time or score alone."""
+    time_s: float | None
+    """On this installation's hosts; None if the rate of a kind of runs was not measured here."""
+    disk_bytes: int
+    unmeasured: list[Kind]
+    """Kinds of runs whose rate was not measured here."""
+    slots: int
+    """Runs that this installation's hosts train at the same time."""
+
+
+def estimate(session: Session, spec: StudySpec) -> Estimate:
+    """The cost of a study; nothing is stored.
+
+    Raises:
+        Invalid: with one problem per invalid field.
+    """
+    spec, planned, _ = service.prepare(session, spec)
+    equal = repository.finished_runs(session, service.kinds_of(planned))
+    free = Counter({key: len(run_ids) for key, run_ids in equal.items()})
+    wanted = Counter(cell.key for cell in planned)
+    n_reused = sum((free & wanted).values())
+    to_start = _without(planned, free)
+    kinds = {(cell.spec.algorithm, cell.environment) for cell in planned}
+    rates = hosts.recent_rates(session, kinds)
+    sizes = repository.recent_sizes(session, kinds)
+    slots = _slots(hosts.all_hosts(session), spec.concurrency)
+    seconds = [_seconds(cell.spec, rates) for cell in to_start]
+    known = [one for one in seconds if one is not None]
+    steps = [cell.spec.stop.agent_steps for cell in to_start]
+    return Estimate(
+        n_runs=len(planned),
+        n_reused=n_reused,
+        agent_steps=None if None in steps else sum(one for one in steps if one is not None),
+        time_s=_total_s(known, slots) if len(known) == len(seconds) else None,
+        disk_bytes=sum(sizes.get((cell.spec.algorithm, cell.environment), RUN_BYTES) for cell in to_start),
+        unmeasured=sorted(
+            {
+                (cell.spec.algorithm, cell.environment)
+                for cell, one in zip(to_start, seconds, strict=True)
+                if one is None
+            }
+        ),
+        slots=slots,
+    )
+
+
+def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow]) -> float | None:
+    """Time until the runs of a study have ended; None if it is not known."""
+    kinds = {(arm.algorithm, environment) for arm in spec.arms for environment in spec.environments}
+    rates = hosts.recent_rates(session, kinds)
+    left: list[float] = []
+    for cell in cells:
+        if cell.error is not None or (cell.started and (cell.state is None or cell.state in _AT_REST)):
+            continue
+        arm = spec.arms[cell.arm]
+        stop = arm.stop or spec.run.get("stop") or {}
+        steps = stop.get("agent_steps") if isinstance(stop, dict) else None
+        rate = rates.get((arm.algorithm, cell.environment))
+        if not isinstance(steps, int) or rate is None:
+            return None
+        left.append(max(0, steps - cell.agent_steps) / rate + START_S)
+    return _total_s(left, _slots(hosts.all_hosts(session), spec.concurrency))
+
+
+_AT_REST = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.FAILED})
+
+
+def _without(planned: Sequence[PlannedCell], free: Counter[str]) -> list[PlannedCell]:
+    """The cells that no run which exists can fill."""
+    left, to_start = Counter(free), []
+    for cell in planned:
+        if left[cell.key] > 0:
+            left[cell.key] -= 1
+        else:
+            to_start.append(cell)
+    return to_start
+
+
+def _slots(rows: Sequence[Host], concurrency: int) -> int:
+    """Runs that are trained at the same time."""
+    slots = sum(host.slots for host in rows if host.stopped_at is None and not host.draining)
+    return max(1, min(slots, concurrency))
+
+
+def _seconds(spec: RunSpec, rates: Mapping[Kind, float]) -> float | None:
+    """Time of a run on a slot; None if it is not known."""
+    rate = rates.get((spec.algorithm, spec.environment))
+    limits = []
+    if spec.stop.wall_time_s is not None:
+        limits.append(spec.stop.wall_time_s)
+    if spec.stop.agent_steps is not None and rate is not None:
+        limits.append(spec.stop.agent_steps / rate)
+    return min(limits) + START_S if limits else None
+
+
+def _total_s(seconds: Sequence[float], slots: int) -> float:
+    """Time of several runs, of which `slots` train at the same time."""
+    return max([sum(seconds) / slots, *seconds], default=0.0)

@@ -1,0 +1,194 @@
+"""The runs of a study: arms × environments × draws, each validated before anything is stored."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from backend.errors import Invalid
+from backend.hosts import repository as hosts
+from backend.runs import requests
+from backend.runs.grid import merged
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.names import default_name
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, quoted
+from backend.specs.run import RunSpec, is_custom, parse_run_spec
+from backend.specs.study import Arm, StudySpec
+from backend.studies.equal_runs import key_of
+from backend.sweeps.sampling import ConfigValues, random_settings
+from backend.text import UNSTORABLE, unstorable_paths
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell of a study before it is stored."""
+
+    arm: int
+    environment: str
+    draw: int
+    seed: int
+    settings: ConfigValues
+    key: str
+    spec: RunSpec
+
+
+def resolve_presets(spec: StudySpec) -> StudySpec:
+    """The study with the settings of its arms' presets in place of their names, so that a copy of it does not
+    change with the presets.
+
+    Raises:
+        Invalid: an algorithm does not have the preset, or the preset is not meant for an environment.
+    """
+    problems: list[FieldProblem] = []
+    arms = [_resolved(arm, at, spec.environments, problems) for at, arm in enumerate(spec.arms)]
+    if problems:
+        raise Invalid(problems)
+    return spec.model_copy(update={"arms": tuple(arms)})
+
+
+def _resolved(arm: Arm, at: int, environments: Sequence[str], problems: list[FieldProblem]) -> Arm:
+    algorithm = ALGORITHMS.get(arm.algorithm)
+    if arm.preset is None or algorithm is None:  # an unknown algorithm is reported with its runs
+        return arm
+    preset = next((one for one in algorithm.presets if one.id == arm.preset), None)
+    field = f"arms.{at}.preset"
+    if preset is None:
+        known = ", ".join(one.id for one in algorithm.presets)
+        message = f"{algorithm.title} has no preset {quoted(arm.preset)}; use one of {known}"
+        problems.append(FieldProblem(field=field, message=message))
+        return arm
+    for environment in environments:
+        if environment in ENVIRONMENTS and not preset.suits(ENVIRONMENTS[environment]):
+            message = f"{preset.title} is not meant for {environment}"
+            problems.append(FieldProblem(field=field, message=message))
+    changes = {
+        "preset": None,
+        "config": preset.config | arm.config,
+        "environment_config": preset.environment_config | arm.environment_config,
+        "stop": arm.stop,
+    }
+    return arm.model_copy(update=changes)
+
+
+def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
+    """The descriptions of its custom environments by their hosts, by id.
+
+    Raises:
+        Invalid: no host of this installation can run one of its environments.
+    """
+    known: dict[str, Any] = {}
+    rows = hosts.all_hosts(session)
+    problems = []
+    for at, environment in enumerate(spec.environments):
+        field = f"environments.{at}"
+        try:
+            described = requests.describe_environment(session, {"environment": environment})
+        except InvalidSpec as error:
+            problems += [FieldProblem(field=field, message=one.message) for one in error.problems]
+            continue
+        if is_custom(environment):
+            known[environment] = described.get("custom")
+        elif (
+            environment in ENVIRONMENTS
+            and rows
+            and not any(environment in host.environments for host in rows)
+        ):
+            message = f"no host of this installation can run {environment}"
+            problems.append(FieldProblem(field=field, message=message))
+    if problems:
+        raise Invalid(problems)
+    return known
+
+
+def check(spec: StudySpec) -> None:
+    """Refuse fields that do not fit each other.
+
+    Raises:
+        Invalid: with one problem per field.
+    """
+    problems = spec.field_problems()
+    if not problems:
+        problems = dict.fromkeys(unstorable_paths(spec.model_dump(mode="json")), UNSTORABLE)
+    if problems:
+        raise Invalid([FieldProblem(field=field, message=text) for field, text in problems.items()])
+
+
+def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> list[PlannedCell]:
+    """Every cell from a draw on, in the order in which they are started: by draw, environment and arm.
+
+    Raises:
+        Invalid: with the problems of the cells' runs.
+    """
+    drawn = random_settings(spec.draws.space, spec.draws.n, spec.draws.sampler_seed)
+    if spec.draws.space and len(drawn) < spec.draws.n:
+        message = f"the space of draws has only {len(drawn):,} different settings"
+        raise Invalid.field("draws.n", message)
+    planned: list[PlannedCell] = []
+    problems: dict[tuple[str, str], FieldProblem] = {}
+    for draw in range(first_draw, spec.draws.n):
+        settings = drawn[draw] if spec.draws.space else {}
+        for place, environment in enumerate(spec.environments):
+            for at in range(len(spec.arms)):
+                try:
+                    run_spec = run_spec_of(spec, at, environment, draw, settings, custom)
+                except InvalidSpec as error:
+                    located = _located(spec, at, place, error.problems)
+                    problems |= {(one.field, one.message): one for one in located}
+                    continue
+                cell = PlannedCell(at, environment, draw, run_spec.seed, settings, key_of(run_spec), run_spec)
+                planned.append(cell)
+        if len(problems) >= MAX_PROBLEMS or (problems and not spec.draws.space):
+            break
+    if problems:
+        raise Invalid([*problems.values()])
+    return planned
+
+
+def run_spec_of(
+    spec: StudySpec,
+    arm_number: int,
+    environment: str,
+    draw: int,
+    settings: ConfigValues,
+    custom: Mapping[str, Any],
+) -> RunSpec:
+    """The specification of a cell's run.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    arm = spec.arms[arm_number]
+    request: dict[str, Any] = {
+        **spec.run,
+        "algorithm": arm.algorithm,
+        "environment": environment,
+        "config": arm.config,
+        "environment_config": arm.environment_config,
+        "stop": arm.stop or spec.run.get("stop", {}),
+        "seed": spec.draws.first_seed + draw,
+    }
+    if environment in custom:
+        request["custom"] = custom[environment]
+    run_spec = parse_run_spec(merged(request, settings))
+    varied = [path.partition(".")[2] for path in settings]
+    return run_spec.model_copy(update={"name": default_name(run_spec, varied)})
+
+
+def _located(
+    spec: StudySpec, arm: int, place: int, problems: Sequence[FieldProblem]
+) -> Iterator[FieldProblem]:
+    """Problems of a run's request, with their paths in the study's."""
+    of_arm = ["algorithm", "config", "environment_config", *(["stop"] if spec.arms[arm].stop else [])]
+    for problem in problems:
+        section, _, rest = problem.field.partition(".")
+        if problem.field in spec.draws.space:
+            field = f"draws.space.{problem.field}"
+        elif section == "environment":
+            field = f"environments.{place}"
+        elif section in of_arm:
+            field = f"arms.{arm}.{problem.field}"
+        else:
+            field = f"run.{section}" + (f".{rest}" if rest else "")
+        yield problem.model_copy(update={"field": field})

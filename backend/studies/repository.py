@@ -1,0 +1,247 @@
+"""Studies and their cells in the database, and the runs that can fill a cell."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from statistics import median
+from typing import TypeVar
+
+from sqlalchemy import func, select, tuple_, update
+from sqlalchemy.orm import Session
+
+from backend import __version__
+from backend.db import Attempt, Checkpoint, LiveSettings, Run, Study, StudyCell, keyset
+from backend.specs.run_fields import CALLBOARD
+from backend.specs.states import ENDED, RunState
+from backend.studies.cells import CellRow, standing
+from backend.studies.equal_runs import key_of_stored
+
+T = TypeVar("T")
+
+_CHUNK = 500
+"""Values of one IN, which databases bound."""
+_RECENT_RUNS = 200
+
+
+def add(session: Session, study: Study) -> None:
+    """Store a new study."""
+    session.add(study)
+    session.flush()
+
+
+def add_cells(session: Session, cells: Sequence[StudyCell]) -> None:
+    """Store new cells."""
+    session.add_all(cells)
+    session.flush()
+
+
+def get(session: Session, study_id: str, *, for_update: bool = False) -> Study | None:
+    """The study, or None. `for_update` locks its row until the end of the transaction."""
+    return session.get(Study, study_id, with_for_update=for_update or None, populate_existing=for_update)
+
+
+def page(
+    session: Session, *, definition: str | None, limit: int, cursor: str | None
+) -> tuple[list[Study], str | None]:
+    """One page of studies, latest first; of one definition, if given."""
+    query = select(Study)
+    if definition is not None:
+        query = query.where(Study.definition == definition)
+    return keyset.page(
+        session, query, by=Study.created_at, row_id=Study.id, descending=True, limit=limit, cursor=cursor
+    )
+
+
+def of_definitions(session: Session) -> dict[str, list[Study]]:
+    """The studies made of definitions, by definition, latest first."""
+    query = select(Study).where(Study.definition.is_not(None)).order_by(Study.created_at.desc(), Study.id)
+    found: dict[str, list[Study]] = defaultdict(list)
+    for study in session.scalars(query):
+        found[study.definition or ""].append(study)
+    return found
+
+
+def counts(session: Session, study_ids: Collection[str]) -> dict[str, Counter[str]]:
+    """The cells of each study by the state of their run; `waiting` before the start, `deleted` without the
+    run, `invalid` if none can be started."""
+    query = (
+        select(
+            StudyCell.study_id,
+            StudyCell.started,
+            StudyCell.error.is_not(None),
+            Run.state,
+            func.count(),
+        )
+        .outerjoin(Run, Run.id == StudyCell.run_id)
+        .where(StudyCell.study_id.in_(study_ids))
+        .group_by(StudyCell.study_id, StudyCell.started, StudyCell.error.is_not(None), Run.state)
+    )
+    found: dict[str, Counter[str]] = {study_id: Counter() for study_id in study_ids}
+    for study_id, started, has_error, state, n in session.execute(query):
+        found[study_id][standing(started=started, has_error=has_error, state=state)] += n
+    return found
+
+
+def cells(session: Session, study_id: str) -> list[CellRow]:
+    """Every cell with its run's state, by number."""
+    query = (
+        select(
+            StudyCell.number,
+            StudyCell.arm,
+            StudyCell.environment,
+            StudyCell.draw,
+            StudyCell.started,
+            StudyCell.reused,
+            StudyCell.error,
+            Run.id,
+            Run.state,
+            Run.score,
+            Run.agent_steps,
+            Run.wall_time_s,
+        )
+        .outerjoin(Run, Run.id == StudyCell.run_id)
+        .where(StudyCell.study_id == study_id)
+        .order_by(StudyCell.number)
+    )
+    return [
+        CellRow(*row[:8], None if row[8] is None else RunState(row[8]), row[9], row[10] or 0, row[11] or 0.0)
+        for row in session.execute(query)
+    ]
+
+
+def rows(session: Session, study_id: str, numbers: Collection[int]) -> dict[int, StudyCell]:
+    """The rows of some cells, by number."""
+    query = select(StudyCell).where(StudyCell.study_id == study_id, StudyCell.number.in_(numbers))
+    return {cell.number: cell for cell in session.scalars(query)}
+
+
+def page_of_cells(
+    session: Session, study_id: str, *, limit: int, cursor: str | None
+) -> tuple[list[StudyCell], dict[str, Run], str | None]:
+    """One page of cells by number, their runs by id, and the cursor of the next page."""
+    cells, next_cursor = keyset.page(
+        session,
+        select(StudyCell).where(StudyCell.study_id == study_id),
+        by=StudyCell.number,
+        row_id=StudyCell.number,
+        descending=False,
+        limit=limit,
+        cursor=cursor,
+    )
+    run_ids = [cell.run_id for cell in cells if cell.run_id]
+    runs = {run.id: run for run in session.scalars(select(Run).where(Run.id.in_(run_ids)))}
+    return cells, runs, next_cursor
+
+
+def running(session: Session) -> list[str]:
+    """Ids of the running studies."""
+    return list(session.scalars(select(Study.id).where(Study.state == "running").order_by(Study.id)))
+
+
+def restart(session: Session, study_id: str, numbers: Collection[int]) -> None:
+    """Mark these cells as not started."""
+    for some in _chunks(sorted(numbers)):
+        session.execute(
+            update(StudyCell)
+            .where(StudyCell.study_id == study_id, StudyCell.number.in_(some))
+            .values(started=False, reused=False, run_id=None, error=None)
+        )
+
+
+def remove(session: Session, study: Study) -> None:
+    """Delete a study's rows; its runs stay."""
+    session.delete(study)
+    session.flush()
+
+
+def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> dict[str, list[str]]:
+    """The finished runs of this version that can fill a cell, by key, the oldest first.
+
+    Args:
+        session: a session.
+        kinds: algorithm, environment and seed of each cell.
+    """
+    specs: dict[str, dict[str, object]] = {}
+    for some in _chunks(sorted(set(kinds))):
+        query = select(Run.id, Run.spec).where(
+            tuple_(Run.algorithm, Run.environment, Run.seed).in_(some),
+            Run.state == RunState.FINISHED,
+            Run.origin == CALLBOARD,
+            Run.parent_id.is_(None),
+        )
+        specs |= dict(session.execute(query).all())
+    if not specs:
+        return {}
+    unusable = _trained_otherwise(session, specs)
+    found: dict[str, list[str]] = defaultdict(list)
+    for run_id in sorted(specs.keys() - unusable):
+        found[key_of_stored(specs[run_id])].append(run_id)
+    return found
+
+
+def _trained_otherwise(session: Session, run_ids: Collection[str]) -> set[str]:
+    """Those of the runs whose settings were changed while they trained, or one of whose attempts had an
+    engine of another version, or of one that is not known."""
+    found: set[str] = set()
+    for some in _chunks(sorted(run_ids)):
+        changed = select(LiveSettings.run_id).where(
+            LiveSettings.run_id.in_(some), LiveSettings.agent_steps.is_not(None)
+        )
+        found |= set(session.scalars(changed))
+        versions: dict[str, set[str | None]] = defaultdict(set)
+        attempts = select(Attempt.run_id, Attempt.provenance).where(Attempt.run_id.in_(some))
+        for run_id, provenance in session.execute(attempts):
+            versions[run_id].add((provenance or {}).get("version"))
+        found |= {run_id for run_id in some if versions[run_id] != {__version__}}
+    return found
+
+
+def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[str, str]:
+    """The runs of other studies that have not ended, by key."""
+    query = (
+        select(StudyCell.key, Run.id)
+        .join(Run, Run.id == StudyCell.run_id)
+        .where(
+            StudyCell.key.in_(keys),
+            StudyCell.study_id != study_id,
+            StudyCell.reused.is_(False),
+            Run.state.not_in(ENDED),
+        )
+        .order_by(Run.id.desc())
+    )
+    return dict(session.execute(query).all())
+
+
+def recent_sizes(session: Session, kinds: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Median disk space of recent finished runs, by algorithm and environment: checkpoints and event logs."""
+    recent = (
+        select(Run.id, Run.algorithm, Run.environment)
+        .where(tuple_(Run.algorithm, Run.environment).in_(kinds), Run.state == RunState.FINISHED)
+        .order_by(Run.id.desc())
+        .limit(_RECENT_RUNS)
+        .subquery()
+    )
+    checkpoints = (
+        select(Checkpoint.run_id, func.sum(Checkpoint.size_bytes).label("bytes"))
+        .where(Checkpoint.run_id.in_(select(recent.c.id)), Checkpoint.removed.is_(False))
+        .group_by(Checkpoint.run_id)
+        .subquery()
+    )
+    logs = (
+        select(Attempt.run_id, func.sum(Attempt.log_bytes).label("bytes"))
+        .where(Attempt.run_id.in_(select(recent.c.id)))
+        .group_by(Attempt.run_id)
+        .subquery()
+    )
+    rows = session.execute(
+        select(recent.c.algorithm, recent.c.environment, checkpoints.c.bytes, logs.c.bytes)
+        .outerjoin(checkpoints, checkpoints.c.run_id == recent.c.id)
+        .outerjoin(logs, logs.c.run_id == recent.c.id)
+    )
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for algorithm, environment, of_checkpoints, of_logs in rows:
+        found[algorithm, environment].append(int(of_checkpoints or 0) + int(of_logs or 0))
+    return {kind: int(median(sizes)) for kind, sizes in found.items()}
+
+
+def _chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:
+    return (values[at : at + _CHUNK] for at in range(0, len(values), _CHUNK))

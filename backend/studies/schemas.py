@@ -1,0 +1,321 @@
+"""Request and response bodies of studies."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from backend.db import Run, Study, StudyCell
+from backend.schemas import Id, Number, Page
+from backend.specs.fields import Schema, Strict
+from backend.specs.run_fields import GivenName, Notes
+from backend.specs.states import RunState
+from backend.specs.studies import DEFINITIONS
+from backend.specs.study import MAX_ENVIRONMENTS, Scale, StudySpec, StudyState
+from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
+from backend.studies.cells import CellRow
+
+
+class StudyRequest(Strict):
+    """A study to start: a paper's figure or table at a scale, or a study of one's own."""
+
+    item: str | None = Field(
+        default=None, max_length=100, description="Id of a figure or table, from `GET /papers`."
+    )
+    scale: Scale = Field(default="minutes", description="How much of its experiment is repeated.")
+    study: StudySpec | None = Field(default=None, description="A study of one's own, instead of `item`.")
+    name: GivenName | None = Field(default=None, description="Another name than the item's.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.item is None) == (self.study is None):
+            raise ValueError("give either item or study")
+        return self
+
+
+class StudyChanges(Strict):
+    """The body of `PATCH /studies/{id}`: fields that are left out do not change."""
+
+    name: GivenName | None = None
+    """New name; null changes nothing. The group of its runs keeps its name."""
+    notes: Notes | None = None
+    """New notes, in Markdown; null changes nothing."""
+    concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_CONCURRENCY,
+        description="Runs that may be queued or running at the same time.",
+    )
+
+
+class StudyExtension(Strict):
+    """The body of `POST /studies/{id}/extend`: what is left out does not change."""
+
+    draws: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_RUNS,
+        description="Draws of each arm on each environment, with those so far.",
+    )
+    environments: list[str] | None = Field(
+        default=None, max_length=MAX_ENVIRONMENTS, description="Ids of further environments."
+    )
+    budget: Budget | None = Field(default=None, description="New limits, which replace the former ones.")
+
+
+class StudyOut(Schema):
+    """A study."""
+
+    id: Id
+    """Id of the study."""
+    name: str = Field(examples=["A3C Figure 2, minutes"])
+    """Name of the study, as pages show it."""
+    notes: str
+    """Free text about the study, in Markdown."""
+    definition: str | None = Field(examples=["a3c-figure-2"])
+    """Id of the papers' definition that it was made from; null for a study of one's own."""
+    scale: Scale | None
+    """Scale of that definition."""
+    state: StudyState
+    """State of the study."""
+    state_reason: str
+    """Why the study is in its state."""
+    created_at: datetime
+    """When the study was created."""
+    created_by: str | None
+    """Id of the user who created the study; null if that user has been deleted."""
+    ended_at: datetime | None
+    """When the study ended; null before."""
+    revision: int
+    """Number of changes of the study so far."""
+    n_runs: int
+    """Number of its cells, each of which is filled by one run."""
+    runs: dict[str, int]
+    """Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `invalid`
+    if none can be started."""
+
+    @classmethod
+    def of(cls, study: Study, counts: Mapping[str, Counter[str]]) -> "StudyOut":
+        """From a study's row, and the counts of several studies."""
+        n = counts[study.id]
+        return StudyOut(
+            id=study.id,
+            name=study.name,
+            notes=study.spec["notes"],
+            definition=study.definition,
+            scale=study.scale,
+            state=study.state,
+            state_reason=study.state_reason,
+            created_at=study.created_at,
+            created_by=study.created_by,
+            ended_at=study.ended_at,
+            revision=study.revision,
+            n_runs=n.total(),
+            runs=dict(n),
+        )
+
+
+class StudyPage(Page):
+    """A page of studies."""
+
+    items: list[StudyOut]
+    """Studies of this page."""
+
+
+class ArmProgress(Schema):
+    """How far an arm is on an environment."""
+
+    arm: str
+    """Label of the arm."""
+    environment: str
+    """Id of the environment."""
+    runs: dict[str, int]
+    """Its cells by the state of their run, as in `StudyOut`."""
+    score: Number
+    """Mean score of its finished runs: the mean return of their last 100 training episodes."""
+
+
+class StudyItem(Schema):
+    """The figure or table of a paper that a study repeats."""
+
+    id: str
+    """Id of the figure or table, from `GET /papers`."""
+    label: str = Field(examples=["Figure 2"])
+    """Its number in the paper."""
+    title: str
+    """What it is about."""
+    claim: str
+    """What it shows, in one sentence."""
+    paper_shows: str
+    """What the paper's own figure or table shows, in words."""
+    figure: str | None
+    """Id of its figure in the study."""
+
+
+class StudyDetail(StudyOut):
+    """A study with its definition and its progress."""
+
+    spec: StudySpec
+    """The study's copy of its definition, with its extensions."""
+    paper: str | None
+    """Title of the paper."""
+    items: list[StudyItem]
+    """The paper's figures and tables that it repeats."""
+    differs: list[str]
+    """What differs from the paper at this scale."""
+    progress: list[ArmProgress]
+    """Every arm on every environment."""
+    n_reused: int
+    """Runs that existed before; they stay in their groups."""
+    agent_steps: int
+    """Agent steps of its runs so far, without those that existed before."""
+    wall_time_s: float
+    """Training time of its runs so far, without those that existed before."""
+    time_left_s: Number
+    """Time until its runs have ended, by this installation's rates; null if that is not known."""
+
+    @classmethod
+    def of_rows(
+        cls, summary: StudyOut, spec: StudySpec, cells: Sequence[CellRow], time_left_s: float | None
+    ) -> Self:
+        """From a study as in lists, its specification and all its cells."""
+        paper, definition = DEFINITIONS.get(summary.definition or "", (None, None))
+        at = definition.scales.get(summary.scale) if definition and summary.scale else None
+        own = [cell for cell in cells if not cell.reused]
+        return cls(
+            **summary.model_dump(),
+            spec=spec,
+            paper=None if paper is None else paper.title,
+            items=[
+                StudyItem(
+                    id=item.id,
+                    label=item.label,
+                    title=item.title,
+                    claim=item.claim,
+                    paper_shows=item.paper_shows,
+                    figure=None if item.figure is None else item.figure.id,
+                )
+                for item in (definition.items if definition else ())
+            ],
+            differs=list(at.differs) if at else [],
+            progress=_progress(spec, cells),
+            n_reused=len(cells) - len(own),
+            agent_steps=sum(cell.agent_steps for cell in own),
+            wall_time_s=sum(cell.wall_time_s for cell in own),
+            time_left_s=time_left_s,
+        )
+
+
+def _progress(spec: StudySpec, cells: Sequence[CellRow]) -> list[ArmProgress]:
+    by_place: dict[tuple[int, str], list[CellRow]] = {}
+    for cell in cells:
+        by_place.setdefault((cell.arm, cell.environment), []).append(cell)
+    progress = []
+    for environment in spec.environments:
+        for number, arm in enumerate(spec.arms):
+            some = by_place.get((number, environment), [])
+            scores = [
+                cell.score for cell in some if cell.state == RunState.FINISHED and cell.score is not None
+            ]
+            progress.append(
+                ArmProgress(
+                    arm=arm.label,
+                    environment=environment,
+                    runs=dict(Counter(cell.standing for cell in some)),
+                    score=sum(scores) / len(scores) if scores else None,
+                )
+            )
+    return progress
+
+
+class CellOut(Schema):
+    """A draw of an arm on an environment, and the run that fills it."""
+
+    number: int
+    """Number of the cell, from 0."""
+    arm: str
+    """Label of the arm."""
+    environment: str
+    """Id of the environment."""
+    draw: int
+    """Number of the draw, from 0."""
+    seed: int
+    """Seed of the run, fixed before any run was looked at."""
+    settings: dict[str, Any]
+    """The draw's random settings, by field path."""
+    run: str | None
+    """Id of the run; null before the start, and if the run has been deleted."""
+    name: str | None
+    """Name of the run."""
+    state: str
+    """State of the run; `waiting` before the start, `deleted` without it, `invalid` if none can be
+    started."""
+    reused: bool
+    """Whether the run existed before: it has an equal specification, seed, limits and engine version."""
+    score: Number
+    """Mean return of the last 100 training episodes; null before an episode has ended."""
+    agent_steps: int
+    """Agent steps of the run so far."""
+    error: str | None
+    """Why no run can be started."""
+
+    @classmethod
+    def of(cls, spec: StudySpec, cell: StudyCell, run: Run | None) -> Self:
+        """From a cell's row and its run."""
+        standing = "waiting" if not cell.started else "deleted" if run is None else str(RunState(run.state))
+        return cls(
+            number=cell.number,
+            arm=spec.arms[cell.arm].label,
+            environment=cell.environment,
+            draw=cell.draw,
+            seed=cell.seed,
+            settings=cell.settings,
+            run=None if run is None else run.id,
+            name=None if run is None else run.name,
+            state="invalid" if cell.error is not None else standing,
+            reused=cell.reused,
+            score=None if run is None else run.score,
+            agent_steps=0 if run is None else run.agent_steps,
+            error=cell.error,
+        )
+
+
+class CellPage(Page):
+    """A page of a study's cells."""
+
+    items: list[CellOut]
+    """Cells of this page."""
+
+
+class UnmeasuredKind(Schema):
+    """A kind of runs whose rate was not measured here."""
+
+    algorithm: str
+    """Id of the algorithm."""
+    environment: str
+    """Id of the environment."""
+
+
+class StudyEstimate(Schema):
+    """What a study would cost."""
+
+    n_runs: int
+    """Number of its runs."""
+    n_reused: int
+    """Runs of these that exist already: an equal specification, seed, limits and engine version."""
+    agent_steps: int | None
+    """Agent steps of the runs to start; null if a run is limited by time or score alone."""
+    time_s: Number
+    """Time on this installation's hosts by their measured rates; null if a kind of runs was not measured."""
+    minutes_on_two_cores: Number
+    """Minutes on two idle cores, as measured for this scale; null if that was not measured."""
+    disk_bytes: int
+    """Disk space of the runs to start."""
+    slots: int
+    """Runs that this installation's hosts train at the same time."""
+    unmeasured: list[UnmeasuredKind]
+    """Kinds of runs whose rate was not measured here."""
+    differs: list[str]
+    """What differs from the paper at this scale."""

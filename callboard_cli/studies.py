@@ -1,0 +1,215 @@
+"""`callboard studies`: the papers' experiments and studies of one's own, over REST."""
+
+import json
+import re
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from backend.settings import Settings
+from backend.specs.fields import ULID
+from backend.specs.problems import quoted
+from callboard_cli import fail, printable, score_text
+
+if TYPE_CHECKING:
+    from callboard_cli.remote import Remote
+
+WAIT_INTERVAL_S = 1.0
+
+app = typer.Typer(
+    help="The papers' figures and tables as studies, on this machine's server or CALLBOARD_URL's.",
+    no_args_is_help=True,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Wait = Annotated[bool, typer.Option(help="Wait until it has ended.")]
+
+
+def _checked_id(given: str) -> str:
+    if re.fullmatch(ULID, given) is None:
+        raise fail(f"study: {quoted(given)} is not the id of a study; `callboard studies list` shows the ids")
+    return given
+
+
+StudyId = Annotated[str, typer.Argument(help="Id of a study.", callback=_checked_id)]
+
+
+@app.command("list")
+def list_studies(
+    papers: Annotated[
+        bool, typer.Option("--papers", help="The papers' figures and tables that can be started, instead.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of studies.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List studies, latest first."""
+    with _remote() as remote:
+        if papers:
+            _list_papers(remote.request("GET", "/papers")["items"], as_json=as_json)
+            return
+        studies = list(remote.items("/studies", {}, limit))
+    if as_json:
+        typer.echo(json.dumps(studies))
+        return
+    whole_id = Column("id", min_width=26, no_wrap=True)  # as other commands need it
+    table = Table(whole_id, "name", "state", "runs", box=None, pad_edge=False)
+    for study in studies:
+        table.add_row(study["id"], printable(study["name"]), study["state"], _counts(study["runs"]))
+    Console(markup=False, emoji=False).print(table)
+
+
+def _list_papers(papers: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(papers))
+        return
+    table = Table("item", "paper", "figure or table", "scales", box=None, pad_edge=False)
+    for paper in papers:
+        for item in paper["items"]:
+            scales = ", ".join(f"{one['scale']} ({one['n_runs']:,} runs)" for one in item["scales"])
+            what = f"{item['label']}: {item['title']}"
+            table.add_row(item["id"], paper["short"], what, scales or item["needs"] or f"see {item['page']}")
+    Console(markup=False, emoji=False).print(table)
+
+
+@app.command()
+def start(
+    item: Annotated[
+        str | None, typer.Argument(help="A figure or table, such as a3c-figure-2: see `list --papers`.")
+    ] = None,
+    scale: Annotated[
+        Literal["minutes", "hours", "paper"], typer.Option(help="How much of its experiment is repeated.")
+    ] = "minutes",
+    file: Annotated[
+        Path | None, typer.Option(help="A study of one's own, as JSON, instead of a figure or table.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Print what it costs; start nothing.")] = False,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """Start a figure or table of a paper, or a study of one's own, and print its id."""
+    if (item is None) == (file is None):
+        raise fail("give an item, such as a3c-figure-2, or --file")
+    body: dict[str, Any] = {"item": item, "scale": scale} if file is None else {"study": _read(file)}
+    if name is not None:
+        body["name"] = name
+    with _remote() as remote:
+        if estimate:
+            _print_estimate(remote.request("POST", "/studies/estimate", body=body), as_json=as_json)
+            return
+        _report(remote, remote.request("POST", "/studies", body=body), wait=wait, as_json=as_json)
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text())
+    except OSError as error:
+        raise fail(f"--file: {error.strerror}: {file}") from None
+    except ValueError as error:
+        raise fail(f"--file: {file} is not JSON: {error}") from None
+
+
+def _print_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(cost))
+        return
+    reused = f", {cost['n_reused']:,} of which exist" if cost["n_reused"] else ""
+    typer.echo(f"runs: {cost['n_runs']:,}{reused}")
+    if cost["agent_steps"] is not None:
+        typer.echo(f"agent steps: {cost['agent_steps']:,}")
+    kinds = ", ".join(f"{one['algorithm']} on {one['environment']}" for one in cost["unmeasured"])
+    measured = None if cost["time_s"] is None else f"{cost['time_s'] / 60:.1f} min on {cost['slots']} slots"
+    typer.echo(f"time: {measured or f'not measured here yet: {kinds}'}")
+    if cost["minutes_on_two_cores"] is not None:
+        typer.echo(f"on two idle cores: {cost['minutes_on_two_cores']:g} min")
+    typer.echo(f"disk: {cost['disk_bytes'] / 2**20:,.0f} MiB")
+    for difference in cost["differs"]:
+        typer.echo(printable(f"differs: {difference}"))
+
+
+@app.command()
+def show(study_id: StudyId, as_json: Json = False) -> None:
+    """Show a study and how far each arm is."""
+    with _remote() as remote:
+        study = remote.request("GET", f"/studies/{study_id}")
+    if as_json:
+        typer.echo(json.dumps(study))
+        return
+    typer.echo(printable(f"{study['name']}: {study['state']}, {study['state_reason']}"))
+    typer.echo(f"runs: {_counts(study['runs'])}")
+    for item in study["items"]:
+        typer.echo(printable(f"{item['label']}: {item['claim']}"))
+    table = Table("environment", "arm", "runs", "mean score", box=None, pad_edge=False)
+    for one in study["progress"]:
+        table.add_row(
+            one["environment"], printable(one["arm"]), _counts(one["runs"]), score_text(one["score"])
+        )
+    Console(markup=False, emoji=False).print(table)
+
+
+@app.command()
+def stop(study_id: StudyId, as_json: Json = False) -> None:
+    """Start no further run of a study, and stop those that have not ended."""
+    with _remote() as remote:
+        _report(remote, remote.request("POST", f"/studies/{study_id}/stop"), wait=False, as_json=as_json)
+
+
+@app.command()
+def retry(study_id: StudyId, wait: Wait = False, as_json: Json = False) -> None:
+    """Queue a study's failed and stopped runs again, fill its empty cells, and continue it."""
+    with _remote() as remote:
+        _report(remote, remote.request("POST", f"/studies/{study_id}/retry"), wait=wait, as_json=as_json)
+
+
+@app.command()
+def extend(
+    study_id: StudyId,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws of each arm on each environment, with those so far.")
+    ] = None,
+    environment: Annotated[list[str] | None, typer.Option(help="A further environment. Repeatable.")] = None,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """Give a study more draws or environments, and continue it."""
+    body: dict[str, Any] = {"environments": environment} if environment else {}
+    if draws is not None:
+        body["draws"] = draws
+    with _remote() as remote:
+        study = remote.request("POST", f"/studies/{study_id}/extend", body=body)
+        _report(remote, study, wait=wait, as_json=as_json)
+
+
+@app.command()
+def delete(study_id: StudyId) -> None:
+    """Delete an ended study; its runs stay."""
+    with _remote() as remote:
+        remote.request("DELETE", f"/studies/{study_id}")
+
+
+def _remote() -> "Remote":
+    # Importing httpx takes a fifth of `callboard --help`.
+    from callboard_cli.remote import Remote
+
+    return Remote(Settings())
+
+
+def _report(remote: "Remote", study: dict[str, Any], *, wait: bool, as_json: bool) -> None:
+    """Print a study, after it has ended if `wait`."""
+    while wait and study["state"] == "running":
+        sleep(WAIT_INTERVAL_S)
+        study = remote.request("GET", f"/studies/{study['id']}")
+    if as_json:
+        typer.echo(json.dumps(study))
+    elif wait:
+        typer.echo(printable(f"{study['id']}  {study['state']}: {study['state_reason']}"))
+    else:
+        typer.echo(study["id"])
+
+
+def _counts(runs: dict[str, int]) -> str:
+    return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"

@@ -1,0 +1,331 @@
+from collections import Counter
+from typing import Any
+
+import pytest
+from httpx import Client
+from sqlalchemy import Engine, select
+
+from backend import __version__
+from backend.db import Attempt, Run, StudyCell
+from backend.db.engine import reading, writing
+from backend.principals import Role
+from backend.runs import service as runs
+from backend.specs.states import ENDED, RunState
+from backend.studies import service as studies
+from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+STUDIES = "/api/v1/studies"
+RATES = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-2}}
+
+
+@pytest.fixture
+def client(service: RunningService) -> Client:
+    return service.client
+
+
+def study_body(**changes: Any) -> dict[str, Any]:
+    return {
+        "name": "methods",
+        "arms": [
+            {"label": "PAAC", "algorithm": "paac", "config": {"n_e": 4}},
+            {"label": "A3C", "algorithm": "a3c"},
+        ],
+        "environments": ["CartPole-v1", "Acrobot-v1"],
+        "draws": {"n": 2},
+        "run": {"stop": {"agent_steps": 10_000}},
+        "figures": [{"id": "scores", "title": "Scores", "kind": "table"}],
+    } | changes
+
+
+def created(client: Client, **changes: Any) -> dict[str, Any]:
+    answer = client.post(STUDIES, json={"study": study_body(**changes)})
+    assert answer.status_code == 201, answer.text
+    study: dict[str, Any] = answer.json()
+    return study
+
+
+def detail(client: Client, study: dict[str, Any]) -> dict[str, Any]:
+    answer = client.get(f"{STUDIES}/{study['id']}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def cells(client: Client, study: dict[str, Any]) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = client.get(f"{STUDIES}/{study['id']}/cells").json()["items"]
+    return items
+
+
+def end_runs(engine: Engine, state: RunState = RunState.FINISHED, version: str = __version__) -> None:
+    """End every run that has not; its score is its seed and, for A3C, 100 more."""
+    with writing(engine) as session:
+        ended = session.scalars(select(Run).where(Run.state.not_in(ENDED))).all()
+        for run in ended:
+            for after in PATHS[state][len(PATHS[RunState(run.state)]) :]:
+                runs.transition(session, run, after, "for the test")
+            run.score = run.seed + (100.0 if run.algorithm == "a3c" else 0.0)
+            run.agent_steps, run.wall_time_s = 10_000, 20.0
+    for run in ended:
+        provenance = PROVENANCE.model_copy(update={"version": version}).model_dump(mode="json")
+        add_attempt(engine, run.id, provenance=provenance)
+
+
+def reconcile(engine: Engine, study: dict[str, Any]) -> None:
+    while True:
+        with writing(engine) as session:
+            if not studies.reconcile(session, study["id"]):
+                return
+
+
+def n_runs(engine: Engine) -> int:
+    with reading(engine) as session:
+        return len(session.scalars(select(Run)).all())
+
+
+def test_study_starts_its_first_runs_by_draw_and_ends_with_the_last(
+    service: RunningService, client: Client
+) -> None:
+    study = created(client, concurrency=5)
+    assert (study["state"], study["n_runs"]) == ("running", 8)
+    assert study["runs"] == {"queued": 5, "waiting": 3}
+    found = client.get("/api/v1/runs").json()["items"]
+    assert {one["group"] for one in found} == {"methods"}
+    assert Counter((one["algorithm"], one["environment"], one["seed"]) for one in found) == {
+        ("paac", "CartPole-v1", 0): 1, ("a3c", "CartPole-v1", 0): 1, ("paac", "Acrobot-v1", 0): 1,
+        ("a3c", "Acrobot-v1", 0): 1, ("paac", "CartPole-v1", 1): 1,
+    }  # fmt: skip
+    end_runs(service.engine)
+    reconcile(service.engine, study)
+    assert detail(client, study)["runs"] == {"finished": 5, "queued": 3}
+    end_runs(service.engine)
+    reconcile(service.engine, study)
+    ended = detail(client, study)
+    assert (ended["state"], ended["state_reason"]) == ("finished", "its runs have ended")
+    assert (ended["agent_steps"], ended["wall_time_s"], ended["n_reused"]) == (80_000, 160.0, 0)
+    progress = {(one["arm"], one["environment"]): one for one in ended["progress"]}
+    assert progress["A3C", "Acrobot-v1"]["score"] == 100.5
+    assert progress["A3C", "Acrobot-v1"]["runs"] == {"finished": 2}
+    assert n_runs(service.engine) == 8
+
+
+def test_draws_have_settings_and_seeds_of_their_own_that_all_arms_share(client: Client) -> None:
+    study = created(client, draws={"n": 3, "space": RATES, "first_seed": 7}, concurrency=100)
+    found = cells(client, study)
+    by_draw: dict[int, set[tuple[int, float]]] = {}
+    for cell in found:
+        rate = cell["settings"]["config.learning_rate"]
+        by_draw.setdefault(cell["draw"], set()).add((cell["seed"], rate))
+    assert {draw: len(some) for draw, some in by_draw.items()} == {0: 1, 1: 1, 2: 1}
+    assert [next(iter(some))[0] for some in by_draw.values()] == [7, 8, 9]
+    assert len({next(iter(some))[1] for some in by_draw.values()}) == 3
+    extended = client.post(f"{STUDIES}/{study['id']}/extend", json={"draws": 5}).json()
+    assert extended["n_runs"] == 20
+    assert cells(client, study)[: len(found)] == found
+
+
+def test_finished_equal_run_fills_a_cell_and_stays_in_its_group(
+    service: RunningService, client: Client
+) -> None:
+    common: dict[str, Any] = {"algorithm": "paac", "environment": "CartPole-v1", "config": {"n_e": 4}, "group": "earlier"}
+    equal = make_run(service.engine, seed=0, name="equal", **common)
+    make_run(service.engine, seed=1, stop={"agent_steps": 9_999}, **common)
+    end_runs(service.engine)
+    old = make_run(service.engine, environment="Acrobot-v1", algorithm="a3c", seed=0)
+    end_runs(service.engine, version="0.0.1")
+    live = make_run(service.engine, environment="Acrobot-v1", algorithm="a3c", seed=1)
+    assert len({equal.id, old.id, live.id}) == 3
+    before = n_runs(service.engine)
+    study = created(client, concurrency=100)
+    reused = [cell for cell in cells(client, study) if cell["reused"]]
+    assert [(cell["arm"], cell["seed"], cell["run"]) for cell in reused] == [("PAAC", 0, equal.id)]
+    assert reused[0]["name"] == "equal"
+    assert n_runs(service.engine) == before + 7
+    with reading(service.engine) as session:
+        assert session.get_one(Run, equal.id).group == "earlier"
+    assert detail(client, study)["n_reused"] == 1
+
+
+def test_study_shares_the_runs_of_another_that_runs(service: RunningService, client: Client) -> None:
+    first = created(client, concurrency=100)
+    second = created(client, name="again", concurrency=100)
+    assert n_runs(service.engine) == 8
+    assert {cell["run"] for cell in cells(client, second)} == {cell["run"] for cell in cells(client, first)}
+    client.post(f"{STUDIES}/{second['id']}/stop")
+    assert detail(client, first)["runs"] == {"queued": 8}
+
+
+def test_retry_queues_failed_runs_and_fills_cells_of_deleted_ones(
+    service: RunningService, client: Client
+) -> None:
+    study = created(client, concurrency=100, draws={"n": 1})
+    end_runs(service.engine, RunState.FAILED)
+    reconcile(service.engine, study)
+    failed = detail(client, study)
+    assert (failed["state"], failed["runs"]) == ("finished", {"failed": 4})
+    gone = cells(client, study)[0]["run"]
+    assert client.delete(f"/api/v1/runs/{gone}").status_code == 204
+    assert detail(client, study)["runs"] == {"deleted": 1, "failed": 3}
+    retried = client.post(f"{STUDIES}/{study['id']}/retry").json()
+    assert retried["state"] == "running"
+    reconcile(service.engine, study)
+    assert detail(client, study)["runs"] == {"queued": 4}
+    assert gone not in {cell["run"] for cell in cells(client, study)}
+
+
+def test_stopped_study_continues_when_extended_and_is_deleted_without_its_runs(
+    service: RunningService, client: Client
+) -> None:
+    study = created(client, concurrency=100)
+    assert client.delete(f"{STUDIES}/{study['id']}").status_code == 409
+    stopped = client.post(f"{STUDIES}/{study['id']}/stop").json()
+    assert (stopped["state"], stopped["runs"]) == ("stopped", {"stopped": 8})
+    assert client.post(f"{STUDIES}/{study['id']}/stop").status_code == 409
+    body = {"environments": ["Catch-v0"]}
+    extended = client.post(f"{STUDIES}/{study['id']}/extend", json=body).json()
+    assert (extended["state"], extended["n_runs"]) == ("running", 12)
+    reconcile(service.engine, study)
+    assert detail(client, study)["runs"] == {"queued": 12}
+    client.post(f"{STUDIES}/{study['id']}/stop")
+    assert client.delete(f"{STUDIES}/{study['id']}").status_code == 204
+    assert client.get(f"{STUDIES}/{study['id']}").status_code == 404
+    assert n_runs(service.engine) == 12
+    with reading(service.engine) as session:
+        assert session.scalars(select(StudyCell)).all() == []
+
+
+def test_budget_of_runs_ends_a_study(service: RunningService, client: Client) -> None:
+    study = created(client, concurrency=100, budget={"runs": 3})
+    assert study["runs"] == {"queued": 3, "waiting": 5}
+    end_runs(service.engine)
+    reconcile(service.engine, study)
+    assert detail(client, study)["state_reason"] == "its budget of 3 runs is used up"
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"arms": [{"label": "a", "algorithm": "paac", "config": {"n_ee": 4}}]}, "arms.0.config.n_ee", "no such"),
+    ({"arms": [{"label": "a", "algorithm": "pac"}]}, "arms.0.algorithm", "unknown algorithm"),
+    ({"arms": [{"label": "a", "algorithm": "paac", "preset": "none"}]}, "arms.0.preset", "has no preset"),
+    ({"arms": [{"label": "a", "algorithm": "paac", "preset": "paper"}]}, "arms.0.preset", "is not meant for"),
+    ({"environments": ["CartPole-v1", "CartPole-v9"]}, "environments.1", "unknown environment"),
+    ({"environments": ["CartPole-v1", "CartPole-v1"]}, "environments.1", "is listed twice"),
+    ({"draws": {"n": 250_000}}, "draws.n", "are 1,000,000 runs; at most 10,000 are allowed"),
+    ({"draws": {"n": 2, "space": {"learning_rate": RATES["config.learning_rate"]}}},
+     "draws.space.learning_rate", "is not a setting"),
+    ({"draws": {"n": 2, "space": {"config.n_ee": {"values": [1, 2]}}}}, "draws.space.config.n_ee", "no such"),
+    ({"draws": {"n": 3, "space": {"config.gamma": {"values": [0.9, 0.99]}}}}, "draws.n", "only 2 different"),
+    ({"run": {}}, "run.stop", "set at least one limit"),
+    ({"run": {"stop": {"agent_steps": 1}, "seed": 3}}, "run.seed", "leave it out"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "scatter"}]}, "figures.0.setting", "is required"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "speedups", "reduction": {"ratio_to": "x"}}]},
+     "figures.0.reduction.ratio_to", "no arm has this label"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "field", "message"), WRONG, ids=[f"{f} {m[:12]}" for _, f, m in WRONG])
+def test_wrong_field_is_named_and_nothing_is_started(
+    sqlite_service: RunningService, changes: dict[str, Any], field: str, message: str
+) -> None:
+    answer = sqlite_service.client.post(STUDIES, json={"study": study_body(**changes)})
+    assert answer.status_code == 422, answer.text
+    problems = {one["field"]: one["message"] for one in answer.json()["errors"]}
+    assert message in problems[f"study.{field}"]
+    assert n_runs(sqlite_service.engine) == 0
+    assert sqlite_service.client.get(STUDIES).json()["items"] == []
+
+
+def test_environment_that_no_host_can_run_is_refused(sqlite_service: RunningService) -> None:
+    add_host(sqlite_service.engine, "a", environments=["CartPole-v1"])
+    answer = sqlite_service.client.post(STUDIES, json={"study": study_body()})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (422, "study.environments.1")
+    assert error["message"] == "no host of this installation can run Acrobot-v1"
+    by_item = sqlite_service.client.post(STUDIES, json={"item": "a3c-figure-2"})
+    (error,) = by_item.json()["errors"]
+    assert (by_item.status_code, error["field"]) == (422, "scale")
+    assert n_runs(sqlite_service.engine) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"item": "a3c-figure-22"}, "item"),
+        ({"item": "a3c-figure-2", "scale": "days"}, "scale"),
+        ({}, "body"),
+    ],
+)
+def test_unknown_item_or_scale_is_named(
+    sqlite_service: RunningService, body: dict[str, Any], field: str
+) -> None:
+    answer = sqlite_service.client.post(STUDIES, json=body)
+    assert answer.status_code == 422
+    assert [one["field"] for one in answer.json()["errors"]] == [field]
+
+
+def test_viewers_look_and_operators_change(sqlite_service: RunningService) -> None:
+    study = created(sqlite_service.client, draws={"n": 1})
+    address = f"{STUDIES}/{study['id']}"
+    with (
+        sqlite_service.client_as(Role.VIEWER) as viewer,
+        sqlite_service.client_as(Role.OPERATOR) as operator,
+    ):
+        for path in (STUDIES, address, f"{address}/cells", "/api/v1/papers"):
+            assert viewer.get(path).status_code == 200
+        assert viewer.post(f"{STUDIES}/estimate", json={"item": "a3c-figure-2"}).status_code == 200
+        for path in (f"{address}/stop", f"{address}/retry", f"{address}/extend", STUDIES):
+            assert viewer.post(path, json={}).status_code == 403
+        assert viewer.delete(address).status_code == 403
+        assert operator.post(f"{address}/stop").status_code == 200
+        assert operator.delete(address).status_code == 204
+
+
+def test_name_and_notes_change_without_parting_the_runs(service: RunningService, client: Client) -> None:
+    study = created(client, concurrency=1)
+    body = {"name": "renamed", "notes": "*why*", "concurrency": 100}
+    changed = client.patch(f"{STUDIES}/{study['id']}", json=body).json()
+    assert (changed["name"], changed["notes"]) == ("renamed", "*why*")
+    reconcile(service.engine, study)
+    groups = {one["group"] for one in client.get("/api/v1/runs").json()["items"]}
+    assert groups == {"methods"}
+
+
+def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningService, client: Client) -> None:
+    body = {"study": study_body(environments=["CartPole-v1"])}
+    first = client.post(f"{STUDIES}/estimate", json=body).json()
+    assert (first["n_runs"], first["n_reused"], first["time_s"]) == (4, 0, None)
+    assert {one["algorithm"] for one in first["unmeasured"]} == {"paac", "a3c"}
+    assert first["agent_steps"] == 40_000
+    study = created(client, environments=["CartPole-v1"], draws={"n": 1})
+    end_runs(service.engine)
+    reconcile(service.engine, study)
+    second = client.post(f"{STUDIES}/estimate", json=body).json()
+    assert (second["n_reused"], second["agent_steps"], second["unmeasured"]) == (2, 20_000, [])
+    assert second["time_s"] == pytest.approx(2 * (10_000 / 500 + 5))
+    assert n_runs(service.engine) == 2
+
+
+def test_item_of_a_paper_is_started_by_one_request_and_listed_with_it(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    study = client.post(STUDIES, json={"item": "paac-figure-4"}).json()
+    assert (study["definition"], study["scale"]) == ("paac-figures-3-4", "minutes")
+    found = detail(client, study)
+    assert [item["label"] for item in found["items"]] == ["Figure 3", "Figure 4"]
+    assert found["differs"]
+    papers = {paper["id"]: paper for paper in client.get("/api/v1/papers").json()["items"]}
+    by_item = {item["id"]: item for item in papers["paac"]["items"]}
+    for name in ("paac-figure-3", "paac-figure-4"):
+        assert [one["id"] for one in by_item[name]["studies"]] == [study["id"]]
+    (listed,) = client.get(STUDIES, params={"definition": "paac-figures-3-4"}).json()["items"]
+    assert listed["id"] == study["id"]
+
+
+def test_attempts_of_unknown_version_are_not_reused(service: RunningService, client: Client) -> None:
+    created(client, draws={"n": 1}, concurrency=100)
+    end_runs(service.engine)
+    with writing(service.engine) as session:
+        for attempt in session.scalars(select(Attempt)):
+            attempt.provenance = None
+    created(client, name="again", draws={"n": 1}, concurrency=100)
+    assert n_runs(service.engine) == 8

@@ -14,6 +14,7 @@ from callboard_cli import (
     database,
     doctor,
     fail,
+    figure,
     runs,
     serve,
     studies,
@@ -45,6 +46,7 @@ app.command("restore")(backup.restore)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("sync")(sync.sync)
+app.command("figure")(figure.figure)
 app.add_typer(database.app, name="db")
 app.add_typer(runs.app, name="runs")
 app.add_typer(sweeps.app, name="sweeps")

@@ -43,15 +43,16 @@ app = typer.Typer(help="Runs on this machine's server, or on CALLBOARD_URL's.", 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _checked_ids(given: Any) -> Any:
+def checked_ids(given: Any) -> Any:
+    """The ids of runs, or an error for what cannot be one."""
     for text in [given] if isinstance(given, str) else given or []:
         if re.fullmatch("[0-9A-HJKMNP-TV-Z]{26}", text) is None:
             raise fail(f"run: {quoted(text)} is not the id of a run; `callboard runs list` shows the ids")
     return given
 
 
-RunId = Annotated[str, typer.Argument(help="Id of a run.", callback=_checked_ids)]
-RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.", callback=_checked_ids)]
+RunId = Annotated[str, typer.Argument(help="Id of a run.", callback=checked_ids)]
+RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.", callback=checked_ids)]
 app.command("import")(import_run)
 
 
@@ -177,7 +178,7 @@ def resume(
 def compare(
     run_ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=_checked_ids),
+        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=checked_ids),
     ] = None,
     filter_text: Annotated[
         str | None, typer.Option("--filter", help="Compare the runs that match, such as group:nightly.")

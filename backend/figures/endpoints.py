@@ -1,18 +1,20 @@
-"""Figures for Plotly, or as HTML: whole, or what of them a client lacks."""
+"""Figures for Plotly, or as files: whole, or what of them a client lacks."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
+from sqlalchemy.orm import Session
 
 from backend.errors import Invalid
 from backend.figures import service
 from backend.figures.diagnostics import BY_ID
+from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
 from backend.figures.figure import Figure
 from backend.figures.palette import COLOUR_NAMES, SYMBOLS, Theme, all_colours
-from backend.figures.schemas import FigureOut, FiguresOut, Palette, PanelOut, Panels
-from backend.figures.service import DrawnFigures, FigureName, FigureOptions, FigureRequest
+from backend.figures.schemas import FiguresOut, Palette, PanelOut, Panels
+from backend.figures.service import FigureName, FigureOptions, FigureRequest
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Ulid
@@ -27,17 +29,6 @@ from backend.text import Text
 router = APIRouter(prefix="/figures", tags=["figures"])
 
 
-FORMATS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "model": FigureOut,
-        "content": {"text/html": {"schema": {"type": "string"}}},
-        "description": "A figure, or an HTML page with it.",
-    }
-}
-
-Form = Annotated[
-    Literal["json", "html"], Query(description="`json` for Plotly, or a page of its own as `html`.")
-]
 DEFAULT_SPREAD = Spread.chosen(None, "ci95")
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metric = Annotated[Text, Query(description="Name of the metric, such as `rollout/episode_return`.")]
@@ -52,6 +43,12 @@ async def _options(
     ] = False,
 ) -> FigureOptions:
     return FigureOptions(theme=theme, width_px=width, in_panel=embedded)
+
+
+async def _options_of_form(
+    form: RequestedForm, options: Annotated[FigureOptions, Depends(_options)]
+) -> FigureOptions:
+    return FigureOptions() if form.is_for_paper else options
 
 
 @dataclass(frozen=True)
@@ -103,6 +100,7 @@ async def _styles(
 
 
 Options = Annotated[FigureOptions, Depends(_options)]
+FormOptions = Annotated[FigureOptions, Depends(_options_of_form)]
 Styles = Annotated[WantedStyles, Depends(_styles)]
 Had = Annotated[_Had, Depends(_had)]
 Sources = Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")]
@@ -152,16 +150,16 @@ def learning_curve(
     principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
-    options: Options,
+    options: FormOptions,
+    form: RequestedForm,
     styles: Styles,
     had: Had,
-    format: Form = "json",
 ) -> Response:
     """Returns over training, with evaluations, published scores, checkpoints, restarts and setting
     changes."""
     name = FigureName("learning_curve", EPISODE_RETURN)
     wanted = FigureRequest(run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles)
-    return _answer_drawn(request, service.draw(session, wanted), format, "learning_curve")
+    return _answer_drawn(request, session, wanted, form, "learning_curve")
 
 
 @router.get("/curve", response_model=None, responses=FORMATS)
@@ -172,18 +170,18 @@ def curve(
     principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
-    options: Options,
+    options: FormOptions,
+    form: RequestedForm,
     styles: Styles,
     had: Had,
     source: Sources = [],  # noqa: B006
-    format: Form = "json",
 ) -> Response:
     """Any metric over training."""
     name = FigureName("curve", metric)
     wanted = FigureRequest(
         run, [name], source, axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles
     )
-    return _answer_drawn(request, service.draw(session, wanted), format, "curve")
+    return _answer_drawn(request, session, wanted, form, "curve")
 
 
 @router.get("/seed_curve", response_model=None, responses=FORMATS)
@@ -194,17 +192,17 @@ def seed_curve(
     session: ReadSession,
     axes: SmoothedAxes,
     spread: ChosenSpread,
-    options: Options,
+    options: FormOptions,
+    form: RequestedForm,
     styles: Styles,
     had: Had,
     metric: Metric = EPISODE_RETURN,
     source: Sources = [],  # noqa: B006
-    format: Form = "json",
 ) -> Response:
     """Runs that differ in their seed alone as one curve with mean and band."""
     name = FigureName("seed_curve", metric)
     wanted = FigureRequest(run, [name], source, axes, spread, options, had.since, had.with_layout, styles)
-    return _answer_drawn(request, service.draw(session, wanted), format, "seed_curve")
+    return _answer_drawn(request, session, wanted, form, "seed_curve")
 
 
 @router.get("/scatter", response_model=None, responses=FORMATS)
@@ -214,15 +212,15 @@ def scatter(
     x: Annotated[Text, Query(description="A field or setting of runs, such as `config.learning_rate`.")],
     principal: Viewer,
     session: ReadSession,
-    options: Options,
+    options: FormOptions,
+    form: RequestedForm,
     styles: Styles,
     y: Annotated[
         service.Score, Query(description="The score: of the last 100 training episodes, or the best return.")
     ] = "score",
-    format: Form = "json",
 ) -> Response:
     """A score of runs against one of their settings."""
-    return _answer(request, service.draw_scatter(session, run, x, y, options, styles), format, "scatter")
+    return _answer(request, service.draw_scatter(session, run, x, y, options, styles), form, "scatter")
 
 
 @router.get("/diagnostics")
@@ -244,16 +242,16 @@ def diagnostic(
     principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
-    options: Options,
+    options: FormOptions,
+    form: RequestedForm,
     had: Had,
-    format: Form = "json",
 ) -> Response:
     """One panel of a run's diagnostics."""
     if panel not in BY_ID:
         raise Invalid.field("panel", f"unknown panel {quoted(panel)}; use one of {', '.join(BY_ID)}")
     name = FigureName("diagnostic", panel)
     wanted = FigureRequest([run], [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout)
-    return _answer_drawn(request, service.draw(session, wanted), format, panel)
+    return _answer_drawn(request, session, wanted, form, panel)
 
 
 @router.get("/episode_trace", response_model=None, responses=FORMATS)
@@ -263,34 +261,34 @@ def episode_trace(
     principal: Viewer,
     session: ReadSession,
     artifacts: Artifacts,
-    options: Options,
+    options: FormOptions,
+    form: RequestedForm,
     points: MaxPoints = 1000,
-    format: Form = "json",
 ) -> Response:
     """Reward, value and policy over a recorded episode."""
     figure = service.draw_episode_trace(session, artifacts, episode, points, options)
-    return _answer(request, figure, format, "episode_trace")
+    return _answer(request, figure, form, "episode_trace")
 
 
-def _answer_drawn(request: Request, drawn: DrawnFigures, form: Form, name: str) -> Response:
+def _answer_drawn(
+    request: Request, session: Session, wanted: FigureRequest, form: FigureForm, name: str
+) -> Response:
+    drawn = service.draw(session, wanted)
     [figure] = drawn.figures
-    if form == "html":
-        return _page(figure, name)
+    if form.format != "json":
+        if drawn.updated:
+            raise Invalid.field("since_revision", "only JSON can be a part of a figure; leave it out")
+        about = service.caption_of(session, wanted, figure) if form.has_caption else None
+        return file_response(figure, form, name, about)
     [document] = drawn.documents()
     return _json(document) if drawn.updated else conditional_response(request, orjson.dumps(document))
 
 
-def _answer(request: Request, figure: Figure, form: Form, name: str) -> Response:
-    if form == "html":
-        return _page(figure, name)
+def _answer(request: Request, figure: Figure, form: FigureForm, name: str) -> Response:
+    if form.format != "json":
+        return file_response(figure, form, name)
     return conditional_response(request, orjson.dumps(figure.document()))
 
 
 def _json(document: dict[str, Any]) -> Response:
     return Response(orjson.dumps(document), media_type="application/json")
-
-
-def _page(figure: Figure, name: str) -> Response:
-    # A download: the content security policy of this server would block its inline script.
-    disposition = f'attachment; filename="{name}.html"'
-    return Response(figure.to_html(), media_type="text/html", headers={"Content-Disposition": disposition})

@@ -9,6 +9,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
+from backend.comparisons import service as comparisons
 from backend.db import Checkpoint, Evaluation, Run, Series
 from backend.episodes import service as episodes
 from backend.errors import Invalid
@@ -23,6 +24,7 @@ from backend.figures.diagnostics import (
     diagnostic_figure,
 )
 from backend.figures.episode_trace import discounted, episode_trace_figure
+from backend.figures.export_caption import caption
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.figures.marks import Mark
@@ -145,6 +147,18 @@ def draw(session: Session, request: FigureRequest) -> DrawnFigures:
         figures = drawing.draw()
     revisions = [drawing.found[run_id].revision for run_id in request.runs]
     return DrawnFigures(figures, revisions, updated=drawing.since is not None)
+
+
+def caption_of(session: Session, request: FigureRequest, figure: Figure) -> str:
+    """The caption of the only figure of a request; groups of returns are compared by their scores.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    [name] = request.names
+    is_tested = name.kind == "seed_curve" and name.is_of_returns
+    comparison = comparisons.compare(session, request.runs, "training", "common", None) if is_tested else None
+    return caption(figure, comparison)
 
 
 class _Drawing:

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.db import Sweep
+from backend.figures.export import FORMATS, RequestedForm, file_response
 from backend.figures.palette import Theme
-from backend.figures.schemas import FigureOut
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
@@ -53,11 +53,12 @@ def read_sweep(sweep_id: SweepId, principal: Viewer, session: ReadSession) -> Re
     return json_response(_detail(session, sweep_id))
 
 
-@router.get("/{sweep_id}/scatter", response_model=FigureOut)
+@router.get("/{sweep_id}/scatter", response_model=None, responses=FORMATS)
 def read_scatter(
     sweep_id: SweepId,
     principal: Viewer,
     session: ReadSession,
+    form: RequestedForm,
     setting: Annotated[Text, Query(description="Path of a setting that varies.")],
     log: Annotated[
         bool | None,
@@ -66,7 +67,10 @@ def read_scatter(
     theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
 ) -> Response:
     """The score of each finished seed by a setting, and each configuration's interquartile mean."""
-    figure = figures.draw_scatter(_detail(session, sweep_id), setting, log=log, theme=theme)
+    shown: Theme = "light" if form.is_for_paper else theme
+    figure = figures.draw_scatter(_detail(session, sweep_id), setting, log=log, theme=shown)
+    if form.format != "json":
+        return file_response(figure, form, "scatter")
     return Response(orjson.dumps(figure.document()), media_type="application/json")
 
 

@@ -10623,8 +10623,6 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -10639,6 +10637,18 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -10660,7 +10670,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10681,6 +10691,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -10699,8 +10712,6 @@ export interface operations {
                 metric: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -10715,6 +10726,18 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -10736,7 +10759,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10757,6 +10780,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -10775,8 +10801,6 @@ export interface operations {
                 metric?: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -10795,6 +10819,18 @@ export interface operations {
                 interval?: "ci95" | "sd" | "se" | "min_max";
                 /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
                 centre?: ("median" | "mean" | "iqm") | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -10816,7 +10852,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10837,6 +10873,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -10855,8 +10894,18 @@ export interface operations {
                 x: string;
                 /** @description The score: of the last 100 training episodes, or the best return. */
                 y?: "score" | "best_return";
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -10874,7 +10923,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10895,6 +10944,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -10952,8 +11004,6 @@ export interface operations {
                 run: string;
                 /** @description An id from `GET /figures/diagnostics`. */
                 panel: string;
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -10968,6 +11018,18 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -10985,7 +11047,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11006,6 +11068,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -11022,8 +11087,18 @@ export interface operations {
                 episode: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -11037,7 +11112,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11058,6 +11133,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -12302,6 +12380,18 @@ export interface operations {
                 log?: boolean | null;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -12312,7 +12402,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12332,6 +12422,10 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

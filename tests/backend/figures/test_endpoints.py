@@ -1,3 +1,4 @@
+import csv
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from sqlalchemy import Engine
 
 from backend.db import Attempt, LiveSettings
 from backend.db.engine import writing
+from tests.backend.comparisons.test_endpoints import two_rates
 from tests.backend.figures.lines import numbers
 from tests.backend.metrics.oracle import RecordedRun
 from tests.support.rows import checkpoint_row, episode_row, evaluation_row
@@ -318,6 +320,63 @@ def test_html_export_is_self_contained(client: Client, recorded: RecordedRun) ->
     assert len(answer.text) > 3_000_000  # plotly.js is inside
     assert "<script src=" not in answer.text
     assert "Learning curve" in answer.text
+
+
+def test_csv_of_a_seed_curve_has_the_numbers_of_the_figure(engine: Engine, client: Client) -> None:
+    ask: dict[str, Any] = {"run": [], "interval": "se", "points": 50, "theme": "dark", "embedded": True}
+    for seed, n_e in ((0, 16), (1, 16), (2, 16), (0, 8), (1, 8)):
+        recorded = RecordedRun(engine, seed, changes={"config": {"n_e": n_e}})
+        recorded.append({KEY: 300})
+        ask["run"].append(recorded.run_id)
+    figure = client.get(f"{FIGURES}/seed_curve", params=ask).json()
+    answer = client.get(f"{FIGURES}/seed_curve", params=ask | {"format": "csv"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="seed_curve.csv"'
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    lines = traces(figure, kind="line")
+    assert len(lines) == 2
+    for trace in lines:
+        low, high, _ = traces(figure, group=trace["meta"]["group"])
+        some = [row for row in rows if row["series"] == trace["name"]]
+        for name, sent in (("x", trace["x"]), ("y", trace["y"]), ("low", low["y"]), ("high", high["y"])):
+            assert [float(row[name]) if row[name] else None for row in some] == numbers(sent)
+        assert [float(row["n"]) for row in some] == numbers(trace["customdata"])
+    assert len(rows) == sum(len(numbers(trace["x"])) for trace in lines)
+
+
+def test_caption_compares_the_groups_that_it_shows(engine: Engine, client: Client) -> None:
+    good, bad = two_rates(engine, 4)
+    ask = {"run": good + bad, "format": "caption", "interval": "se"}
+    answer = client.get(f"{FIGURES}/seed_curve", params=ask)
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "(n = 4)" in answer.text
+    assert "Mean over seeds. Band: ± 1 s.e. Each seed smoothed 0.9." in answer.text
+    comparison = client.get("/api/v1/comparisons", params={"run": good + bad}).json()
+    (pair,) = comparison["improvements"]
+    assert f"(p = {pair['p_adjusted']:.2g})." in answer.text
+    assert "at 2,000 agent steps" in answer.text
+    assert comparison["method"] in answer.text
+
+
+def test_script_is_light_whatever_page_asks_and_has_the_requested_look(
+    client: Client, recorded: RecordedRun
+) -> None:
+    ask = {"run": recorded.run_id, "theme": "dark", "embedded": True, "format": "matplotlib"}
+    look = {"width_in": 3.25, "line_width_pt": 0.75, "legend": "right", "heading": 'A "title"', "log_y": True}
+    answer = client.get(f"{FIGURES}/learning_curve", params=ask | look)
+    assert answer.headers["content-disposition"] == 'attachment; filename="learning_curve.py"'
+    light, dark = (client.get(f"{FIGURES}/palette").json()[theme][0] for theme in ("light", "dark"))
+    assert light in answer.text
+    assert dark not in answer.text
+    for line in ("'title': 'A \"title\"'", "'width_in': 3.25", "'line_width_pt': 0.75", "'legend': 'right'"):
+        assert line in answer.text
+    assert "'caption': 'Learning curve, " in answer.text
+
+
+def test_only_json_can_be_a_part_of_a_figure(client: Client, recorded: RecordedRun) -> None:
+    ask = {"run": recorded.run_id, "since_revision": 1, "format": "csv"}
+    answer = client.get(f"{FIGURES}/learning_curve", params=ask)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "since_revision")
 
 
 def test_episode_trace_draws_rewards_values_and_policy(

@@ -1,0 +1,107 @@
+"""A figure as a file: CSV, a matplotlib script, a caption or HTML; and the parameters that ask for it."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query, Response
+
+from backend.figures.export_caption import caption
+from backend.figures.export_script import LegendPlace, ScriptOptions, matplotlib_script
+from backend.figures.export_series import as_csv
+from backend.figures.figure import Figure
+from backend.figures.schemas import FigureOut
+from backend.text import Text
+
+Format = Literal["json", "html", "csv", "matplotlib", "caption"]
+
+_FILES: dict[Format, tuple[str, str]] = {
+    "html": ("text/html", "html"),
+    "csv": ("text/csv", "csv"),
+    "matplotlib": ("text/x-python", "py"),
+    "caption": ("text/plain", "txt"),
+}
+"""Media type and ending of each format but JSON."""
+
+FORMATS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": FigureOut,
+        "content": {media: {"schema": {"type": "string"}} for media, _ in _FILES.values()},
+        "description": "A figure, or a file with it.",
+    }
+}
+"""The response for the OpenAPI document."""
+
+
+@dataclass(frozen=True)
+class FigureForm:
+    """In what form a figure is requested."""
+
+    format: Format
+    script: ScriptOptions
+
+    @property
+    def is_for_paper(self) -> bool:
+        """Whether it is light, with a title, and as wide as it likes, whatever page asks for it."""
+        return self.format in ("csv", "matplotlib", "caption")
+
+    @property
+    def has_caption(self) -> bool:
+        """Whether the file has a caption."""
+        return self.format in ("matplotlib", "caption")
+
+
+async def _form(
+    format: Annotated[
+        Format,
+        Query(
+            description="`json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a "
+            "point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a "
+            "sentence for each thing that a reader must know."
+        ),
+    ] = "json",
+    width_in: Annotated[
+        float, Query(ge=1, le=40, description="Width in inches, of the matplotlib script.")
+    ] = ScriptOptions.width_in,
+    line_width_pt: Annotated[
+        float, Query(ge=0.1, le=10, description="Width of lines in points, of the matplotlib script.")
+    ] = ScriptOptions.line_width_pt,
+    legend: Annotated[
+        LegendPlace, Query(description="Place of the legend, of the matplotlib script.")
+    ] = ScriptOptions.legend,
+    heading: Annotated[
+        Text, Query(max_length=200, description="Title above the plot, of the matplotlib script.")
+    ] = ScriptOptions.title,
+    log_y: Annotated[
+        bool, Query(description="Whether its vertical axes are logarithmic.")
+    ] = ScriptOptions.log,
+) -> FigureForm:
+    return FigureForm(format, ScriptOptions(width_in, line_width_pt, legend, heading, log_y))
+
+
+RequestedForm = Annotated[FigureForm, Depends(_form)]
+"""Query parameters of every figure that can be exported."""
+
+
+def file_response(figure: Figure, form: FigureForm, name: str, about: str | None = None) -> Response:
+    """The figure as a download.
+
+    Args:
+        figure: drawn for a light page.
+        form: any but JSON.
+        name: of the file, without its ending.
+        about: its caption, for `caption` and for the script; by default what the figure itself says.
+
+    Raises:
+        Invalid: it has a trace that cannot be exported.
+    """
+    media_type, ending = _FILES[form.format]
+    if form.format == "csv":
+        body = as_csv(figure)
+    elif form.format == "html":
+        body = figure.to_html()
+    else:
+        text = caption(figure) if about is None else about
+        body = text + "\n" if form.format == "caption" else matplotlib_script(figure, text, form.script)
+    # A download also because the content security policy of this server would block the script of the HTML.
+    disposition = f'attachment; filename="{name}.{ending}"'
+    return Response(body, media_type=media_type, headers={"Content-Disposition": disposition})

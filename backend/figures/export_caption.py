@@ -1,0 +1,92 @@
+"""The caption of an exported figure: what is drawn, of how many runs, and how groups differ."""
+
+import re
+from collections.abc import Sequence
+
+from backend.comparisons.schemas import Comparison, EstimateOut, Improvement
+from backend.figures.export_series import DrawnSeries, drawn_series, plain
+from backend.figures.figure import Figure
+
+MAX_PAIRS = 6
+"""Groups that are compared with the best one."""
+
+
+def caption(figure: Figure, comparison: Comparison | None = None) -> str:
+    """The figure's title, its series with their numbers of seeds, how they are drawn, and how they differ.
+
+    Args:
+        figure: any, with a title and a subtitle.
+        comparison: of the groups that it shows; None for none.
+
+    Raises:
+        Invalid: the figure has a trace that cannot be exported.
+    """
+    title = figure.layout.get("title") or {}
+    heading = title if isinstance(title, str) else title.get("text", "")
+    below = "" if isinstance(title, str) else (title.get("subtitle") or {}).get("text", "")
+    parts = [plain(heading).replace("\n", " ")]
+    if named := _named(drawn_series(figure)):
+        parts.append("; ".join(named))
+    parts += [_capitalised(part) for part in plain(below).replace("\n", " ").split(" · ") if part]
+    if comparison is not None:
+        parts += _tests(comparison)
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)
+
+
+def _named(series: Sequence[DrawnSeries]) -> list[str]:
+    """The legend entries of the lines, each once; of groups with the number of seeds."""
+    members: dict[str, list[DrawnSeries]] = {}
+    for one in series:
+        if one.kind == "line" and one.x:
+            members.setdefault(one.label, []).append(one)
+    return [_with_n(label, some) for label, some in members.items()]
+
+
+def _with_n(label: str, some: Sequence[DrawnSeries]) -> str:
+    if "group" not in some[0].meta:
+        return label
+    label = re.sub(r", \d+ seeds?$", "", label)
+    known = [int(n) for one in some for n in one.n if isinstance(n, float) and n > 0]
+    least, most = (min(known), max(known)) if known else (len(some), len(some))
+    return f"{label} (n = {most})" if least == most else f"{label} (n = {least} to {most})"
+
+
+def _tests(comparison: Comparison) -> list[str]:
+    """What the comparison says about the group with the highest interquartile mean and each other."""
+    names = {group.id: group for group in comparison.groups}
+    pairs = [pair for pair in comparison.improvements if pair.a == comparison.improvements[0].a]
+    if not pairs:
+        return []
+    best = names[pairs[0].a]
+    at = "at the last step of each run" if best.at_agent_steps is None else f"at {best.at_agent_steps:,}"
+    if best.at_agent_steps is not None:
+        at += " iterations" if best.step_unit == "iterations" else " agent steps"
+    scores = (
+        "mean of the last 100 training returns" if comparison.score == "training" else "latest evaluation"
+    )
+    results = [f"against {names[pair.b].name} {_result(pair)}" for pair in pairs[:MAX_PAIRS]]
+    further = [f"and {len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
+    n = len(comparison.improvements)
+    holm = f", p-values by Holm’s method for {n} comparisons" if n > 1 else ""
+    return [
+        f"Scores ({scores}) {at}: {best.name} {', '.join(results + further)}",
+        f"{comparison.method}{holm}",
+    ]
+
+
+def _result(pair: Improvement) -> str:
+    p = "p < 0.001" if pair.p_adjusted < 0.001 else f"p = {pair.p_adjusted:.2g}"
+    return f"{_estimate(pair.difference)} ({p})"
+
+
+def _estimate(estimate: EstimateOut) -> str:
+    if estimate.value is None:
+        return "unknown"
+    value = f"{estimate.value:+.3g}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} [{estimate.low:.3g}, {estimate.high:.3g}]"
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,127 @@
+"""`callboard figure`: a figure of runs as files, over REST and without a browser."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from backend.settings import Settings
+from backend.specs.problems import quoted
+from callboard_cli import fail
+from callboard_cli.runs import MAX_COMPARED, checked_ids
+
+if TYPE_CHECKING:
+    from callboard_cli.remote import Remote
+
+Kind = Literal["learning_curve", "curve", "seed_curve", "scatter", "diagnostic"]
+
+
+class Format(StrEnum):
+    """A format of files."""
+
+    # An enumeration, since typer has no options that are lists of literals.
+    CSV = "csv"
+    MATPLOTLIB = "matplotlib"
+    CAPTION = "caption"
+    JSON = "json"
+
+
+ENDINGS = {Format.CSV: "csv", Format.MATPLOTLIB: "py", Format.CAPTION: "txt", Format.JSON: "json"}
+
+
+def figure(
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            help="learning_curve; curve of --metric; seed_curve, with one line for each group of runs that "
+            "differ in their seed alone; scatter of scores against --setting; diagnostic --panel of one run."
+        ),
+    ],
+    run_ids: Annotated[
+        list[str] | None,
+        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=checked_ids),
+    ] = None,
+    filter_text: Annotated[
+        str | None, typer.Option("--filter", help="Draw the runs that match, such as group:nightly.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="Of curve and seed_curve.")] = None,
+    panel: Annotated[str | None, typer.Option(help="Of diagnostic.")] = None,
+    setting: Annotated[str | None, typer.Option(help="Of scatter, such as config.learning_rate.")] = None,
+    x: Annotated[
+        Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"] | None,
+        typer.Option(help="Unit of the horizontal axis."),
+    ] = None,
+    x_from: Annotated[float | None, typer.Option(help="Lowest x.")] = None,
+    x_to: Annotated[float | None, typer.Option(help="Highest x.")] = None,
+    points: Annotated[int | None, typer.Option(help="Maximum number of points of a line.")] = None,
+    smoothing: Annotated[
+        Literal["points", "ema", "window"] | None,
+        typer.Option(help="Moving average over points, or over x: exponential, or over a window."),
+    ] = None,
+    smooth: Annotated[float | None, typer.Option(help="Weight of the past, for points.")] = None,
+    scale: Annotated[float | None, typer.Option(help="In units of x, for ema and window.")] = None,
+    centre: Annotated[
+        Literal["median", "mean", "iqm"] | None, typer.Option(help="Line of seed_curve.")
+    ] = None,
+    interval: Annotated[
+        Literal["ci95", "sd", "se", "min_max"] | None, typer.Option(help="Band of seed_curve.")
+    ] = None,
+    formats: Annotated[
+        list[Format] | None,
+        typer.Option(
+            "--format",
+            help="csv: what is drawn; matplotlib: a script that redraws it from the CSV as PDF and SVG; "
+            "caption; json: for Plotly. Repeatable; default: all.",
+        ),
+    ] = None,
+    width_in: Annotated[float | None, typer.Option(help="Width of the script's figure in inches.")] = None,
+    line_width_pt: Annotated[float | None, typer.Option(help="Width of its lines in points.")] = None,
+    legend: Annotated[
+        Literal["below", "right", "inside", "none"] | None, typer.Option(help="Place of its legend.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title above its plot.")] = None,
+    log_y: Annotated[bool, typer.Option("--log-y", help="Logarithmic vertical axis.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Files to write, without their endings; default: named after the figure."),
+    ] = None,
+) -> None:
+    """Write a figure of runs as files: CSV, a matplotlib script, a caption and Plotly's JSON."""
+    if bool(run_ids) == bool(filter_text):
+        raise fail("run: name the runs to draw, or choose them by --filter")
+    given: dict[str, Any] = {"metric": metric, "panel": panel}
+    if kind == "scatter":
+        given["x"] = setting
+    else:
+        given |= {"x": x, "x_from": x_from, "x_to": x_to, "points": points, "smooth": smooth}
+        given |= {"smoothing": smoothing, "scale": scale, "centre": centre, "interval": interval}
+    given |= {"width_in": width_in, "line_width_pt": line_width_pt, "legend": legend, "heading": title}
+    params = {name: value for name, value in given.items() if value is not None} | {"log_y": log_y}
+    target = output or Path(kind)
+    with _remote() as remote:
+        if filter_text:
+            # One more than can be drawn: the service's message states the limit.
+            found = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
+            run_ids = [run["id"] for run in found]
+        if not run_ids:
+            raise fail(f"filter: no run matches {quoted(filter_text)}")
+        for form in formats or Format:
+            file = target.with_name(f"{target.name}.{ENDINGS[form]}")
+            _write(remote, f"/figures/{kind}", params | {"run": run_ids, "format": form.value}, file)
+            typer.echo(str(file))
+
+
+def _write(remote: "Remote", path: str, params: dict[str, Any], file: Path) -> None:
+    with remote.download(path, params) as parts:
+        try:
+            file.write_bytes(b"".join(parts))
+        except OSError as error:
+            raise fail(f"output: {file}: {error.strerror}; name another file with --output") from None
+
+
+def _remote() -> "Remote":
+    # Importing httpx takes a fifth of `callboard --help`.
+    from callboard_cli.remote import Remote
+
+    return Remote(Settings())

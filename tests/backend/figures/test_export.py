@@ -1,0 +1,275 @@
+import ast
+import csv
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from backend.errors import Invalid
+from backend.figures.diagnostics import BY_ID, diagnostic_figure
+from backend.figures.export_caption import caption
+from backend.figures.export_script import ScriptOptions, matplotlib_script
+from backend.figures.export_series import COLUMNS, as_csv, drawn_series
+from backend.figures.figure import Figure, Label
+from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.figures.marks import Mark
+from backend.figures.scatter import Dot, scatter_figure
+from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.metrics.catalogue import EPISODE_RETURN
+from backend.metrics.grouping import Spread
+from tests.backend.figures.lines import A, B, line
+
+HOSTILE = [
+    "'''\n\"\"\"); import os; os.system('touch /tmp/owned') #",
+    "$\\frac{1}{0}$ \\$ 100 % {x} {0} %s",
+    '_hidden, "quoted" \\N{NULL} \\u0000 \x1b[2J </script><b>',
+    "=1+1\t; ß ε −",
+]
+
+
+def rows_of(figure: Figure) -> list[dict[str, str]]:
+    rows = list(csv.DictReader(io.StringIO(as_csv(figure))))
+    assert all(tuple(row) == COLUMNS for row in rows)
+    return rows
+
+
+def numbers(rows: list[dict[str, str]], name: str) -> list[float | None]:
+    return [float(row[name]) if row[name] else None for row in rows]
+
+
+def groups(names: list[str], n_seeds: int = 5, n_points: int = 40) -> Figure:
+    rng = np.random.default_rng(0)
+    several = []
+    for number, name in enumerate(names):
+        mean = np.cumsum(rng.normal(1, 1, n_points))
+        columns = {"x": 64.0 * np.arange(1, n_points + 1), "mean": mean, "median": mean, "iqm": mean}
+        # Its shortest seed ends before the others.
+        n = np.where(np.arange(n_points) < n_points - 5, n_seeds, n_seeds - 1)
+        columns |= {"low": mean - 1 / 3, "high": mean + 1 / 7, "n": n}
+        columns["low"][-1] = columns["high"][-1] = np.nan
+        several.append(
+            SeedGroup(
+                id=f"g{number}",
+                label=seeds_label(name, "", "", n_seeds),
+                runs=[f"{number}{seed}" for seed in range(n_seeds)],
+                metric=EPISODE_RETURN,
+                source="",
+                columns=columns,
+                seed_values=[mean, mean + 1] if n_seeds == 2 else (),
+                n_total=900,
+                n_shown=n_points,
+            )
+        )
+    spread = Spread("mean", "se" if n_seeds > 2 else "ci95")
+    return seed_curve_figure(
+        several, metric=EPISODE_RETURN, x="agent_steps", spread=spread, smooth="0.9", title="Training return"
+    )
+
+
+def test_csv_has_centre_band_and_number_of_seeds_of_each_group() -> None:
+    figure = groups(["PAAC on Pong", "A3C, on Pong"])
+    rows = rows_of(figure)
+    assert len(rows) == 2 * 40
+    for at, name in enumerate(("PAAC on Pong", "A3C, on Pong")):
+        low, high, centre = figure.data[3 * at : 3 * at + 3]
+        some = [row for row in rows if row["series"] == f"{name}, 5 seeds"]
+        assert {row["kind"] for row in some} == {"line"}
+        assert numbers(some, "x") == centre["x"].tolist()
+        assert numbers(some, "y") == centre["y"].tolist()
+        assert numbers(some, "low")[:-1] == low["y"][:-1].tolist()
+        assert numbers(some, "high")[:-1] == high["y"][:-1].tolist()
+        assert (some[-1]["low"], some[-1]["high"]) == ("", ""), "no band is drawn there"
+        assert numbers(some, "n") == centre["customdata"].tolist()
+
+
+def test_csv_has_each_seed_where_they_are_too_few_for_a_band() -> None:
+    figure = groups(["PAAC on Pong"], n_seeds=2)
+    rows = rows_of(figure)
+    assert [numbers(rows[:40], "y"), numbers(rows[40:], "y")] == [t["y"].tolist() for t in figure.data]
+    assert [row["number"] for row in rows[::40]] == ["0", "1"]
+
+
+def test_csv_of_a_curve_has_the_range_where_it_is_drawn() -> None:
+    columns = {
+        "x": np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0]),
+        "mean": np.array([1.0, 2.0, 3.0, np.nan, 5.0, 6.0]),
+        "min": np.array([0.0, 1.0, 2.0, np.nan, 4.0, 5.0]),
+        "max": np.array([2.0, 3.0, 4.0, np.nan, 6.0, 7.0]),
+        "count": np.array([8, 9, 2, 0, 8, 8]),
+        "smoothed": np.array([1.0, 1.5, 2.5, np.nan, 4.0, 5.0]),
+    }
+    figure = learning_curve_figure(
+        [line(metric=EPISODE_RETURN, label=Label("a <run>"), columns=columns)], x="agent_steps", smooth="0.9"
+    )
+    rows = rows_of(figure)
+    curve = [row for row in rows if row["kind"] == "line"]
+    assert {(row["series"], row["run"], row["metric"]) for row in curve} == {("a <run>", A, EPISODE_RETURN)}
+    assert numbers(curve, "x") == [10, 20, 30, 40, 50, 60]
+    assert numbers(curve, "y") == [1.0, 1.5, 2.5, None, 4.0, 5.0]
+    drawn = {row["x"]: (row["low"], row["high"]) for row in curve}
+    ranges = {x: edges for x, edges in drawn.items() if edges != ("", "")}
+    assert ranges == {"10": ("0", "2"), "20": ("1", "3"), "50": ("4", "6"), "60": ("5", "7")}
+    points = [row for row in rows if row["kind"] == "points"]
+    assert [(row["x"], row["y"]) for row in points] == [("30", "3"), ("40", "")]
+
+
+def everything() -> Figure:
+    """A learning curve with all that one can have."""
+    return learning_curve_figure(
+        [line(A, metric=EPISODE_RETURN), line(B, metric=EPISODE_RETURN, label=Label("another run"))],
+        x="agent_steps",
+        smooth="0.9",
+        evaluations=[Evaluated(A, "a run", "plain", 20.0, 5.0, 30)],
+        levels=[Level("human", 9.3, "noop_starts"), Level("random", -20.7, "noop_starts")],
+        best=4.0,
+        checkpoints=[Mark(A, 10.0, "checkpoint at 10 agent steps")],
+        restarts=[Mark(B, 20.0, "attempt 2")],
+    )
+
+
+def test_csv_has_evaluations_marks_and_published_scores() -> None:
+    rows = rows_of(everything())
+    (evaluation,) = [row for row in rows if row["kind"] == "evaluations"]
+    assert (evaluation["x"], evaluation["y"], evaluation["text"]) == ("20", "5", "mean of 30 episodes")
+    marks = [(row["x"], row["text"]) for row in rows if row["kind"] == "marks" and row["x"]]
+    assert marks[0] == ("10", "checkpoint at 10 agent steps")
+    levels = [row for row in rows if row["kind"] == "reference"]
+    assert sorted((float(row["y"]), row["x"]) for row in levels) == [(-20.7, ""), (9.3, "")]
+    assert "human 9.3 (no-op starts)" in {row["series"] for row in levels}
+
+
+def shares() -> Figure:
+    columns = {name: np.array([0.25, 0.5]) for name in ("mean", "min", "max", "smoothed")}
+    columns |= {"x": np.array([10.0, 20.0]), "count": np.array([1, 1])}
+    lines = [
+        line(metric=metric, columns=columns) for metric in ("paac/time_environment", "paac/time_choosing")
+    ]
+    return diagnostic_figure(BY_ID["time_usage"], lines, x="agent_steps", smooth="", title="Time breakdown")
+
+
+def test_stacked_shares_have_their_edges() -> None:
+    first, second = drawn_series(shares())
+    assert (first.y, first.low, first.high) == ([0.25, 0.5], [0.0, 0.0], [0.25, 0.5])
+    assert (second.y, second.low, second.high) == ([0.25, 0.5], [0.25, 0.5], [0.5, 1.0])
+
+
+def test_figure_with_an_unknown_type_of_trace_is_refused() -> None:
+    figure = Figure(data=[{"type": "heatmap", "z": [[1.0]]}])
+    with pytest.raises(Invalid, match="heatmap"):
+        as_csv(figure)
+    with pytest.raises(Invalid, match="heatmap"):
+        matplotlib_script(figure)
+
+
+def scatter(x: list[Any]) -> Figure:
+    dots = [
+        Dot(run, f"run {run}", value, float(at), "s", "PAAC")
+        for at, (run, value) in enumerate(zip("ABC", x, strict=True))
+    ]
+    return scatter_figure(dots, x="config.network", y="Score", title="Score by network")
+
+
+def bars() -> Figure:
+    figure = Figure({"title": {"text": "Scores"}, "xaxis": {"type": "category"}})
+    figure.data.append(
+        {
+            "type": "bar",
+            "name": "A",
+            "x": ["Pong", "Q*bert"],
+            "y": [1.0, 2.0],
+            "error_y": {"array": [0.5, 0.25]},
+        }
+    )
+    return figure
+
+
+def redrawn(figure: Figure, folder: Path, *arguments: str, **options: Any) -> Path:
+    """The script of a figure, run in a process of its own beside the CSV; warnings are errors."""
+    script = folder / "figure.py"
+    script.write_text(matplotlib_script(figure, caption(figure), ScriptOptions(**options)), encoding="utf-8")
+    (folder / "figure.csv").write_text(as_csv(figure), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script), *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(folder / "figure.pdf"), str(folder / "figure.svg")]
+    return folder
+
+
+def drawn_lines(folder: Path) -> list[str]:
+    """The paths of lines in the redrawn SVG."""
+    return re.findall(r'<path d="([^"]+)" clip-path', (folder / "figure.svg").read_text())
+
+
+@pytest.mark.service
+def test_script_redraws_groups_of_seeds_with_embedded_fonts(tmp_path: Path) -> None:
+    folder = redrawn(groups(["PAAC on Pong", "A3C on Pong"]), tmp_path, width_in=3.25)
+    pdf = (folder / "figure.pdf").read_bytes()
+    assert b"/FontFile2" in pdf
+    assert re.search(rb"/MediaBox \[ 0 0 234 [\d.]+ \]", pdf) is not None, "3.25 in"
+    assert "<text" not in (folder / "figure.svg").read_text(), "outlines"
+    lines = [path for path in drawn_lines(folder) if path.count("L") == 39]
+    assert len(lines) == 2, "one line of 40 points for each group"
+
+
+@pytest.mark.service
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("figure", "legend"),
+    [
+        (everything(), "below"),
+        (shares(), "right"),
+        (scatter([1.0, 10.0, 100.0]), "inside"),
+        (scatter(["nips", "nature", "nips"]), "none"),
+        (bars(), "inside"),
+    ],
+    ids=["learning curve", "shares", "log axis", "categories", "bars"],
+)
+def test_script_redraws_every_kind_of_figure(figure: Figure, legend: str, tmp_path: Path) -> None:
+    redrawn(figure, tmp_path, legend=legend, title="A title of $5")
+
+
+def hostile() -> Figure:
+    figure = groups(HOSTILE)
+    figure.layout["title"]["text"] = HOSTILE[0]
+    figure.layout["yaxis"]["title"]["text"] = HOSTILE[1]
+    figure.add_annotation(text=HOSTILE[1], x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
+    return figure
+
+
+def test_names_enter_the_script_as_literals_only() -> None:
+    def parts(figure: Figure, text: str) -> list[ast.stmt]:
+        return ast.parse(matplotlib_script(figure, text, ScriptOptions(title=text))).body
+
+    code, literal = [], {}
+    for some in (parts(groups(["A", "B", "C", "D"]), ""), parts(hostile(), HOSTILE[0])):
+        (assigned,) = [node for node in some if isinstance(node, ast.Assign)]
+        literal = ast.literal_eval(assigned.value)
+        code.append([ast.dump(node) for node in some if node is not assigned])
+    assert code[0] == code[1]
+    assert literal["title"] == literal["caption"] == HOSTILE[0]
+    labels = [one["label"] for one in literal["series"]]
+    assert labels[1] == f"{HOSTILE[1]}, 5 seeds"
+    assert "\x1b" not in labels[2], "control characters are left out"
+
+
+@pytest.mark.service
+def test_script_with_hostile_names_draws_them_as_text(tmp_path: Path) -> None:
+    folder = redrawn(hostile(), tmp_path, title=HOSTILE[2], legend="right")
+    ElementTree.fromstring((folder / "figure.svg").read_text())
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"figure.{end}" for end in ("csv", "pdf", "py", "svg")
+    ]
+
+
+def test_caption_states_series_n_estimator_band_and_smoothing() -> None:
+    assert caption(groups(["PAAC on Pong", "A3C on Pong"])) == (
+        "Training return. PAAC on Pong (n = 4 to 5); A3C on Pong (n = 4 to 5). Mean over seeds. "
+        "Band: ± 1 s.e. Each seed smoothed 0.9. 80 grid points from 1,800 points."
+    )

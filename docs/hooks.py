@@ -47,6 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/algorithms.md": algorithms(),
         "reference/environments.md": environments(),
         "reference/settings.md": settings(),
+        "reference/glossary.md": glossary(),
         "explanation/methods.md": methods(),
     }
     for name in PROJECT:
@@ -235,6 +236,17 @@ def settings() -> str:
         "Generated, mostly from `backend/settings.py`. Each is an environment variable.\n\n"
         + _table(("variable", "meaning", "default"), rows)
     )
+
+
+def glossary() -> str:
+    """Every term that the pages explain in a popover."""
+    entries = json.loads((ROOT / "frontend/src/lib/glossary.json").read_text("utf-8"))
+    parts = ["# Glossary\n\nThe pages explain the same terms where they stand: press the dotted word.\n"]
+    for id, entry in sorted(entries.items(), key=lambda item: item[1]["term"].lower()):
+        names = ", ".join([entry["term"], *entry.get("also", ())])
+        more = f"[More](../{entry['page'].removesuffix('.html')}.md)"
+        parts.append(f"## {entry['term']} {{#{id}}}\n\n**{names}**. {entry['text']} {more}\n")
+    return "\n".join(parts)
 
 
 def methods() -> str:

@@ -61,6 +61,8 @@ def test_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     settings = (tmp_path / "reference" / "settings.html").read_text("utf-8")
     named = {name for page in PAGES for name in re.findall(r"`(CALLBOARD_[A-Z_]+)", page.read_text("utf-8"))}
     assert {name for name in named if name not in settings} == {"CALLBOARD_TEST_PATIENCE"}
+    glossary = (tmp_path / "reference" / "glossary.html").read_text("utf-8")
+    assert {id for id in ALGORITHMS if f'id="{id}"' not in glossary} == set()
     assert "Racing-Slow-v0" in (tmp_path / "reference" / "environments.html").read_text("utf-8")
 
 

@@ -7,6 +7,7 @@ import schemas from '@/api/schemas.json';
 import { sweepQuery, type SweepDetail } from '@/api/sweeps';
 import { ButtonLink } from '@/components/controls';
 import { Loading, PageProblem } from '@/components/feedback';
+import { Terms } from '@/components/Term';
 import { Markdown } from '@/components/Markdown';
 import { bestConfigurations, DEFAULT_SORT, runsOf } from '@/features/sweeps/configurations';
 import { ConfigurationTable } from '@/features/sweeps/ConfigurationTable';
@@ -76,6 +77,7 @@ function Content({ sweep }: { sweep: SweepDetail }) {
           onSort={(sort) => change({ sort: sort === DEFAULT_SORT ? undefined : sort })}
           titles={titles}
         />
+        <Terms ids={['racing', 'not_eliminated', 'iqm', 'seed']} />
       </section>
       <SettingScatter
         sweep={sweep}

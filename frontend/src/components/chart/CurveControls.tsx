@@ -1,6 +1,7 @@
 import { Button, NativeSelect, Slider, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { SMOOTHINGS, type Smoothing, X_AXES, type XAxis } from '@/api/series';
+import { Term } from '@/components/Term';
 import { parseNumber } from '@/lib/format';
 import classes from './Chart.module.css';
 import { useCurveView } from './curveView';
@@ -56,6 +57,9 @@ export function CurveControls() {
             onScale={(scale) => change({ smoothing: { ...smoothing, scale } })}
           />
         )}
+        <Term id="smoothing" icon>
+          smoothing
+        </Term>
       </span>
       <NativeSelect
         size="xs"

@@ -6,6 +6,7 @@ import { LoadingButton, TextLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
 import { StateBadge } from '@/components/run/StateBadge';
+import { Term } from '@/components/Term';
 import { TruncatedName, RelativeTime } from '@/components/text';
 import { DASH, formatBytes, formatCount, formatInteger, plural } from '@/lib/format';
 import classes from './hosts.module.css';
@@ -59,6 +60,7 @@ export function HostPanel({ host }: { host: Host }) {
             Remove
           </PermittedButton>
         )}
+        <Term icon>Drain</Term>
         {denied === undefined ? (
           <LoadingButton
             variant="default"

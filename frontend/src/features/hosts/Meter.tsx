@@ -1,3 +1,4 @@
+import { Term } from '@/components/Term';
 import { formatCoarseDuration } from '@/lib/format';
 import classes from './hosts.module.css';
 
@@ -22,7 +23,9 @@ export function Meter({ label, value, text, history, duration_s }: Props) {
   const period = duration_s ? `last ${formatCoarseDuration(duration_s)}` : 'recent';
   return (
     <div className={classes.meter}>
-      <span className="muted">{label}</span>
+      <span className="muted">
+        <Term>{label}</Term>
+      </span>
       <span
         role="meter"
         aria-label={label}

@@ -1,3 +1,4 @@
+import { MantineProvider } from '@mantine/core';
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
 import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -42,12 +43,16 @@ it('WaitingRuns lists the runs in order with their reasons', async () => {
 });
 
 it('Meter keeps the height of a graph without a history, and names the scale of one', () => {
-  const { container } = render(<Meter label="Slots" value={1} text="1 of 1 in use" />);
+  const { container } = render(<Meter label="Slots" value={1} text="1 of 1 in use" />, {
+    wrapper: MantineProvider,
+  });
   expect(container.querySelector('span[class*=graph]')).toBeTruthy();
   cleanup();
-  render(<Meter label="CPU" value={0.5} text="50%" history={[0, 1]} />);
+  render(<Meter label="CPU" value={0.5} text="50%" history={[0, 1]} />, { wrapper: MantineProvider });
   expect(screen.getByText('recent, 0–100%')).toBeTruthy();
   cleanup();
-  render(<Meter label="CPU" value={0.5} text="50%" history={[0, 1]} duration_s={177} />);
+  render(<Meter label="CPU" value={0.5} text="50%" history={[0, 1]} duration_s={177} />, {
+    wrapper: MantineProvider,
+  });
   expect(screen.getByText(/^last 2\smin, 0–100%$/)).toBeTruthy();
 });

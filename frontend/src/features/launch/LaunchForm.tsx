@@ -8,6 +8,8 @@ import { checkpointsQuery } from '@/api/runResources';
 import { forkRun, type Run, createRuns, useRunMutation } from '@/api/runs';
 import { createSweep } from '@/api/sweeps';
 import { useDenied } from '@/components/permission';
+import type { TermId } from '@/components/glossary';
+import { Terms } from '@/components/Term';
 import type { Raw } from '@/lib/schema';
 import { ConfigPanels } from './ConfigPanels';
 import { useEstimate } from './CostLine';
@@ -60,6 +62,9 @@ function fieldErrorsOf(error: unknown): readonly FieldProblem[] {
   const { title, detail, fields } = asProblem(error);
   return fields.length > 0 ? fields : [{ field: '', message: `${title}. ${detail}` }];
 }
+
+/** Words of presets and settings; after the start button, so that few tabs lead to it. */
+const TERMS: readonly TermId[] = ['preset', 'network', 'cropped_frame', 'no_op', 'agent_steps', 'seed'];
 
 /** Focuses the first invalid input, or the first input of an invalid section. */
 const focusFirstInvalid = (form: HTMLFormElement): void =>
@@ -208,6 +213,7 @@ export function LaunchForm(props: Props) {
           onNSeeds={(nSeeds) => edit({ nSeeds })}
         />
         <div className={classes.main}>
+          <Terms ids={[draft.algorithm as TermId, ...TERMS]} />
           <ConfigPanels
             fields={fields}
             draft={draft}

@@ -2,6 +2,7 @@ import { Loader } from '@mantine/core';
 import { useDocumentVisibility } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { withTicket } from '@/api/session';
+import { Term } from '@/components/Term';
 import { formatInteger } from '@/lib/format';
 import classes from './replay.module.css';
 
@@ -82,7 +83,7 @@ export function LiveView({ run }: { run: string }) {
           'Frames are streamed only while someone watches.'
         ) : (
           <>
-            Parameters from agent step <span className="num">{formatInteger(agentSteps)}</span>
+            <Term>Parameters from agent step</Term> <span className="num">{formatInteger(agentSteps)}</span>
           </>
         )}
       </span>

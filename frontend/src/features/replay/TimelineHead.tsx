@@ -1,3 +1,4 @@
+import { Term } from '@/components/Term';
 import { formatNumber } from '@/lib/format';
 import classes from './replay.module.css';
 import type { Trace } from './trace';
@@ -28,18 +29,18 @@ export function TimelineHead({ trace, returns, errors, step }: Props) {
         <b className="num">{formatNumber(trace.rewards[step])}</b>
       </span>
       <span>
-        <i style={{ background: 'var(--accent)' }} /> {value}{' '}
+        <i style={{ background: 'var(--accent)' }} /> <Term>{value}</Term>{' '}
         <b className="num">{formatNumber(trace.values[step])}</b>
       </span>
       {returns && (
         <span>
-          <i style={{ background: 'var(--muted)' }} /> discounted return{' '}
+          <i style={{ background: 'var(--muted)' }} /> <Term>discounted return</Term>{' '}
           <b className="num">{formatNumber(returns[step])}</b>
         </span>
       )}
       {errors && (
-        <span title={`${value} minus the discounted return`}>
-          <i style={{ background: 'var(--failed)' }} /> value error{' '}
+        <span>
+          <i style={{ background: 'var(--failed)' }} /> <Term>value error</Term>{' '}
           <b className="num">{formatNumber(errors[step])}</b>
         </span>
       )}

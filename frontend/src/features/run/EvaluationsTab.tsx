@@ -6,6 +6,7 @@ import type { Run } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
+import { Term } from '@/components/Term';
 import { RelativeTime } from '@/components/text';
 import { DASH, formatCount, formatScore, formatInteger, protocolLabel } from '@/lib/format';
 import { ELSEWHERE, hasEnded, isExternal } from '@/lib/run';
@@ -47,6 +48,9 @@ export function EvaluationsTab({ run }: { run: Run }) {
             Evaluate a checkpoint
           </PermittedButton>
         )}
+        <Term id="evaluation" icon>
+          an evaluation
+        </Term>
         <span className="muted">{checkpoints.isSuccess && !canEvaluate && noCheckpoint(run)}</span>
       </div>
       {asking && <EvaluateDialog run={run} onClose={() => setAsking(false)} />}
@@ -58,8 +62,12 @@ export function EvaluationsTab({ run }: { run: Run }) {
           <table className="grid">
             <thead>
               <tr>
-                <th className="right">Agent steps</th>
-                <th>Protocol</th>
+                <th className="right">
+                  <Term>Agent steps</Term>
+                </th>
+                <th>
+                  <Term>Protocol</Term>
+                </th>
                 <th className="right">Episodes</th>
                 <th className="right">Seed</th>
                 <th className="right">Mean return</th>

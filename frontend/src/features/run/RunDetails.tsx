@@ -2,6 +2,7 @@ import { Anchor } from '@mantine/core';
 import { MAX_GROUP, MAX_METRIC, MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
 import type { Run } from '@/api/runs';
 import { InlineEdit } from '@/components/InlineEdit';
+import { Term } from '@/components/Term';
 import { DASH, formatInteger } from '@/lib/format';
 import { isExternal } from '@/lib/run';
 import classes from './edit.module.css';
@@ -25,7 +26,9 @@ export function RunDetails({ run, edit, denied }: Props) {
     <div className={classes.details}>
       <TagEditor tags={run.tags} save={(what, tags) => edit.save(what, { tags })} denied={denied} />
       <span>
-        <span className={classes.label}>Group</span>
+        <span className={classes.label}>
+          <Term>Group</Term>
+        </span>
         <InlineEdit
           field="group"
           label="group"
@@ -54,7 +57,9 @@ export function RunDetails({ run, edit, denied }: Props) {
       )}
       {!isExternal(run) && (
         <span title="Of the queued runs, those with a higher priority start first">
-          <span className={classes.label}>Priority</span>
+          <span className={classes.label}>
+            <Term>Priority</Term>
+          </span>
           <InlineEdit
             field="priority"
             label="priority"

@@ -11,6 +11,7 @@ import { ProgressBar } from '@/components/ProgressBar';
 import { ActionDialog } from '@/components/run/ActionDialog';
 import { actionsFor, type Action } from '@/components/run/actions';
 import { StateBadge } from '@/components/run/StateBadge';
+import { Term } from '@/components/Term';
 import { RelativeTime } from '@/components/text';
 import { DASH, formatCount, formatDuration, formatScore, formatInteger } from '@/lib/format';
 import { ELSEWHERE, isExternal, seedOf } from '@/lib/run';
@@ -173,7 +174,9 @@ function Parent({ id, at }: { id: string; at: number | null }) {
 function Fact({ label, hint, children }: { label: string; hint?: string; children: ReactNode }) {
   return (
     <div title={hint}>
-      <dt>{label}</dt>
+      <dt>
+        <Term>{label}</Term>
+      </dt>
       <dd className="num">{children}</dd>
     </div>
   );

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import type { SweepDetail } from '@/api/sweeps';
 import { ProgressBar } from '@/components/ProgressBar';
+import { Term } from '@/components/Term';
 import { formatInteger, formatScore, formatValue, plural } from '@/lib/format';
 import { shortPaths, variedSettings } from './configurations';
 import classes from './sweeps.module.css';
@@ -65,7 +66,9 @@ function othersOf({ configurations }: SweepDetail): string {
 function Fact({ label, children }: { label: string; children: ReactNode }) {
   return (
     <div>
-      <dt>{label}</dt>
+      <dt>
+        <Term>{label}</Term>
+      </dt>
       <dd>{children}</dd>
     </div>
   );

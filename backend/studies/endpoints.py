@@ -1,12 +1,15 @@
 """Studies: a paper's experiment, or one's own, as runs of several methods on several environments."""
 
+from dataclasses import asdict
 from typing import Annotated
 
+import orjson
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.db import Study
 from backend.errors import Invalid
+from backend.figures.palette import Theme
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
@@ -17,7 +20,7 @@ from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
 from backend.specs.studies import ITEMS, study_of
 from backend.specs.study import Scale, StudySpec
-from backend.studies import estimate, repository, service
+from backend.studies import estimate, reduction, repository, service
 from backend.studies.schemas import (
     CellOut,
     CellPage,
@@ -25,6 +28,7 @@ from backend.studies.schemas import (
     StudyDetail,
     StudyEstimate,
     StudyExtension,
+    StudyFigureOut,
     StudyOut,
     StudyPage,
     StudyRequest,
@@ -117,6 +121,40 @@ def list_cells(
     cells, runs, next_cursor = repository.page_of_cells(session, study_id, limit=limit, cursor=cursor)
     items = [CellOut.of(spec, cell, runs.get(cell.run_id or "")) for cell in cells]
     return CellPage(items=items, next_cursor=next_cursor)
+
+
+@router.get("/{study_id}/figures/{figure_id}", response_model=StudyFigureOut)
+def read_study_figure(
+    study_id: StudyId,
+    figure_id: Annotated[str, Path(max_length=61, description="Id of a figure of the study.")],
+    principal: Viewer,
+    session: ReadSession,
+    theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
+    width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
+    embedded: Annotated[bool, Query(description="For a page, which has a heading of its own.")] = False,
+) -> Response:
+    """A figure of a study: its runs so far, reduced by the figure's rule."""
+    study = service.get(session, study_id)
+    spec = service.spec_of(study)
+    drawn = reduction.draw(session, study, spec, figure_id, theme=theme, width_px=width)
+    document = None
+    if drawn.figure is not None:
+        if embedded:
+            drawn.figure.layout.pop("title", None)
+            drawn.figure.layout["margin"] = drawn.figure.layout["margin"] | {"t": 32}
+        document = drawn.figure.document() | {"revisions": []}
+    answer = {
+        "id": drawn.spec.id,
+        "title": drawn.spec.title,
+        "kind": drawn.spec.kind,
+        "figure": document,
+        "table": None if drawn.table is None else asdict(drawn.table),
+        "caption": drawn.caption,
+        "finding": drawn.finding,
+        "n_in": drawn.n_in,
+        "n_planned": drawn.n_planned,
+    }
+    return Response(orjson.dumps(answer), media_type="application/json")
 
 
 @router.patch("/{study_id}")

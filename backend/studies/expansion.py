@@ -111,8 +111,30 @@ def check(spec: StudySpec) -> None:
     problems = spec.field_problems()
     if not problems:
         problems = dict.fromkeys(unstorable_paths(spec.model_dump(mode="json")), UNSTORABLE)
+    refuse(problems)
+
+
+def refuse(problems: Mapping[str, str]) -> None:
+    """Raise the errors of fields, if there are any.
+
+    Raises:
+        Invalid: with one problem per field.
+    """
     if problems:
         raise Invalid([FieldProblem(field=field, message=text) for field, text in problems.items()])
+
+
+def protocols_of(spec: StudySpec) -> dict[str, str]:
+    """The protocol of the evaluations on each environment: that of the first arm."""
+    found = {}
+    for name in spec.environments:
+        environment = ENVIRONMENTS.get(name)
+        algorithm = ALGORITHMS.get(spec.arms[0].algorithm)
+        chosen = str(spec.arms[0].config.get("evaluation_protocol", "auto"))
+        if environment is not None and algorithm is not None and chosen == "auto":
+            chosen = environment.default_protocol(algorithm.evaluation_protocol, environment.config())
+        found[name] = chosen
+    return found
 
 
 def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> list[PlannedCell]:

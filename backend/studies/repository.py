@@ -3,15 +3,16 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import func, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from backend import __version__
-from backend.db import Attempt, Checkpoint, LiveSettings, Run, Study, StudyCell, keyset
+from backend.db import Attempt, Checkpoint, Evaluation, LiveSettings, Run, Series, Study, StudyCell, keyset
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import ENDED, RunState
+from backend.statistics.members import EvaluationScore
 from backend.studies.cells import CellRow, standing
 from backend.studies.equal_runs import key_of_stored
 
@@ -130,6 +131,79 @@ def page_of_cells(
     run_ids = [cell.run_id for cell in cells if cell.run_id]
     runs = {run.id: run for run in session.scalars(select(Run).where(Run.id.in_(run_ids)))}
     return cells, runs, next_cursor
+
+
+def settings(session: Session, study_id: str) -> dict[int, dict[str, Any]]:
+    """The random settings of each cell, by number."""
+    query = select(StudyCell.number, StudyCell.settings).where(StudyCell.study_id == study_id)
+    return dict(session.execute(query).all())
+
+
+def evaluations(session: Session, study_id: str) -> dict[str, list[EvaluationScore]]:
+    """The evaluations of each run by its own engine, in their order."""
+    query = (
+        select(
+            Evaluation.run_id,
+            Evaluation.agent_steps,
+            Evaluation.wall_time_s,
+            Evaluation.mean_return,
+            Evaluation.n_episodes,
+        )
+        .join(StudyCell, StudyCell.run_id == Evaluation.run_id)
+        .where(
+            StudyCell.study_id == study_id,
+            Evaluation.superseded.is_(False),
+            Evaluation.mean_return.is_not(None),
+            Evaluation.attempt.is_not(None),
+        )
+        .order_by(Evaluation.agent_steps, Evaluation.requested_at, Evaluation.id)
+    )
+    found: dict[str, list[EvaluationScore]] = defaultdict(list)
+    for run_id, agent_steps, wall_time_s, mean_return, n_episodes in session.execute(query):
+        if mean_return is None:
+            continue
+        found[run_id].append(EvaluationScore(agent_steps, wall_time_s, mean_return, n_episodes))
+    return found
+
+
+def best_kept(session: Session, study_id: str) -> dict[str, list[EvaluationScore]]:
+    """The score of the best parameters of each run, evaluated again at its end."""
+    query = (
+        select(Series.run_id, Series.last_value)
+        .join(StudyCell, StudyCell.run_id == Series.run_id)
+        .where(StudyCell.study_id == study_id, Series.metric.like("eval/%/best_kept_return"))
+    )
+    return {
+        run_id: [EvaluationScore(0, 0.0, value, best_kept=True)]
+        for run_id, value in session.execute(query)
+        if value is not None
+    }
+
+
+def metric_means(session: Session, study_id: str, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The mean of each of these metrics over each run of a study."""
+    run_ids = session.scalars(
+        select(StudyCell.run_id).where(StudyCell.study_id == study_id, StudyCell.run_id.is_not(None))
+    )
+    return metric_means_of_runs(session, [run_id for run_id in run_ids if run_id], metrics)
+
+
+def metric_means_of_runs(
+    session: Session, run_ids: Sequence[str], metrics: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """The mean of each of these metrics over each run; of metrics by source, the mean over the sources."""
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for some in _chunks(run_ids):
+        query = select(Series.run_id, Series.metric, Series.mean_value).where(
+            Series.run_id.in_(some), Series.metric.in_(metrics), Series.mean_value.is_not(None)
+        )
+        for run_id, metric, mean in session.execute(query):
+            if mean is not None:
+                values[run_id][metric].append(mean)
+    return {
+        run_id: {metric: sum(some) / len(some) for metric, some in by_metric.items()}
+        for run_id, by_metric in values.items()
+    }
 
 
 def running(session: Session) -> list[str]:

@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from backend.db import Run, Study, StudyCell
+from backend.figures.schemas import FigureOut
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import GivenName, Notes
 from backend.specs.states import RunState
 from backend.specs.studies import DEFINITIONS
-from backend.specs.study import MAX_ENVIRONMENTS, Scale, StudySpec, StudyState
+from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
 from backend.studies.cells import CellRow
 
@@ -287,6 +288,77 @@ class CellPage(Page):
 
     items: list[CellOut]
     """Cells of this page."""
+
+
+class ColumnOut(Schema):
+    """The head of a column."""
+
+    title: str
+    """Name of the method or of the published score."""
+    how: str
+    """Protocol and rule of its scores; for published ones the protocol and where they were published."""
+    source: Literal["name", "ours", "published"]
+    """What the column has: labels of rows, scores of the study, or published scores."""
+    unit: str
+    """Unit of its values; empty for scores."""
+
+
+class TableCellOut(Schema):
+    """A value of a table."""
+
+    value: Number
+    """The value; null if there is none yet."""
+    low: Number
+    """Lower bound of its 95 % interval."""
+    high: Number
+    """Upper bound of its 95 % interval."""
+    n: int | None
+    """Runs that are in; null for a published score."""
+    planned: int | None
+    """Runs that the study has for it."""
+
+
+class TableRowOut(Schema):
+    """A row of a table."""
+
+    label: str
+    """What the row is about."""
+    cells: list[TableCellOut]
+    """Its values, one for each further column."""
+
+
+class TableOut(Schema):
+    """A table of a study."""
+
+    columns: list[ColumnOut]
+    """Heads of the columns; the first one is that of the labels."""
+    rows: list[TableRowOut]
+    """Rows."""
+    foot: list[TableRowOut]
+    """Means and medians over the environments for which every method has a value."""
+
+
+class StudyFigureOut(Schema):
+    """A figure or a table of a study, reduced to what is drawn."""
+
+    id: str
+    """Id of the figure."""
+    title: str
+    """Title of the figure."""
+    kind: FigureKind
+    """What it looks like."""
+    figure: FigureOut | None
+    """For Plotly; null for a table."""
+    table: TableOut | None
+    """Null for a figure."""
+    caption: str
+    """The rule in words, and how many runs are in."""
+    finding: str
+    """What it shows so far, in words; empty without any score."""
+    n_in: int
+    """Runs that are in."""
+    n_planned: int
+    """Runs of the study."""
 
 
 class UnmeasuredKind(Schema):

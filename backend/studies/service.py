@@ -18,7 +18,7 @@ from backend.runs import service as runs
 from backend.specs.problems import InvalidSpec, problems_of
 from backend.specs.states import RunState
 from backend.specs.study import Scale, StudySpec, StudyState
-from backend.studies import expansion, repository
+from backend.studies import expansion, repository, rules
 from backend.studies.cells import CellRow
 from backend.studies.expansion import PlannedCell
 from backend.sweeps.planning import Member, Plan, plan
@@ -83,6 +83,7 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     """
     expansion.check(spec)
     spec = expansion.resolve_presets(spec)
+    expansion.refuse(rules.missing_references(spec, expansion.protocols_of(spec)))
     custom = expansion.descriptions(session, spec)
     return spec, expansion.cells(spec, custom), custom
 

@@ -129,7 +129,12 @@ def test_draws_have_settings_and_seeds_of_their_own_that_all_arms_share(client: 
 def test_finished_equal_run_fills_a_cell_and_stays_in_its_group(
     service: RunningService, client: Client
 ) -> None:
-    common: dict[str, Any] = {"algorithm": "paac", "environment": "CartPole-v1", "config": {"n_e": 4}, "group": "earlier"}
+    common: dict[str, Any] = {
+        "algorithm": "paac",
+        "environment": "CartPole-v1",
+        "config": {"n_e": 4},
+        "group": "earlier",
+    }
     equal = make_run(service.engine, seed=0, name="equal", **common)
     make_run(service.engine, seed=1, stop={"agent_steps": 9_999}, **common)
     end_runs(service.engine)

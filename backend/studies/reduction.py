@@ -1,0 +1,605 @@
+"""A study's runs reduced to one of its figures: the data of the database, the rule, and the drawing.
+
+Scores come from finished runs alone: any other was cut short. Curves also have the runs that still train.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from backend.db import Series, Study
+from backend.errors import NotFound
+from backend.figures import study as drawings
+from backend.figures.figure import Figure
+from backend.figures.palette import Theme
+from backend.figures.study import ArmCurve, Bar, Frame, RunDot
+from backend.metrics import repository as metrics
+from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
+from backend.metrics.charts import Axes
+from backend.metrics.grouping import Spread
+from backend.metrics.seed_groups import group_curve
+from backend.runs.fields import config_fields
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.problems import quoted
+from backend.specs.protocols import protocol_title
+from backend.specs.run import default_config
+from backend.specs.states import RunState
+from backend.specs.study import MAX_CURVES, Arm, ReductionRule, StudyFigure, StudySpec
+from backend.statistics.across import across_environments
+from backend.statistics.cells import Cell, CellKey, Reduction
+from backend.statistics.members import MemberRun, Points
+from backend.statistics.reducers import Last, RatioTo
+from backend.studies import expansion, repository, rules
+from backend.studies.cells import CellRow
+from backend.studies.tables import Column, Table, TableCell, TableRow
+
+MAX_RUNS_PER_CURVE = 20
+"""Runs of an arm on an environment that a curve is the mean of, at most: the first ones by draw."""
+_HOURS = 3600.0
+_EPOCH_FRAMES = 4_000_000.0
+_POINTS = 200
+_SMOOTHED_SHARE = 1 / 25
+"""Width of the moving mean of a curve, as a share of its length."""
+_SPREAD = Spread.chosen("mean", "se")
+_MISSING = object()
+_SECTIONS = ("config", "environment_config")
+
+_X: dict[str, tuple[str, float, str]] = {
+    "agent_steps": ("agent_steps", 1.0, X_AXES["agent_steps"].axis),
+    "frames": ("frames", 1.0, X_AXES["frames"].axis),
+    "wall_time_s": ("wall_time_s", 1.0, X_AXES["wall_time_s"].axis),
+    "hours": ("wall_time_s", _HOURS, "Training time (h)"),
+    "epochs": ("frames", _EPOCH_FRAMES, "Epochs of 4 million frames"),
+}
+"""By horizontal axis of curves: the column, its divisor and the title."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure or a table of a study, with what it says."""
+
+    spec: StudyFigure
+    figure: Figure | None
+    table: Table | None
+    caption: str
+    """The rule in words, and how many runs are in."""
+    finding: str
+    """What it shows so far, in words; empty without any score."""
+    n_in: int
+    n_planned: int
+
+
+@dataclass
+class _Data:
+    """The cells of a study, and what reducers need of their runs."""
+
+    spec: StudySpec
+    cells: list[CellRow]
+    protocols: dict[str, str]
+    settings: dict[int, dict[str, Any]]
+    planned: dict[CellKey, int] = field(default_factory=dict)
+    members: list[MemberRun] = field(default_factory=list)
+    by_draw: dict[tuple[str, str, int], CellRow] = field(default_factory=dict)
+
+    def title(self, environment: str) -> str:
+        """The environment's name on figures."""
+        known = ENVIRONMENTS.get(environment)
+        return known.title if known else environment
+
+
+def draw(
+    session: Session, study: Study, spec: StudySpec, figure_id: str, *, theme: Theme, width_px: int | None
+) -> Drawn:
+    """One figure of a study.
+
+    Raises:
+        NotFound: the study has no such figure.
+    """
+    figure = next((one for one in spec.figures if one.id == figure_id), None)
+    if figure is None:
+        known = ", ".join(one.id for one in spec.figures)
+        raise NotFound(f"the study has no figure {quoted(figure_id)}; it has {known}")
+    data = _load(session, study, spec, figure)
+    frame = Frame(figure.title, [arm.label for arm in spec.arms], theme, width_px)
+    panels = [data.title(one) for one in spec.environments]
+    if figure.kind == "counts":
+        return _counts(session, data, figure, frame)
+    if figure.kind in ("bars", "stacked_bars") or (figure.kind == "table" and figure.metrics):
+        return _metrics(session, data, figure, frame, panels)
+    if figure.kind == "speedups":
+        return _speedups(data, figure)
+    reduction = _reduce(data, figure.reduction)
+    n_in, n_planned = sum(cell.n for cell in reduction.cells), sum(data.planned.values())
+    finding = _finding(data, reduction)
+    drawing: Figure | None = None
+    table: Table | None = None
+    if figure.kind == "curves":
+        drawing = _curves(session, data, figure, reduction, frame, panels)
+    elif figure.kind == "scatter":
+        drawing, finding = _scatter(data, figure, frame, panels)
+    elif figure.kind == "sorted":
+        drawing = _sorted(data, figure, frame, panels)
+    elif figure.kind == "games":
+        bars = [_bar(data, cell) for cell in reduction.cells]
+        reference = 100.0 if reduction.unit == "%" else None
+        drawing = drawings.games_figure(bars, x=_unit_title(reduction), reference=reference, frame=frame)
+    elif figure.kind == "reached":
+        drawing, finding = _reached(data, reduction, frame)
+    else:
+        table = _table(data, figure, reduction)
+    return Drawn(figure, drawing, table, reduction.caption, finding, n_in, n_planned)
+
+
+def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) -> _Data:
+    cells = repository.cells(session, study.id)
+    data = _Data(spec, cells, expansion.protocols_of(spec), {})
+    rule = figure.reduction
+    labels = [arm.label for arm in spec.arms]
+    for environment in spec.environments:
+        for label in labels:
+            data.planned[label, environment] = 0
+    for cell in cells:
+        data.planned[labels[cell.arm], cell.environment] += 1
+        data.by_draw[labels[cell.arm], cell.environment, cell.draw] = cell
+    path = figure.setting or next(iter(spec.draws.space), None)
+    if path is not None:
+        data.settings = repository.settings(session, study.id)
+    done = [cell for cell in cells if cell.state == RunState.FINISHED and cell.run_id is not None]
+    run_ids = [cell.run_id for cell in done if cell.run_id]
+    needs_evaluations = rule.source == "evaluations" or rule.rule == "best_kept"
+    evaluations = repository.evaluations(session, study.id) if needs_evaluations else {}
+    kept = repository.best_kept(session, study.id) if rule.rule == "best_kept" else {}
+    histories = rule.source == "training" and rule.rule in ("time_to", "time_to_peak")
+    points = _points(session, run_ids) if histories else {}
+    values = repository.metric_means(session, study.id, [rule.metric]) if rule.metric else {}
+    for cell in done:
+        run_id = cell.run_id or ""
+        score = cell.score
+        last = Points()
+        if score is not None and np.isfinite(score):  # the mean of the last 100 returns, as it is stored
+            last = Points(
+                np.array([cell.agent_steps], float), np.array([cell.wall_time_s]), np.array([score])
+            )
+        setting = None if path is None else _setting(data, cell, path)
+        data.members.append(
+            MemberRun(
+                arm=labels[cell.arm],
+                environment=cell.environment,
+                draw=cell.draw,
+                points=points.get(run_id, Points()) if histories else last,
+                evaluations=(*evaluations.get(run_id, ()), *kept.get(run_id, ())),
+                setting=float(setting) if isinstance(setting, int | float) else None,
+                metrics=values.get(run_id, {}),
+            )
+        )
+    return data
+
+
+def _points(session: Session, run_ids: Sequence[str]) -> dict[str, Points]:
+    found = {}
+    series = [one for one in metrics.list_series(session, run_ids, [EPISODE_RETURN]) if not one.source]
+    chunks = metrics.live_chunks(session, [one.id for one in series])
+    for one in series:
+        data = metrics.points_of(session, chunks[one.id], ("agent_steps", "wall_time_s", "value"))
+        columns = [data[chunk.id] for chunk in chunks[one.id]]
+        if columns:
+            steps, times, values = (
+                np.concatenate([column[name] for column in columns]).astype(float)
+                for name in ("agent_steps", "wall_time_s", "value")
+            )
+            found[one.run_id] = Points(steps, times, values)
+    return found
+
+
+def _setting(data: _Data, cell: CellRow, path: str) -> Any:
+    """The value of a setting in a cell's run: drawn, of its arm, or the default."""
+    drawn = data.settings.get(cell.number, {})
+    if path in drawn:
+        return drawn[path]
+    return setting_of_arm(data.spec.arms[cell.arm], cell.environment, path)
+
+
+def setting_of_arm(arm: Arm, environment: str, path: str) -> Any:
+    """The value of a setting of an arm on an environment; None if it has none."""
+    section, _, name = path.partition(".")
+    given = (
+        getattr(arm, section, {}).get(name, _MISSING) if section in ("config", "environment_config") else None
+    )
+    if given is not _MISSING:
+        return given
+    algorithm, known = ALGORITHMS.get(arm.algorithm), ENVIRONMENTS.get(environment)
+    if algorithm is None or known is None:
+        return None
+    if section == "config":
+        return default_config(algorithm, known).get(name)
+    return known.config().model_dump(mode="json").get(name)
+
+
+def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
+    """The value of each arm on each environment; those without the score of a reference arm are left out."""
+    members, planned = data.members, data.planned
+    scores: dict[str, float] = {}
+    if rule.reference_arm is not None:
+        of_arm = Last(rule.source).reduce(members, planned)
+        for cell in of_arm.cells:
+            if cell.arm == rule.reference_arm and cell.value is not None:
+                scores[cell.environment] = cell.value
+        members = [one for one in members if one.environment in scores]
+        planned = {key: n for key, n in planned.items() if key[1] in scores}
+    return rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
+
+
+def _curves(
+    session: Session,
+    data: _Data,
+    figure: StudyFigure,
+    reduction: Reduction,
+    frame: Frame,
+    panels: Sequence[str],
+) -> Figure:
+    """Each arm's mean curve over the runs that its value is made of, or over its first runs."""
+    metric = figure.metrics[0] if figure.metrics else EPISODE_RETURN
+    column, divisor, x_title = _X[figure.x]
+    selects = figure.reduction.rule in ("best_of", "mean_of_best", "top")
+    chosen: dict[CellKey, list[CellRow]] = {}
+    for cell in reduction.cells[:MAX_CURVES]:
+        if selects:
+            draws: Sequence[int] = cell.members
+        else:
+            draws = range(data.spec.draws.n)
+        places = [(cell.arm, cell.environment, draw) for draw in draws]
+        rows = [data.by_draw[place] for place in places if place in data.by_draw]
+        known = [row for row in rows if row.run_id and row.agent_steps > 0]
+        chosen[cell.arm, cell.environment] = known[:MAX_RUNS_PER_CURVE]
+    run_ids = [cell.run_id for some in chosen.values() for cell in some if cell.run_id]
+    by_run: dict[str, Series] = {}
+    for series in metrics.list_series(session, run_ids, [metric]):
+        if series.n_points and not series.source:
+            by_run[series.run_id] = series
+    furthest = max((getattr(cell, column, 0) or 0 for some in chosen.values() for cell in some), default=0)
+    if column == "frames":
+        furthest = 4 * max((cell.agent_steps for some in chosen.values() for cell in some), default=0)
+    axes = Axes(column, _POINTS, smoothing="window", scale=max(1e-9, furthest * _SMOOTHED_SHARE))
+    curves = []
+    for (arm, environment), some in chosen.items():
+        members = [by_run[one.run_id] for one in some if one.run_id and one.run_id in by_run]
+        if not members:
+            continue
+        grid = group_curve(session, members, axes, _SPREAD).grid
+        shown = np.isfinite(grid["mean"])
+        curves.append(
+            ArmCurve(
+                arm=arm,
+                panel=data.title(environment),
+                x=grid["x"][shown] / divisor,
+                mean=grid["mean"][shown],
+                low=grid["low"][shown],
+                high=grid["high"][shown],
+                n_runs=len(members),
+            )
+        )
+    return drawings.curves_figure(curves, panels=panels, x=x_title, y=describe(metric).axis, frame=frame)
+
+
+def _setting_title(path: str) -> str:
+    known = config_fields().get(path)
+    if known is None:
+        return path
+    return f"{known.title} ({known.unit})" if known.unit else known.title
+
+
+def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]) -> tuple[Figure, str]:
+    path = figure.setting or ""
+    dots = []
+    for member in data.members:
+        cell = data.by_draw[member.arm, member.environment, member.draw]
+        value, score = _setting(data, cell, path), _score(member, figure.reduction)
+        if value is None or score is None:
+            continue
+        x = value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        name = f"{member.arm}, draw {member.draw}"
+        dots.append(RunDot(member.arm, data.title(member.environment), name, x, score))
+    drawing = drawings.dots_figure(
+        dots, panels=panels, x=_setting_title(path), y="Score", log=figure.log, frame=frame
+    )
+    sentences = []
+    for panel in panels:
+        some = [dot for dot in dots if dot.panel == panel]
+        if some:
+            best = max(some, key=lambda dot: dot.y)
+            lowest = min(dot.y for dot in some)
+            half = (best.y + lowest) / 2
+            n = sum(dot.y >= half for dot in some)
+            where = f"{best.x:.3g}" if isinstance(best.x, int | float) else best.x
+            sentences.append(
+                f"{panel}: highest score {best.y:.4g} at {where}; {n} of {len(some)} runs in the upper half "
+                f"of the range of scores."
+            )
+    return drawing, " ".join(sentences)
+
+
+def _score(member: MemberRun, rule: ReductionRule) -> float | None:
+    """The score of one run at the end of its training."""
+    [cell] = Last(rule.source).reduce([member]).cells
+    return cell.value
+
+
+def _sorted(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]) -> Figure:
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for member in data.members:
+        score = _score(member, figure.reduction)
+        if score is not None:
+            scores[member.arm, data.title(member.environment)].append(score)
+    return drawings.sorted_figure(scores, panels=panels, y="Score", frame=frame)
+
+
+def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, str]:
+    divisor = _HOURS if reduction.unit == "s" else 1.0
+    hours: dict[str, list[float]] = {arm: [] for arm in frame.arms}
+    for cell in reduction.cells:
+        if cell.value is not None and np.isfinite(cell.value):
+            hours[cell.arm].append(cell.value / divisor)
+    n = len({cell.environment for cell in reduction.cells})
+    x = "Training time (h)" if reduction.unit == "s" else "Agent steps"
+    drawing = drawings.reached_figure(hours, n_environments=n, x=x, frame=frame)
+    said = [f"{arm} reached it on {len(some)} of {n} environments" for arm, some in hours.items()]
+    return drawing, "; ".join(said) + "." if any(hours.values()) else ""
+
+
+def _bar(data: _Data, cell: Cell, part: str = "") -> Bar:
+    value = cell.value if cell.value is not None and np.isfinite(cell.value) else None
+    return Bar(cell.arm, data.title(cell.environment), value, cell.arm, part, cell.n, cell.low, cell.high)
+
+
+def _metrics(
+    session: Session, data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]
+) -> Drawn:
+    """The means of metrics over the runs of each arm: bars or a table."""
+    study_cells = [cell for cell in data.cells if cell.run_id]
+    values = repository.metric_means_of_runs(
+        session, [cell.run_id for cell in study_cells if cell.run_id], figure.metrics
+    )
+    bars: list[Bar] = []
+    n_in = 0
+    labels = [arm.label for arm in data.spec.arms]
+    for environment in data.spec.environments:
+        for number, arm in enumerate(data.spec.arms):
+            some = [
+                values.get(cell.run_id or "", {})
+                for cell in study_cells
+                if (cell.arm, cell.environment) == (number, environment)
+            ]
+            x = setting_of_arm(arm, environment, figure.setting) if figure.setting else None
+            n_in += sum(bool(one) for one in some)
+            for metric in figure.metrics:
+                known = [one[metric] for one in some if metric in one]
+                bars.append(
+                    Bar(
+                        arm.label,
+                        data.title(environment),
+                        float(np.mean(known)) if known else None,
+                        labels[number] if x is None else _category(x, arm, data.spec),
+                        describe(metric).title,
+                        len(known),
+                    )
+                )
+    parts = [describe(metric).title for metric in figure.metrics]
+    axis = describe(figure.metrics[0]).axis
+    n_planned = sum(data.planned.values())
+    caption = f"mean of each run's mean; {n_in} of {n_planned} runs are in"
+    finding = _bars_finding(bars, parts, panels)
+    if figure.kind == "table":
+        return Drawn(figure, None, _metric_table(bars, parts, data), caption, finding, n_in, n_planned)
+    x_title = _setting_title(figure.setting) if figure.setting else ""
+    drawing = drawings.bars_figure(
+        bars,
+        panels=panels,
+        parts=parts,
+        x=x_title,
+        y=axis,
+        stacked=figure.kind == "stacked_bars",
+        frame=frame,
+    )
+    return Drawn(figure, drawing, None, caption, finding, n_in, n_planned)
+
+
+def _category(value: Any, arm: Arm, spec: StudySpec) -> str:
+    """A setting as a category; with the network, if arms differ in it."""
+    text = f"{value:g}" if isinstance(value, int | float) else str(value)
+    networks = {str(one.config.get("network", "")) for one in spec.arms}
+    own = str(arm.config.get("network", ""))
+    return f"{text} {own}" if len(networks) > 1 and own else text
+
+
+def _bars_finding(bars: Sequence[Bar], parts: Sequence[str], panels: Sequence[str]) -> str:
+    sentences = []
+    for panel in panels:
+        for part in parts[:2]:
+            some = [bar for bar in bars if (bar.panel, bar.part) == (panel, part) and bar.value is not None]
+            if len(some) > 1:
+                best = max(some, key=lambda bar: bar.value or 0.0)
+                least = min(some, key=lambda bar: bar.value or 0.0)
+                sentences.append(
+                    f"{panel}, {part}: from {least.value:.3g} ({least.arm}) to {best.value:.3g} ({best.arm})."
+                )
+    return " ".join(sentences)
+
+
+def _metric_table(bars: Sequence[Bar], parts: Sequence[str], data: _Data) -> Table:
+    columns = [Column("Method", "", "name"), *(Column(part, "mean over runs", "ours") for part in parts)]
+    rows = []
+    several = len(data.spec.environments) > 1
+    for environment in data.spec.environments:
+        for arm in data.spec.arms:
+            some = {
+                bar.part: bar for bar in bars if (bar.arm, bar.panel) == (arm.label, data.title(environment))
+            }
+            cells = [
+                TableCell(some[part].value, n=some[part].n, planned=data.planned[arm.label, environment])
+                for part in parts
+            ]
+            label = f"{arm.label}, {data.title(environment)}" if several else arm.label
+            rows.append(TableRow(label, cells))
+    return Table(columns, rows, [])
+
+
+def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
+    """Environments as rows; each arm and each published score as a column."""
+    rule = reduction.caption.partition(";")[0]
+    columns = [Column("Environment", "", "name")]
+    source = figure.reduction.source
+    ours = {protocol_title(one) for one in data.protocols.values()}
+    how = "last 100 training episodes" if source == "training" else ", ".join(sorted(ours))
+    columns += [Column(arm.label, f"{how}; {rule}", "ours", unit=reduction.unit) for arm in data.spec.arms]
+    published = _published(data, figure.published)
+    columns += [
+        Column(label, f"{protocol_title(protocol)}; {where}", "published")
+        for label, protocol, where in published
+    ]
+    by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
+    rows = []
+    for environment in data.spec.environments:
+        cells = []
+        for arm in data.spec.arms:
+            cell = by_place.get((arm.label, environment))
+            cells.append(
+                TableCell(None)
+                if cell is None
+                else TableCell(_known(cell.value), cell.low, cell.high, cell.n, cell.planned)
+            )
+        scores = ENVIRONMENTS[environment].published if environment in ENVIRONMENTS else ()
+        for label, protocol, _ in published:
+            some = [one.score for one in scores if (one.label, one.protocol) == (label, protocol)]
+            cells.append(TableCell(some[0] if some else None))
+        rows.append(TableRow(data.title(environment), cells))
+    foot = []
+    if len(data.spec.environments) > 1:
+        across = across_environments(reduction)
+        for name in ("mean", "median", "iqm"):
+            values = {one.arm: getattr(one, name) for one in across}
+            n = len(across[0].environments) if across else 0
+            cells = [TableCell(values.get(arm.label)) for arm in data.spec.arms]
+            cells += [TableCell(None) for _ in published]
+            title = {"mean": "Mean", "median": "Median", "iqm": "IQM"}[name]
+            foot.append(TableRow(f"{title} over {n} environments", cells))
+    return Table(columns, rows, foot)
+
+
+def _known(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Label, protocol and source of the published columns that some environment has."""
+    found: dict[tuple[str, str], str] = {}
+    for label in labels:
+        for environment in data.spec.environments:
+            known = ENVIRONMENTS.get(environment)
+            for one in known.published if known else ():
+                if one.label == label:
+                    found.setdefault((label, one.protocol), one.source)
+    return [(label, protocol, source) for (label, protocol), source in found.items()]
+
+
+def _speedups(data: _Data, figure: StudyFigure) -> Drawn:
+    """The speed-up of each arm over the first one of its algorithm, for each environment and on average."""
+    rule = figure.reduction
+    plain = rules.reducer_of(rule.model_copy(update={"ratio_to": None}), data.protocols)
+    by_algorithm: dict[str, list[str]] = defaultdict(list)
+    for arm in data.spec.arms:
+        by_algorithm[arm.algorithm].append(arm.label)
+    columns = [
+        Column("Method", "", "name"),
+        *(Column(data.title(one), "speed-up", "ours", unit="×") for one in data.spec.environments),
+        Column("Mean", "over environments", "ours", unit="×"),
+    ]
+    rows, sentences, n_in = [], [], 0
+    caption = ""
+    for labels in by_algorithm.values():
+        members = [one for one in data.members if one.arm in labels]
+        planned = {key: n for key, n in data.planned.items() if key[0] in labels}
+        reduction = RatioTo(labels[0], plain, inverse=rule.rule in ("time_to", "time_to_peak")).reduce(
+            members, planned
+        )
+        n_in += sum(cell.n for cell in reduction.cells)
+        caption = caption or reduction.caption.partition(";")[0].replace(labels[0], "the first of its kind")
+        by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
+        for label in labels:
+            some = [by_place[label, environment] for environment in data.spec.environments]
+            values = [cell.value for cell in some if cell.value is not None]
+            mean = float(np.mean(values)) if values else None
+            cells = [TableCell(_known(cell.value), n=cell.n, planned=cell.planned) for cell in some]
+            rows.append(TableRow(label, [*cells, TableCell(mean)]))
+        if mean is not None:
+            sentences.append(f"{labels[-1]}: {mean:.2g}×.")
+    n_planned = sum(data.planned.values())
+    caption = f"{caption}; {n_in} of {n_planned} runs are in"
+    return Drawn(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)
+
+
+def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> Drawn:
+    """The metrics of the first run that has them, over training time."""
+    lines: list[tuple[str, str, Any, Any]] = []
+    started = [cell for cell in data.cells if cell.run_id]
+    for cell in started[:1]:
+        series = metrics.list_series(session, [cell.run_id or ""], list(figure.metrics))
+        chunks = metrics.live_chunks(session, [one.id for one in series])
+        by_metric = {one.metric: one for one in series if not one.source}
+        for metric in figure.metrics:
+            one = by_metric.get(metric)
+            if one is None or not chunks[one.id]:
+                continue
+            read = metrics.points_of(session, chunks[one.id], ("wall_time_s", "value"))
+            times = np.concatenate([read[chunk.id]["wall_time_s"] for chunk in chunks[one.id]])
+            values = np.concatenate([read[chunk.id]["value"] for chunk in chunks[one.id]])
+            lines.append((metric, describe(metric).title, times, values))
+    drawing = drawings.counts_figure(
+        lines,
+        x=X_AXES["wall_time_s"].axis,
+        second=describe(figure.metrics[-1]).axis,
+        frame=frame,
+    )
+    finding = ""
+    if lines:
+        said = [f"{title} from {values[0]:.4g} to {values[-1]:.4g}" for _, title, _, values in lines]
+        finding = "; ".join(said) + "."
+    return Drawn(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(data.cells))
+
+
+def _unit_title(reduction: Reduction) -> str:
+    return {"score": "Score", "%": "Normalised score (%)", "s": "Training time (s)", "ratio": "Ratio"}.get(
+        reduction.unit, describe(reduction.unit).axis
+    )
+
+
+def _finding(data: _Data, reduction: Reduction) -> str:
+    """Which arm has the highest and the lowest value on each environment."""
+    unit = {"%": " %", "s": " s", "ratio": "×"}.get(reduction.unit, "")
+    sentences = []
+    for environment in data.spec.environments:
+        some = [
+            cell
+            for cell in reduction.cells
+            if cell.environment == environment and cell.value is not None and np.isfinite(cell.value)
+        ]
+        if not some:
+            continue
+        best = max(some, key=lambda cell: cell.value or 0.0)
+        text = f"{data.title(environment)}: {best.arm} {best.value:.4g}{unit}"
+        if len(some) > 1:
+            least = min(some, key=lambda cell: cell.value or 0.0)
+            word = "fastest" if reduction.unit in ("s", "agent steps") else "highest"
+            other = "slowest" if word == "fastest" else "lowest"
+            if word == "fastest":
+                best, least = least, best
+            text = (
+                f"{data.title(environment)}: {word} {best.arm} with {best.value:.4g}{unit}, {other} "
+                f"{least.arm} with {least.value:.4g}{unit}"
+            )
+        sentences.append(f"{text}.")
+    return " ".join(sentences)

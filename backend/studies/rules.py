@@ -1,0 +1,101 @@
+"""The reducer of a study's figure, from its rule."""
+
+from collections.abc import Mapping, Sequence
+
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.protocols import protocol_title
+from backend.specs.study import ReductionRule, StudySpec
+from backend.statistics.reducers import (
+    BestKept,
+    BestOf,
+    Last,
+    MeanOfBest,
+    Normalised,
+    RatioTo,
+    Reducer,
+    Reference,
+    TimeTo,
+    TimeToPeak,
+    Top,
+)
+
+_LABELS = {"human": "human", "dqn": "DQN"}
+"""Labels of published scores, by target."""
+
+
+def reducer_of(
+    rule: ReductionRule,
+    protocols: Mapping[str, str],
+    scores_of_arm: Mapping[str, float] | None = None,
+) -> Reducer:
+    """The reducer of a rule.
+
+    Args:
+        rule: the rule.
+        protocols: the evaluation protocol of each environment.
+        scores_of_arm: scores of `rule.reference_arm`, by environment.
+    """
+    reducer = _plain(rule, protocols, scores_of_arm or {})
+    if rule.normalise is not None:
+        references = _references(rule.normalise, protocols)
+        reducer = Normalised(reducer, references, target_name=rule.normalise)
+    if rule.ratio_to is not None:
+        reducer = RatioTo(rule.ratio_to, reducer, inverse=rule.inverse)
+    return reducer
+
+
+def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Mapping[str, float]) -> Reducer:
+    k = rule.k or 1
+    if rule.rule == "best_kept":
+        return BestKept(rule.centre)
+    if rule.rule == "best_of":
+        return BestOf(k, rule.source)
+    if rule.rule == "mean_of_best":
+        return MeanOfBest(k, rule.of, rule.source)
+    if rule.rule == "top":
+        return Top(k, rule.metric or "")
+    if rule.rule == "time_to_peak":
+        return TimeToPeak(rule.axis, rule.source)
+    if rule.rule == "time_to":
+        if rule.reference is not None:
+            known = _references(rule.reference, protocols)
+            targets = {name: one.target for name, one in known.items()}
+            return TimeTo(targets, rule.axis, rule.source, f"the published score of {rule.reference}")
+        if rule.reference_arm is not None:
+            return TimeTo(scores_of_arm, rule.axis, rule.source, f"the score of {rule.reference_arm}")
+        return TimeTo(rule.references, rule.axis, rule.source)
+    return Last(rule.source, rule.centre)
+
+
+def _references(target: str, protocols: Mapping[str, str]) -> dict[str, Reference]:
+    """Random play and the target of each environment that has both under its protocol."""
+    found = {}
+    for name, protocol in protocols.items():
+        environment = ENVIRONMENTS.get(name)
+        if environment is None:
+            continue
+        levels = {one.label: one.score for one in environment.published if one.protocol == protocol}
+        if "random" in levels and _LABELS[target] in levels:
+            found[name] = Reference(levels["random"], levels[_LABELS[target]])
+    return found
+
+
+def missing_references(spec: StudySpec, protocols: Mapping[str, str]) -> dict[str, str]:
+    """Errors of figures whose rule needs references that environments lack, by field."""
+    found = {}
+    for at, figure in enumerate(spec.figures):
+        rule = figure.reduction
+        if rule.reference_arm is not None:
+            continue
+        missing = reducer_of(rule, protocols).missing_references(spec.environments)
+        if not missing:
+            continue
+        name = "normalise" if rule.normalise else "reference" if rule.reference else "references"
+        under = "" if name == "references" else f" under {_titles(missing, protocols)}"
+        message = f"has no such score for {', '.join(missing)}{under}"
+        found[f"figures.{at}.reduction.{name}"] = message
+    return found
+
+
+def _titles(environments: Sequence[str], protocols: Mapping[str, str]) -> str:
+    return ", ".join(dict.fromkeys(protocol_title(protocols[one]) for one in environments))

@@ -1,0 +1,216 @@
+"""Figures of a study over REST, whose runs have scores chosen so that the reduced values are known."""
+
+from base64 import b64decode
+from typing import Any
+
+import numpy as np
+import pytest
+from httpx import Client
+from sqlalchemy import select
+
+from backend.db import Run, Series, StudyCell
+from backend.db.engine import writing
+from backend.metrics import repository as metrics
+from backend.runs import service as runs
+from backend.specs.events import PointsEvent
+from backend.specs.states import RunState
+from tests.support.rows import PATHS, evaluation_row
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+STUDIES = "/api/v1/studies"
+ARMS = [{"label": "PAAC", "algorithm": "paac"}, {"label": "A3C", "algorithm": "a3c"}]
+
+
+def started(client: Client, *figures: dict[str, Any], **changes: Any) -> str:
+    named = [{"id": f"f{at}", "title": f"F{at}"} | figure for at, figure in enumerate(figures)]
+    study = {
+        "name": "s", "arms": ARMS, "environments": ["CartPole-v1", "Acrobot-v1"], "draws": {"n": 3},
+        "run": {"stop": {"agent_steps": 10_000}}, "figures": named, "concurrency": 100,
+    }  # fmt: skip
+    answer = client.post(STUDIES, json={"study": study | changes})
+    assert answer.status_code == 201, answer.text
+    study_id: str = answer.json()["id"]
+    return study_id
+
+
+def score_of(cell: StudyCell) -> float:
+    """Of the first arm 10, 20, 30, of the second 1 more for each; on Acrobot the negative."""
+    score = 10.0 * (cell.draw + 1) + cell.arm
+    return score if cell.environment == "CartPole-v1" else -score
+
+
+def finish(service: RunningService, study_id: str, *, skipped: int = 0) -> None:
+    """Finish the runs of the study but the last ones, with returns that rise to their scores in 20 s."""
+    with writing(service.engine) as session:
+        cells = session.scalars(
+            select(StudyCell).where(StudyCell.study_id == study_id).order_by(StudyCell.number)
+        ).all()
+        for cell in cells[: len(cells) - skipped]:
+            run = session.get_one(Run, cell.run_id)
+            score = score_of(cell)
+            points = PointsEvent(
+                metric="rollout/episode_return", source="", agent_steps=[2_500, 5_000, 7_500, 10_000],
+                frames=[2_500, 5_000, 7_500, 10_000], wall_time_s=[5.0, 10.0, 15.0, 20.0],
+                episodes=[1, 2, 3, 4], value=[score] * 4,
+            )  # fmt: skip
+            metrics.append(session, run.id, 1, 1, [points])
+            shares = PointsEvent(
+                metric="paac/time_learning", source="", agent_steps=[1, 2], frames=[1, 2],
+                wall_time_s=[1.0, 2.0], episodes=[0, 0], value=[0.2, 0.2 + 0.1 * cell.draw],
+            )  # fmt: skip
+            metrics.append(session, run.id, 1, 1, [shares])
+            for steps, mean in ((5_000, score - 1), (10_000, score + 100)):
+                session.add(evaluation_row(run.id, steps, mean))
+            for after in PATHS[RunState.FINISHED]:
+                runs.transition(session, run, after, "for the test")
+            run.score, run.agent_steps, run.wall_time_s = score, 10_000, 20.0
+
+
+def figure(client: Client, study_id: str, name: str = "f0", **params: Any) -> dict[str, Any]:
+    answer = client.get(f"{STUDIES}/{study_id}/figures/{name}", params=params)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def numbers(values: Any) -> list[float]:
+    if isinstance(values, list):
+        return [float(value) for value in values]
+    return np.frombuffer(b64decode(values["bdata"]), f"<{values['dtype']}").astype(float).tolist()
+
+
+def cells_of(table: dict[str, Any]) -> dict[str, list[float | None]]:
+    return {row["label"]: [cell["value"] for cell in row["cells"]] for row in table["rows"] + table["foot"]}
+
+
+def test_table_has_the_rule_of_its_figure(service: RunningService) -> None:
+    rules = [{"rule": "last"}, {"rule": "best_of", "k": 2}, {"rule": "mean_of_best", "k": 2},
+             {"rule": "last", "source": "evaluations"}]  # fmt: skip
+    study = started(service.client, *({"kind": "table", "reduction": rule} for rule in rules))
+    finish(service, study)
+    wanted = [[20.0, 21.0], [20.0, 21.0], [25.0, 26.0], [120.0, 121.0]]
+    for at, values in enumerate(wanted):
+        answer = figure(service.client, study, f"f{at}")
+        assert cells_of(answer["table"])["CartPole"] == values, rules[at]
+    assert answer["caption"].startswith("mean of the last evaluations")
+    assert (answer["n_in"], answer["n_planned"]) == (12, 12)
+    assert answer["finding"].startswith("CartPole: highest A3C with 121, lowest PAAC with 120.")
+    table = figure(service.client, study)["table"]
+    assert cells_of(table)["Mean over 2 environments"] == [0.0, 0.0]
+    assert [column["source"] for column in table["columns"]] == ["name", "ours", "ours"]
+    assert "last 100 training episodes" in table["columns"][1]["how"]
+
+
+def test_unfinished_runs_are_planned_and_not_in(service: RunningService) -> None:
+    study = started(service.client, {"kind": "table"})
+    empty = figure(service.client, study)
+    assert (empty["n_in"], empty["n_planned"], empty["finding"]) == (0, 12, "")
+    assert cells_of(empty["table"])["CartPole"] == [None, None]
+    finish(service, study, skipped=4)
+    part = figure(service.client, study)
+    assert (part["n_in"], part["n_planned"]) == (8, 12)
+    assert cells_of(part["table"])["CartPole"] == [15.0, 16.0]
+
+
+def test_curves_are_the_means_of_the_runs_of_each_arm(service: RunningService) -> None:
+    best = {"kind": "curves", "x": "hours", "reduction": {"rule": "mean_of_best", "k": 1}}
+    study = started(service.client, {"kind": "curves"}, best, {"kind": "curves", "x": "epochs"})
+    finish(service, study)
+    lines = {
+        (trace["name"], trace["xaxis"]): (numbers(trace["x"]), numbers(trace["y"]))
+        for trace in figure(service.client, study)["figure"]["data"]
+        if "name" in trace
+    }
+    assert lines["A3C", "x"][1][-1] == pytest.approx(21.0)
+    assert lines["PAAC", "x2"][1][-1] == pytest.approx(-20.0)
+    assert lines["PAAC", "x"][0][-1] == pytest.approx(10_000, rel=0.05)
+    of_best = [t for t in figure(service.client, study, "f1")["figure"]["data"] if t.get("name") == "PAAC"]
+    assert numbers(of_best[0]["y"])[-1] == pytest.approx(30.0)
+    assert numbers(of_best[0]["x"])[-1] == pytest.approx(20 / 3600, rel=0.05)
+    epochs = [t for t in figure(service.client, study, "f2")["figure"]["data"] if t.get("name") == "PAAC"]
+    assert numbers(epochs[0]["x"])[-1] == pytest.approx(0.0025, rel=0.05)
+
+
+def test_scatter_has_each_run_at_its_setting(service: RunningService) -> None:
+    space = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-2}}
+    wanted = {"kind": "scatter", "setting": "config.learning_rate", "log": True}
+    study = started(service.client, wanted, draws={"n": 3, "space": space})
+    finish(service, study)
+    answer = figure(service.client, study)
+    drawn = {(t["name"], t["xaxis"]): t for t in answer["figure"]["data"]}
+    cells = service.client.get(f"{STUDIES}/{study}/cells").json()["items"]
+    rates = [
+        cell["settings"]["config.learning_rate"]
+        for cell in cells
+        if (cell["arm"], cell["environment"]) == ("PAAC", "CartPole-v1")
+    ]
+    assert numbers(drawn["PAAC", "x"]["x"]) == rates
+    assert numbers(drawn["PAAC", "x"]["y"]) == [10.0, 20.0, 30.0]
+    assert answer["figure"]["layout"]["xaxis"]["type"] == "log"
+    assert "CartPole: highest score 31" in answer["finding"]
+
+
+def test_bars_are_means_of_metrics_by_setting(service: RunningService) -> None:
+    arms = [{"label": f"n_e {n}", "algorithm": "paac", "config": {"n_e": n}} for n in (4, 8)]
+    wanted = {"kind": "stacked_bars", "metrics": ["paac/time_learning"], "setting": "config.n_e"}
+    study = started(
+        service.client, wanted, wanted | {"kind": "table"}, arms=arms, environments=["CartPole-v1"]
+    )
+    finish(service, study)
+    answer = figure(service.client, study)
+    [bar] = answer["figure"]["data"]
+    assert (bar["x"], numbers(bar["y"])) == (["4", "8"], [pytest.approx(0.25), pytest.approx(0.25)])
+    assert (answer["n_in"], answer["n_planned"]) == (6, 6)
+    table = figure(service.client, study, "f1")["table"]
+    assert cells_of(table)["n_e 4"] == [pytest.approx(0.25)]
+
+
+def test_speed_ups_are_relative_to_the_first_arm_of_each_algorithm(service: RunningService) -> None:
+    arms = [{"label": f"{n} actors", "algorithm": "a3c", "config": {"n_actors": n}} for n in (1, 2)]
+    rule = {"rule": "time_to", "references": {"CartPole-v1": 9.0}, "source": "training"}
+    wanted = {"kind": "speedups", "reduction": rule}
+    study = started(service.client, wanted, arms=arms, environments=["CartPole-v1"])
+    finish(service, study)
+    with writing(service.engine) as session:  # a hundred episodes count as a score
+        for cell in session.scalars(select(StudyCell)):
+            series = session.scalars(select(Series).where(Series.run_id == cell.run_id)).all()
+            assert series
+            n = 200
+            times = np.linspace(0.0, 100.0 / (cell.arm + 1), n).tolist()
+            steps = list(range(20_000, 20_000 + n))
+            points = PointsEvent(
+                metric="rollout/episode_return", source="", agent_steps=steps, frames=steps,
+                wall_time_s=times, episodes=list(range(n)), value=[50.0] * n,
+            )  # fmt: skip
+            metrics.append(session, cell.run_id or "", 1, 2, [points])
+    answer = figure(service.client, study)
+    assert cells_of(answer["table"])["1 actors"] == [1.0, 1.0]
+    assert cells_of(answer["table"])["2 actors"][0] == pytest.approx(2.0, rel=0.01)
+    assert answer["finding"] == "2 actors: 2×."
+
+
+def test_missing_references_are_named_before_anything_is_started(service: RunningService) -> None:
+    rules = {
+        "normalise": {"rule": "last", "normalise": "human"},
+        "references": {"rule": "time_to", "references": {"CartPole-v1": 9.0}},
+    }
+    for name, rule in rules.items():
+        study = {
+            "name": "s", "arms": ARMS, "environments": ["CartPole-v1", "Acrobot-v1"], "draws": {"n": 1},
+            "run": {"stop": {"agent_steps": 10}},
+            "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": rule}],
+        }  # fmt: skip
+        answer = service.client.post(STUDIES, json={"study": study})
+        [error] = answer.json()["errors"]
+        assert (answer.status_code, error["field"]) == (422, f"study.figures.0.reduction.{name}")
+        assert "Acrobot-v1" in error["message"]
+    assert service.client.get("/api/v1/runs").json()["items"] == []
+
+
+def test_unknown_figure_is_404_and_names_those_that_exist(sqlite_service: RunningService) -> None:
+    study = started(sqlite_service.client, {"kind": "table"})
+    answer = sqlite_service.client.get(f"{STUDIES}/{study}/figures/none")
+    assert answer.status_code == 404
+    assert "it has f0" in answer.json()["detail"]

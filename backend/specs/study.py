@@ -213,6 +213,10 @@ class StudySpec(Strict):
     def racing(self) -> None:
         """None: no arm is eliminated."""
 
+    def seed_of(self, configuration: int, i: int) -> int:
+        """Draw i: the planner's seeds are the numbers of draws, which all arms share."""
+        return i
+
     def field_problems(self) -> dict[str, str]:
         """Errors that concern several fields, by path."""
         return dict(self._problems())

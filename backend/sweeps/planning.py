@@ -39,6 +39,9 @@ class Limits(Protocol):
     def concurrency(self) -> int:
         """Runs that may be queued or running at the same time."""
 
+    def seed_of(self, configuration: int, i: int) -> int:
+        """Seed i, from 0, of a configuration."""
+
 
 @dataclass(frozen=True)
 class Member:

@@ -155,7 +155,7 @@ def test_ga3c_networks_have_the_papers_layers(stride: int, side: int, units: int
 def test_a3c_takes_the_large_network(stride: int, features: int) -> None:
     network = a3c_network("ALE/Pong-v5", network="large", first_layer_stride=stride)
     assert isinstance(network, ActorCritic)
-    assert network.body.linear.weight.shape == (256, features)
+    assert network.body.get_submodule("linear").get_parameter("weight").shape == (256, features)
     recurrent = a3c_network("ALE/Pong-v5", network="large", first_layer_stride=stride, recurrent=True)
     assert isinstance(recurrent, ActorCritic)
     assert recurrent.lstm is not None

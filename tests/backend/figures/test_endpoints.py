@@ -346,7 +346,7 @@ def test_csv_of_a_seed_curve_has_the_numbers_of_the_figure(engine: Engine, clien
 
 def test_caption_compares_the_groups_that_it_shows(engine: Engine, client: Client) -> None:
     good, bad = two_rates(engine, 4)
-    ask = {"run": good + bad, "format": "caption", "interval": "se"}
+    ask: dict[str, Any] = {"run": good + bad, "format": "caption", "interval": "se"}
     answer = client.get(f"{FIGURES}/seed_curve", params=ask)
     assert answer.headers["content-type"].startswith("text/plain")
     assert "(n = 4)" in answer.text
@@ -361,8 +361,9 @@ def test_caption_compares_the_groups_that_it_shows(engine: Engine, client: Clien
 def test_script_is_light_whatever_page_asks_and_has_the_requested_look(
     client: Client, recorded: RecordedRun
 ) -> None:
-    ask = {"run": recorded.run_id, "theme": "dark", "embedded": True, "format": "matplotlib"}
-    look = {"width_in": 3.25, "line_width_pt": 0.75, "legend": "right", "heading": 'A "title"', "log_y": True}
+    ask: dict[str, Any] = {"run": recorded.run_id, "theme": "dark", "embedded": True, "format": "matplotlib"}
+    look: dict[str, Any] = {"width_in": 3.25, "line_width_pt": 0.75, "legend": "right", "log_y": True}
+    look |= {"heading": 'A "title"'}
     answer = client.get(f"{FIGURES}/learning_curve", params=ask | look)
     assert answer.headers["content-disposition"] == 'attachment; filename="learning_curve.py"'
     light, dark = (client.get(f"{FIGURES}/palette").json()[theme][0] for theme in ("light", "dark"))
@@ -374,7 +375,7 @@ def test_script_is_light_whatever_page_asks_and_has_the_requested_look(
 
 
 def test_only_json_can_be_a_part_of_a_figure(client: Client, recorded: RecordedRun) -> None:
-    ask = {"run": recorded.run_id, "since_revision": 1, "format": "csv"}
+    ask: dict[str, Any] = {"run": recorded.run_id, "since_revision": 1, "format": "csv"}
     answer = client.get(f"{FIGURES}/learning_curve", params=ask)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "since_revision")
 

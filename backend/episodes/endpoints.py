@@ -63,8 +63,7 @@ def list_episodes(
             ge=1,
             le=100,
             description="At most this many episodes, in the order of training: the first of each of as many "
-            "equal stretches of agent steps. Without further pages, whatever `kind`, `superseded` and "
-            "`sort`.",
+            "equal stretches of agent steps. Without further pages, whatever the other filters.",
         ),
     ] = None,
     sort: Annotated[

@@ -206,7 +206,7 @@ def test_restored_installation_has_all_rows_and_files(
 ) -> None:
     path = tmp_path / "backup.tar"
     manifest = service.create(source, path)
-    assert (manifest.n_runs, manifest.n_files) == (3, 4)
+    assert (manifest.n_runs, manifest.n_files) == (3, 5)
     assert [name[-16:] for name in manifest.damaged] == ["observations.mp4"], "its checksum is another one"
     assert path.stat().st_mode & 0o777 == 0o600
     service.restore(target, path)
@@ -280,7 +280,7 @@ def test_backup_has_state_of_one_moment_although_files_are_removed_meanwhile(
         return opened(store, *place)
 
     monkeypatch.setattr(ArtifactStore, "open", open_while_others_write)
-    assert service.create(source, tmp_path / "backup.tar").n_files == 4
+    assert service.create(source, tmp_path / "backup.tar").n_files == 5
     restored = _settings(tmp_path / "restored", None)
     service.restore(restored, tmp_path / "backup.tar")
     assert _rows(restored.database) == before
@@ -346,7 +346,7 @@ def test_restore_killed_at_any_point_can_be_repeated(
     path = tmp_path / "backup.tar"
     service.create(source, path)
     put = ArtifactStore.put
-    for n_files in range(4):
+    for n_files in range(5):
         target = _settings(tmp_path / f"target-{n_files}", None)
         left = [None] * n_files
 

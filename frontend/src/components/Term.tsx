@@ -9,7 +9,7 @@ type Props = {
   id?: TermId | undefined;
   /** The term as the page shows it. */
   children: string;
-  /** Whether a question mark stands for the term, beside a control that has its name. */
+  /** Whether a question mark, whose label is the text, stands beside a control that has the term's name. */
   icon?: boolean;
 };
 
@@ -23,7 +23,7 @@ export const Term = memo(function Term({ id, children, icon = false }: Props) {
         <button
           type="button"
           className={icon ? classes.icon : classes.term}
-          {...(icon ? { 'aria-label': `What is ${children}?` } : {})}
+          {...(icon ? { 'aria-label': children } : {})}
         >
           {icon ? <IconHelpCircle size={16} stroke={1.75} aria-hidden="true" /> : children}
         </button>

@@ -58,7 +58,7 @@ export function CurveControls() {
           />
         )}
         <Term id="smoothing" icon>
-          smoothing
+          How curves are averaged
         </Term>
       </span>
       <NativeSelect

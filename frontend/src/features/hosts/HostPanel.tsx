@@ -60,7 +60,9 @@ export function HostPanel({ host }: { host: Host }) {
             Remove
           </PermittedButton>
         )}
-        <Term icon>Drain</Term>
+        <Term id="drain" icon>
+          What the button does
+        </Term>
         {denied === undefined ? (
           <LoadingButton
             variant="default"

@@ -49,7 +49,7 @@ export function EvaluationsTab({ run }: { run: Run }) {
           </PermittedButton>
         )}
         <Term id="evaluation" icon>
-          an evaluation
+          What this is
         </Term>
         <span className="muted">{checkpoints.isSuccess && !canEvaluate && noCheckpoint(run)}</span>
       </div>

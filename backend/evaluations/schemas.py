@@ -1,12 +1,14 @@
 """Request and response bodies of evaluations."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
+from backend.catalogue.schemas import PublishedScoreOut
 from backend.db import Evaluation, Job, Run
-from backend.runs.groups import human_normalised_pct
+from backend.runs.groups import human_reference
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import Seed
@@ -84,6 +86,9 @@ class EvaluationOut(Schema):
     human_normalised_pct: Number
     """100 (mean return - random) / (human - random); null unless both are published for its protocol and
     evaluation config."""
+    human_normalised_by: list[PublishedScoreOut]
+    """The published scores of a random agent and of a person by which `human_normalised_pct` is normalised;
+    empty if it is null."""
     superseded: bool
     """Whether a later attempt resumed from before the checkpoint."""
     state: Literal["queued", "running", "done", "failed"]
@@ -95,10 +100,17 @@ class EvaluationOut(Schema):
     def of(cls, evaluation: Evaluation, job: Job | None, run: Run) -> "EvaluationOut":
         """From the rows of the evaluation, of its run and, if requested, of its job."""
         score = evaluation.mean_return
-        normalised = None if score is None else human_normalised_pct(run, evaluation.protocol, score)
+        reference = None if score is None else human_reference(run, evaluation.protocol)
+        normalised = None if score is None or reference is None else reference.normalised_pct(score)
         row = {name: getattr(evaluation, name) for name in cls.model_fields if hasattr(evaluation, name)}
         state = "done" if evaluation.mean_return is not None or job is None else job.state
-        extra = {"human_normalised_pct": normalised, "state": state, "error": job.error if job else None}
+        by = [] if reference is None else [asdict(reference.random), asdict(reference.human)]
+        extra = {
+            "human_normalised_pct": normalised,
+            "human_normalised_by": by,
+            "state": state,
+            "error": job.error if job else None,
+        }
         return cls.model_validate(row | extra)
 
 

@@ -342,18 +342,31 @@ def published_scores(runs: Sequence[tuple[Run, Collection[str]]]) -> list[Publis
     return [score for score in environment.published if score.protocol in alike]
 
 
-def human_normalised_pct(run: Run, protocol: str, score: float) -> float | None:
-    """100 (score - random) / (human - random), as in Mnih et al. 2015 and Nair et al. 2015.
+class HumanReference(NamedTuple):
+    """The published scores by which scores of one environment and one protocol are normalised."""
 
-    None unless a person and a random agent were measured in the same way as this score.
+    random: PublishedScore
+    """Of a random agent: 0 %."""
+    human: PublishedScore
+    """Of a person: 100 %."""
+
+    def normalised_pct(self, score: float) -> float:
+        """100 (score - random) / (human - random), as in Mnih et al. 2015 and Nair et al. 2015."""
+        return 100 * (score - self.random.score) / (self.human.score - self.random.score)
+
+
+def human_reference(run: Run, protocol: str) -> HumanReference | None:
+    """The references of the run's scores under this protocol.
+
+    None unless a random agent and a person, who scored higher, were measured under it, in the same way.
     """
     environment = ENVIRONMENTS.get(run.environment)
     if environment is None or not is_measured_as_published(run, environment, protocol):
         return None
-    levels = {one.label: one.score for one in environment.published if one.protocol == protocol}
-    if "random" not in levels or "human" not in levels:
+    random, human = (environment.published_score(label, protocol) for label in ("random", "human"))
+    if random is None or human is None or human.score <= random.score:
         return None
-    return 100 * (score - levels["random"]) / (levels["human"] - levels["random"])
+    return HumanReference(random, human)
 
 
 def _scored_as(environment: str, protocol: str | None, settings: dict[str, Any]) -> str:

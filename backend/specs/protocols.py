@@ -31,8 +31,10 @@ ProtocolChoice = Literal[
     "noop_starts_5min_greedy",
     "random_seeds",
     "random_seeds_greedy",
-    "sticky_actions",
-    "sticky_actions_greedy",
+    "sticky_actions_5min",
+    "sticky_actions_5min_greedy",
+    "sticky_actions_30min",
+    "sticky_actions_30min_greedy",
     "plain",
     "plain_greedy",
 ]
@@ -67,6 +69,7 @@ class Protocol(Frozen):
 
 _EXACT = {"frame_maximum": "rgb", "life_loss_terminal": False, "fire_at_reset": False}
 """The papers' preprocessing and whole games."""
+_STICKY = _EXACT | {"noop_max": 0, "sticky_actions": 0.25}
 _NOOPS = _EXACT | {"noop_max": 30, "sticky_actions": 0.0}
 
 _BASE = (
@@ -99,11 +102,18 @@ _BASE = (
         unavailable="it starts from recorded states of human play, and there are no recordings yet",
     ),
     Protocol(
-        id="sticky_actions",
-        title="sticky actions",
+        id="sticky_actions_5min",
+        title="sticky actions, 5 min",
         description="Each frame repeats the previous action with probability 0.25; no no-ops; at most 18,000 "
         "frames (5 minutes), as in Machado et al. 2018.",
-        environment_settings=_EXACT | {"noop_max": 0, "sticky_actions": 0.25, "max_frames": MAX_FRAMES_5MIN},
+        environment_settings=_STICKY | {"max_frames": MAX_FRAMES_5MIN},
+    ),
+    Protocol(
+        id="sticky_actions_30min",
+        title="sticky actions, 30 min",
+        description="Each frame repeats the previous action with probability 0.25; no no-ops; at most "
+        "108,000 frames (30 minutes), as in Castro et al. 2018 (Dopamine).",
+        environment_settings=_STICKY | {"max_frames": MAX_FRAMES},
     ),
     Protocol(
         id="plain",
@@ -129,7 +139,14 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 """Every protocol, by id."""
 
-ATARI_PROTOCOLS = ("noop_starts", "noop_starts_5min", "random_seeds", "sticky_actions", "human_starts")
+ATARI_PROTOCOLS = (
+    "noop_starts",
+    "noop_starts_5min",
+    "random_seeds",
+    "sticky_actions_5min",
+    "sticky_actions_30min",
+    "human_starts",
+)
 """The protocols of Atari games; each also greedy. The first is the default."""
 
 

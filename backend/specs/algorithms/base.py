@@ -74,8 +74,8 @@ class AlgorithmConfig(Strict, ABC):
         title="Evaluation protocol",
         group="evaluation",
         description="How episodes of an evaluation start and end. auto: as in the algorithm's paper on "
-        "Atari; sticky_actions for an agent trained with them; plain in other environments. With _greedy the "
-        "agent always takes its best action.",
+        "Atari, no-op starts for GA3C; sticky_actions_5min for an agent trained with sticky actions; plain "
+        "in other environments. With _greedy the agent always takes its best action.",
     )
     checkpoint_interval_s: float = setting(
         40.0,

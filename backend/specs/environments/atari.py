@@ -1,7 +1,9 @@
 """Atari 2600 games, with the papers' settings as defaults (Mnih et al. 2015, 2016; Clemente et al. 2017).
 
 `atari_games.csv` lists each game's ROM, minimal action set, modes and difficulties, as ale-py has them.
-`atari_scores.csv` lists published scores with their protocols. The human and random rows of Babaeizadeh et
+`atari_scores.csv` and `atari_a3c_and_noop_scores.csv` list published scores with their protocols. The second
+has the scores of a random agent and of a person from no-op starts, by which scores of that protocol are
+normalised, and A3C's. The human and random rows of Babaeizadeh et
 al. 2017, table 3, are left out: they swap two games and mix two protocols.
 `atari_crop.csv` lists the share of each game's changing pixels that the setting `crop` hides, as
 `python -m tests.support.crop_share` measures it: of all pixels that differ between the screens before and
@@ -42,7 +44,7 @@ class AtariConfig(EnvironmentConfig):
         group="environment",
         description="Probability, at each frame, that the emulator repeats the previous action (Machado et "
         "al. 2018 use 0.25; the papers here use none). An agent trained with them is evaluated with the "
-        "protocol sticky_actions.",
+        "protocol sticky_actions_5min.",
     )
     full_action_set: bool = setting(
         False,
@@ -131,8 +133,8 @@ class AtariConfig(EnvironmentConfig):
 
     @property
     def own_protocol(self) -> str | None:
-        """`sticky_actions` if the agent trains with them."""
-        return "sticky_actions" if self.sticky_actions else None
+        """`sticky_actions_5min` if the agent trains with them."""
+        return "sticky_actions_5min" if self.sticky_actions else None
 
     @property
     def longest_episode_agent_steps(self) -> int:
@@ -168,7 +170,7 @@ def _numbers(words: str) -> tuple[int, ...]:
 
 def _games() -> tuple[Environment, ...]:
     published: dict[str, list[PublishedScore]] = defaultdict(list)
-    for row in _rows("atari_scores.csv"):
+    for row in (*_rows("atari_scores.csv"), *_rows("atari_a3c_and_noop_scores.csv")):
         published[row["game"]].append(
             PublishedScore(row["label"], float(row["score"]), row["protocol"], row["source"])
         )

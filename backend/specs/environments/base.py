@@ -81,6 +81,12 @@ class Environment:
     """Settings whose allowed values differ between the environments of a family, with the values allowed
     here."""
 
+    def published_score(self, label: str, protocol: str) -> PublishedScore | None:
+        """The published score with this label under this protocol."""
+        return next(
+            (score for score in self.published if (score.label, score.protocol) == (label, protocol)), None
+        )
+
     def protocol(self, name: str) -> Protocol:
         """The evaluation protocol of this id.
 

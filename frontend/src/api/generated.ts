@@ -3197,6 +3197,12 @@ export interface components {
              */
             human_normalised_pct: number | null;
             /**
+             * Human Normalised By
+             * @description The published scores of a random agent and of a person by which `human_normalised_pct` is normalised;
+             *     empty if it is null.
+             */
+            human_normalised_by: components["schemas"]["PublishedScoreOut"][];
+            /**
              * Superseded
              * @description Whether a later attempt resumed from before the checkpoint.
              */
@@ -11996,6 +12002,14 @@ export interface operations {
                      *           ],
                      *           "mean_return": 18.3,
                      *           "human_normalised_pct": null,
+                     *           "human_normalised_by": [
+                     *             {
+                     *               "label": "text",
+                     *               "score": 17.4,
+                     *               "protocol": "noop_starts",
+                     *               "source": "text"
+                     *             }
+                     *           ],
                      *           "superseded": true,
                      *           "state": "queued",
                      *           "error": null
@@ -12059,6 +12073,14 @@ export interface operations {
                      *       ],
                      *       "mean_return": 18.3,
                      *       "human_normalised_pct": null,
+                     *       "human_normalised_by": [
+                     *         {
+                     *           "label": "text",
+                     *           "score": 17.4,
+                     *           "protocol": "noop_starts",
+                     *           "source": "text"
+                     *         }
+                     *       ],
                      *       "superseded": true,
                      *       "state": "queued",
                      *       "error": null

@@ -137,7 +137,8 @@ const PROTOCOLS: Readonly<Record<string, string>> = {
   noop_starts_5min: 'no-op starts, 5 min',
   random_seeds: 'random seeds',
   human_starts: 'human starts',
-  sticky_actions: 'sticky actions',
+  sticky_actions_5min: 'sticky actions, 5 min',
+  sticky_actions_30min: 'sticky actions, 30 min',
   plain: 'standard resets',
 };
 
@@ -146,3 +147,16 @@ export function protocolLabel(protocol: string): string {
   const label = PROTOCOLS[base] ?? base.replaceAll('_', ' ');
   return base === protocol ? label : `${label}, greedy`;
 }
+
+/** A score with no more digits than were published. */
+export const formatPublished = (score: number): string =>
+  Math.abs(score) < 10 ? formatNumber(score) : formatScore(score);
+
+/** A published score with its source and protocol, in words. */
+export const describePublished = (published: {
+  label: string;
+  score: number;
+  protocol: string;
+  source: string;
+}): string =>
+  `${published.label} ${formatPublished(published.score)}: ${published.source}; ${protocolLabel(published.protocol)}`;

@@ -38,7 +38,11 @@ def test_evaluation_defaults_to_newest_checkpoint_and_environment_protocol(servi
         assert jobs.finish(session, job.id, job.tries)
     done = service.client.get(url).json()["items"][0]
     assert (done["state"], done["mean_return"], done["returns"]) == ("done", 20.5, [21.0, 20.0])
-    assert done["human_normalised_pct"] is None, "a person was measured for at most 5 minutes"
+    # Of 30 minutes, not of 5: random -20.7 and human 14.6 from no-op starts.
+    assert done["human_normalised_pct"] == pytest.approx(100 * (20.5 + 20.7) / (14.6 + 20.7))
+    by = [(one["label"], one["score"], one["protocol"]) for one in done["human_normalised_by"]]
+    assert by == [("random", -20.7, "noop_starts"), ("human", 14.6, "noop_starts")]
+    assert all("atari_data.py" in one["source"] for one in done["human_normalised_by"])
 
 
 def test_evaluation_accepts_checkpoint_episodes_and_seed(service: RunningService) -> None:
@@ -94,7 +98,7 @@ def test_invalid_evaluation_request_is_rejected_with_field(
     [
         ({"algorithm": "paac"}, "noop_starts"),
         ({"algorithm": "dqn"}, "noop_starts_5min"),
-        ({"algorithm": "paac", "environment_config": {"sticky_actions": 0.25}}, "sticky_actions"),
+        ({"algorithm": "paac", "environment_config": {"sticky_actions": 0.25}}, "sticky_actions_5min"),
         (
             {"algorithm": "paac", "config": {"evaluation_protocol": "noop_starts_greedy"}},
             "noop_starts_greedy",

@@ -212,19 +212,19 @@ def levels(engine: Engine, client: Client) -> Callable[..., set[str]]:
                 )
         answer = client.get(f"{FIGURES}/learning_curve", params={"run": ids}).json()
         text = " ".join(note["text"] for note in answer["layout"].get("annotations", []))
-        return {label for label in (*PAPER_LEVELS, "PAAC nips", "PAAC nature", "A3C FF") if label in text}
+        return {label for label in (*PAPER_LEVELS, *NOOP_LEVELS, "A3C FF") if label in text}
 
     return found
 
 
 Levels = Callable[..., set[str]]
-PAAC_LEVELS = {"PAAC nips", "PAAC nature"}
+NOOP_LEVELS = {"random", "human", "A3C", "PAAC nips", "PAAC nature"}
 DQN: dict[str, Any] = {"algorithm": "dqn"}
 CROPPED: dict[str, Any] = {"environment_config": {"crop": True}}
 
 
 def test_published_levels_have_the_protocol_of_the_runs_evaluations(levels: Levels) -> None:
-    assert levels({}) == PAAC_LEVELS
+    assert levels({}) == NOOP_LEVELS
     assert levels(DQN) == PAPER_LEVELS
     assert levels(DQN, {}) == set(), "evaluated in different ways"
     assert levels({"config": {"evaluation_protocol": "noop_starts_5min"}}, DQN) == PAPER_LEVELS
@@ -233,10 +233,10 @@ def test_published_levels_have_the_protocol_of_the_runs_evaluations(levels: Leve
 
 def test_published_levels_follow_evaluations_rather_than_the_config(levels: Levels) -> None:
     both = [["noop_starts", "noop_starts_5min"]]
-    assert levels({}, evaluated=both) == PAPER_LEVELS | PAAC_LEVELS
+    assert levels({}, evaluated=both) == PAPER_LEVELS | NOOP_LEVELS
     sticky = {"environment_config": {"sticky_actions": 0.25}}
     assert levels(sticky) == set()
-    assert levels(sticky, evaluated=[["noop_starts"]]) == PAAC_LEVELS
+    assert levels(sticky, evaluated=[["noop_starts"]]) == NOOP_LEVELS
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_published_levels_follow_evaluations_rather_than_the_config(levels: Leve
     [{"noop_max": 5}, {"max_frames": 18_000}, {"fire_at_reset": True}, {"life_loss_terminal": True}],
 )
 def test_published_levels_ignore_settings_of_training_alone(levels: Levels, settings: dict[str, Any]) -> None:
-    assert levels({"environment_config": settings}) == PAAC_LEVELS
+    assert levels({"environment_config": settings}) == NOOP_LEVELS
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from backend.db import Run
-from backend.runs.groups import evaluation_key, group_key, group_names, human_normalised_pct, repetitions
+from backend.runs.groups import evaluation_key, group_key, group_names, human_reference, repetitions
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.run import parse_run_spec
 from tests.support.rows import CARTPOLE
 
@@ -57,14 +59,34 @@ PONG: dict[str, Any] = {"environment": "ALE/Pong-v5"}
 
 def test_human_normalised_score_is_that_of_the_protocol() -> None:
     # Nair et al. 2015, null-op starts: random -20.7, human 9.3, and DQN 18.9, normalised to 132.
-    assert human_normalised_pct(run(**PONG), "noop_starts_5min", 18.9) == pytest.approx(132)
-    assert human_normalised_pct(run(**PONG), "noop_starts_5min", -20.7) == 0
+    nair = human_reference(run(**PONG), "noop_starts_5min")
+    assert nair is not None
+    assert nair.normalised_pct(18.9) == pytest.approx(132)
+    assert nair.normalised_pct(-20.7) == 0
+    # DQN Zoo, no-op starts of at most 30 minutes: random -20.7, human 14.6.
+    longer = human_reference(run(**PONG), "noop_starts")
+    assert longer is not None
+    assert {longer.random.protocol, longer.human.protocol} == {"noop_starts"}
+    assert longer.normalised_pct(14.6) == pytest.approx(100)
+
+
+def test_every_score_is_normalised_by_references_of_its_own_protocol() -> None:
+    references = Counter(
+        protocol
+        for environment in ENVIRONMENTS.values()
+        for protocol in {score.protocol for score in environment.published}
+        if (reference := human_reference(run(environment=environment.id), protocol)) is not None
+        and {reference.random.protocol, reference.human.protocol} == {protocol}
+    )
+    # From human starts the person of Nair et al. 2015 is below the random agent in Video Pinball.
+    assert references == {"noop_starts": 57, "noop_starts_5min": 49, "human_starts": 48}
 
 
 @pytest.mark.parametrize(
     ("changes", "protocol"),
     [
-        (PONG, "noop_starts"),
+        (PONG, "random_seeds"),
+        (PONG, "sticky_actions_30min"),
         (PONG, "noop_starts_5min_greedy"),
         (PONG, "noop_starts_9000_frames"),
         (PONG | {"environment_config": {"crop": True}}, "noop_starts_5min"),
@@ -75,7 +97,7 @@ def test_human_normalised_score_is_that_of_the_protocol() -> None:
 def test_score_measured_in_another_way_has_no_human_normalised_value(
     changes: dict[str, Any], protocol: str
 ) -> None:
-    assert human_normalised_pct(run(**changes), protocol, 18.9) is None
+    assert human_reference(run(**changes), protocol) is None
 
 
 def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> None:

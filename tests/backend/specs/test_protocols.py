@@ -47,7 +47,8 @@ def spec_of(algorithm: str, environment: str, config: Any = None, environment_co
         ("noop_starts", 30, 0.0, 108_000),  # Clemente et al. 2017, section 5.1
         ("noop_starts_5min", 30, 0.0, 18_000),  # Nair et al. 2015, section 5.2
         ("random_seeds", 0, 0.0, 108_000),  # Babaeizadeh et al. 2017, table 3, which states no cap
-        ("sticky_actions", 0, 0.25, 18_000),  # Machado et al. 2018
+        ("sticky_actions_5min", 0, 0.25, 18_000),  # Machado et al. 2018
+        ("sticky_actions_30min", 0, 0.25, 108_000),  # Castro et al. 2018
     ],
 )
 def test_protocol_fixes_starts_and_cap_and_keeps_what_the_agent_sees(
@@ -80,7 +81,7 @@ def test_atari_run_has_the_protocol_of_its_algorithm(algorithm: str) -> None:
 @pytest.mark.parametrize("algorithm", ["paac", "dqn"])
 def test_agent_trained_with_sticky_actions_is_evaluated_with_them(algorithm: str) -> None:
     spec = spec_of(algorithm, "ALE/Pong-v5", environment_config={"sticky_actions": 0.25})
-    assert spec.evaluation_protocol == "sticky_actions"
+    assert spec.evaluation_protocol == "sticky_actions_5min"
 
 
 @pytest.mark.parametrize("algorithm", ["paac", "dqn"])

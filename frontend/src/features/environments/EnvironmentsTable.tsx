@@ -5,33 +5,39 @@ import { ButtonLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { environmentImage, unavailableReason } from '@/lib/environments';
-import { DASH, formatNumber, formatScore, formatValue, plural, protocolLabel } from '@/lib/format';
+import { DASH, describePublished, formatPublished, formatValue, plural, protocolLabel } from '@/lib/format';
 import { boundsText, readFields } from '@/lib/schema';
 import classes from './environments.module.css';
 
 type Score = Environment['published'][number];
 type Props = { environment: Environment };
 
-/** A score with no more digits than were published. */
-const formatPublished = (score: number): string =>
-  Math.abs(score) < 10 ? formatNumber(score) : formatScore(score);
-
-const describe = ({ label, score, protocol, source }: Score): string =>
-  `${label} ${formatPublished(score)}: ${source}; ${protocolLabel(protocol)}`;
-
 /** The published scores by protocols under which agents can be evaluated here: only these are comparable. */
 const comparableScores = ({ published, evaluation_protocols }: Environment): Score[] =>
   published.filter(({ protocol }) => evaluation_protocols.includes(protocol));
 
-/** On a phone only the columns of the two reference levels fit. */
-const scoreClass = (label: string): string =>
-  ['random', 'human'].includes(label) ? 'right num' : 'right num wide';
+/** A column of published scores: an agent under a protocol. */
+type Column = Pick<Score, 'label' | 'protocol'>;
+
+/** Each agent under each protocol once, in order of appearance. */
+const scoreColumns = (environments: readonly Environment[]): Column[] => {
+  const columns = environments
+    .flatMap(comparableScores)
+    .map(({ label, protocol }) => [`${label} ${protocol}`, { label, protocol }] as const);
+  return [...new Map(columns).values()];
+};
+
+/** On a phone only the columns of the two reference levels from no-op starts fit. */
+const scoreClass = ({ label, protocol }: Column): string =>
+  ['random', 'human'].includes(label) && protocol === 'noop_starts' ? 'right num' : 'right num wide';
 
 /** A comparable published score, with its source on hover. */
-function PublishedScore({ environment, label }: Props & { label: string }) {
-  const score = comparableScores(environment).find((each) => each.label === label);
+function PublishedScore({ environment, column }: Props & { column: Column }) {
+  const score = comparableScores(environment).find(
+    ({ label, protocol }) => label === column.label && protocol === column.protocol,
+  );
   return (
-    <td className={scoreClass(label)} title={score && describe(score)}>
+    <td className={scoreClass(column)} title={score && describePublished(score)}>
       {score ? formatPublished(score.score) : DASH}
     </td>
   );
@@ -42,7 +48,7 @@ function OtherScores({ environment }: Props) {
   const comparable = comparableScores(environment);
   const others = environment.published.filter((each) => !comparable.includes(each));
   return (
-    <td className="right num wide" title={others.map(describe).join('\n') || undefined}>
+    <td className="right num wide" title={others.map(describePublished).join('\n') || undefined}>
       {others.length || DASH}
     </td>
   );
@@ -93,12 +99,7 @@ type TableProps = {
 /** All environments: image, spaces, settings, evaluation protocol and published scores. */
 export function EnvironmentsTable({ environments, hosts }: TableProps) {
   const denied = useDenied();
-  const labels = [
-    ...new Set(environments.flatMap((each) => comparableScores(each).map(({ label }) => label))),
-  ];
-  const protocols = new Map(
-    environments.flatMap((each) => comparableScores(each)).map(({ label, protocol }) => [label, protocol]),
-  );
+  const columns = scoreColumns(environments);
   return (
     <ScrollPanel label="Environments" className={classes.table}>
       <table className="grid">
@@ -110,13 +111,13 @@ export function EnvironmentsTable({ environments, hosts }: TableProps) {
             <th>Environment</th>
             <th className="wide">Observation, actions</th>
             <th className="wide">Protocol</th>
-            {labels.map((label) => (
-              <th key={label} className={scoreClass(label)}>
-                {label}
-                <div className="muted">{protocolLabel(protocols.get(label) ?? '')}</div>
+            {columns.map((column) => (
+              <th key={`${column.label} ${column.protocol}`} className={scoreClass(column)}>
+                {column.label}
+                <div className="muted">{protocolLabel(column.protocol)}</div>
               </th>
             ))}
-            {labels.length > 0 && <th className="right wide">Other scores</th>}
+            {columns.length > 0 && <th className="right wide">Other scores</th>}
             <th className="actions">
               <span className="visually-hidden">Actions</span>
             </th>
@@ -144,10 +145,14 @@ export function EnvironmentsTable({ environments, hosts }: TableProps) {
                 <Settings environment={environment} />
               </td>
               <td className="nowrap wide">{protocolLabel(environment.evaluation_protocol)}</td>
-              {labels.map((label) => (
-                <PublishedScore key={label} environment={environment} label={label} />
+              {columns.map((column) => (
+                <PublishedScore
+                  key={`${column.label} ${column.protocol}`}
+                  environment={environment}
+                  column={column}
+                />
               ))}
-              {labels.length > 0 && <OtherScores environment={environment} />}
+              {columns.length > 0 && <OtherScores environment={environment} />}
               <td className="actions">
                 <div>
                   <Link to="/" search={{ q: `environment="${environment.id}"` }}>

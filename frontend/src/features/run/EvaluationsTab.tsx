@@ -8,7 +8,14 @@ import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Term } from '@/components/Term';
 import { RelativeTime } from '@/components/text';
-import { DASH, formatCount, formatScore, formatInteger, protocolLabel } from '@/lib/format';
+import {
+  DASH,
+  describePublished,
+  formatCount,
+  formatScore,
+  formatInteger,
+  protocolLabel,
+} from '@/lib/format';
 import { ELSEWHERE, hasEnded, isExternal } from '@/lib/run';
 import { EvaluateDialog } from './EvaluateDialog';
 
@@ -26,6 +33,10 @@ const noCheckpoint = (run: Run): string =>
     : hasEnded(run.state)
       ? 'The run ended before it saved a checkpoint: there is nothing to evaluate.'
       : 'No checkpoint yet: checkpoints are saved at intervals during training, and at its end.';
+
+/** The scores that an evaluation is normalised by, with their sources; undefined without them. */
+const referencesText = ({ human_normalised_by }: Evaluation): string | undefined =>
+  human_normalised_by.map(describePublished).join('\n') || undefined;
 
 /** The evaluations of the run's checkpoints, each with its protocol. */
 export function EvaluationsTab({ run }: { run: Run }) {
@@ -72,7 +83,10 @@ export function EvaluationsTab({ run }: { run: Run }) {
                 <th className="right">Seed</th>
                 <th className="right">Mean return</th>
                 {normalised && (
-                  <th className="right" title="100 (score − random) / (human − random)">
+                  <th
+                    className="right"
+                    title="100 (score − random) / (human − random), by published scores of the same protocol"
+                  >
                     Of human (%)
                   </th>
                 )}
@@ -92,7 +106,9 @@ export function EvaluationsTab({ run }: { run: Run }) {
                   <td className="right num">{evaluation.seed}</td>
                   <td className="right num">{formatScore(evaluation.mean_return)}</td>
                   {normalised && (
-                    <td className="right num">{formatScore(evaluation.human_normalised_pct)}</td>
+                    <td className="right num" title={referencesText(evaluation)}>
+                      {formatScore(evaluation.human_normalised_pct)}
+                    </td>
                   )}
                   <td className="right num">{returnRange(evaluation)}</td>
                   <td>

@@ -102,7 +102,7 @@ class Waiting(Constant):
     [
         # The cap counts the no-ops, the length does not.
         ("noop_starts_5min", range(18_000 - 30, 18_000)),
-        pytest.param("sticky_actions", [18_000], marks=pytest.mark.long),
+        pytest.param("sticky_actions_5min", [18_000], marks=pytest.mark.long),
         pytest.param("noop_starts", range(108_000 - 30, 108_000), marks=pytest.mark.long),
     ],
 )
@@ -127,7 +127,7 @@ class Watcher(Constant):
         return np.full(n, 1 + len(self.observed) % 3), np.zeros(n), np.zeros((n, 4))
 
 
-@pytest.mark.parametrize("protocol", ["noop_starts", "sticky_actions"])
+@pytest.mark.parametrize("protocol", ["noop_starts", "sticky_actions_5min"])
 def test_evaluation_plays_the_exact_environment_of_its_protocol(protocol: str) -> None:
     """Not the training's: that has other no-ops, sticky actions and preprocessing."""
     spec = breakout(noop_max=7, sticky_actions=0.5, frame_maximum="luminance")
@@ -144,7 +144,7 @@ def test_evaluation_plays_the_exact_environment_of_its_protocol(protocol: str) -
         )
     config = {
         "noop_starts": AtariConfig(frame_maximum="rgb"),
-        "sticky_actions": AtariConfig(frame_maximum="rgb", noop_max=0, sticky_actions=0.25),
+        "sticky_actions_5min": AtariConfig(frame_maximum="rgb", noop_max=0, sticky_actions=0.25),
     }[protocol]
     env = make_env(spec.environment, config)
     observation = np.empty(env.observation_shape, env.observation_dtype)

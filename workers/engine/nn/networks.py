@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, softplus
 
-from backend.specs.algorithms.memory import MAX_STRIDE
 from workers.engine.nn.linear import Linear
+
+PAPERS_STRIDE = 4
+"""Stride of the first convolution of the papers' networks."""
 
 
 class Lstm(nn.Module):
@@ -244,7 +246,7 @@ def _body(
     observation_shape: tuple[int, ...],
     *,
     standardise: bool = False,
-    first_layer_stride: int = MAX_STRIDE,
+    first_layer_stride: int = PAPERS_STRIDE,
 ) -> tuple[nn.Sequential, int]:
     channels = observation_shape[-1]
     body, features = _large(channels, first_layer_stride) if network == "large" else BODIES[network](channels)
@@ -264,7 +266,7 @@ def actor_critic(
     *,
     lstm_cells: int = 0,
     standardise: bool = False,
-    first_layer_stride: int = MAX_STRIDE,
+    first_layer_stride: int = PAPERS_STRIDE,
 ) -> ActorCritic:
     """Build a network with a policy and a value.
 
@@ -299,7 +301,7 @@ def gaussian_actor_critic(
     *,
     lstm_cells: int = 0,
     standardise: bool = False,
-    first_layer_stride: int = MAX_STRIDE,
+    first_layer_stride: int = PAPERS_STRIDE,
 ) -> GaussianActorCritic:
     """Build a network for continuous actions (Mnih et al. 2016, supplement, section 9).
 

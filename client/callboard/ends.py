@@ -1,8 +1,11 @@
 """How a script ends: by an exception, an exit status, a signal, or normally.
 
 A run that nobody closes learns it when the interpreter exits. There an exception is the one that the
-interpreter has printed since the run has begun, and an exit status the one of `sys.exit`. In a notebook, an
-exception belongs to a run if the cell that raised it has logged to the run.
+interpreter has printed since the run has begun, and an exit status the one of `sys.exit`. The interpreter
+forgets a SystemExit that a script raises itself before it exits. But when it has executed a file
+(`python script.py`), it first flushes the standard error, and then the exception is still there. Not so after
+`python -m` and `python -c`: there only `sys.exit` makes a status known. In a notebook, an exception belongs to
+a run if the cell that raised it has logged to the run.
 
 SIGTERM and SIGHUP end a process at once, unless the script handles them. While a run is open, another handler
 stands in for that default: a thread reports the end of all runs, and then the signal does what it did before.
@@ -11,6 +14,7 @@ Handlers of the script are left alone. Python writes the number of each signal t
 """
 
 import builtins
+import gc
 import os
 import signal
 import sys
@@ -87,6 +91,31 @@ class _Exit(SystemExit):
 def _exit(status: Any = None, /) -> None:
     """Exit the interpreter by raising SystemExit(status)."""
     raise _Exit(status)
+
+
+class _Flush:
+    """The method `flush` of the standard error, which the interpreter calls when a file has been executed."""
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self._flush = flush
+
+    def __call__(self) -> None:
+        """Flush the stream."""
+        if sys._getframe().f_back is None and threading.current_thread() is threading.main_thread():
+            with suppress(Exception):
+                _note_system_exit()
+        self._flush()
+
+
+def _note_system_exit() -> None:
+    """Note the exit status of the SystemExit that has left the script, if there is one."""
+    if hasattr(sys, "ps1"):
+        return  # an interactive interpreter flushes after each statement
+    objects = gc.get_objects()
+    for error in objects:
+        # One that was caught and kept is an item or an attribute of something.
+        if type(error) is SystemExit and all(each is objects for each in gc.get_referrers(error)):
+            _process.exit_status = error.code
 
 
 def _quit(self: Any, code: Any = None) -> None:
@@ -177,6 +206,9 @@ def _install() -> None:
         quitter = type(getattr(builtins, "exit", None))
         if quitter.__name__ == "Quitter":
             setattr(quitter, "__call__", _quit)  # noqa: B010
+    if not isinstance(getattr(sys.stderr, "flush", None), _Flush):
+        with suppress(Exception):  # of a stream of the script's own
+            sys.stderr.flush = _Flush(sys.stderr.flush)  # type: ignore[method-assign]
     _watch_cells()
     if _process.pid == os.getpid() or threading.current_thread() is not threading.main_thread():
         return

@@ -102,6 +102,35 @@ def test_script_that_ends_by_an_exception_or_another_exit_status_has_failed(
     assert ended(target, code, status) == ("failed", reason)
 
 
+REPORTED = "its script reports finished"
+RAISED = [
+    ("raise SystemExit(0)", 0, ("finished", REPORTED)),
+    ("def main():\n    raise SystemExit(5)\nmain()", 5, ("failed", "exit status 5")),
+    ("sys.stderr.flush()\nraise SystemExit('no data')", 1, ("failed", "no data")),
+    ("try: raise SystemExit(7)\nexcept SystemExit as error: kept = error", 0, ("finished", REPORTED)),
+]
+"""What a file may raise itself, the exit status of Python, and state and reason of the run."""
+
+
+@pytest.mark.parametrize(("code", "status", "end"), RAISED, ids=range(len(RAISED)))
+def test_file_that_raises_system_exit_itself_ends_as_its_status_says(
+    target: Target, tmp_path: Path, code: str, status: int, end: tuple[str, str]
+) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(BEGIN + code, "utf-8")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    run = target.run(done.stdout.split()[0])
+    assert (run["state"], run["state_reason"]) == end
+
+
 TYPO = """
 import sys, code
 shell = code.InteractiveConsole()

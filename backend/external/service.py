@@ -89,11 +89,8 @@ def _rewind(session: Session, run: Run, agent_steps: int) -> None:
     metrics.cut(session, run.id, after, runs.touch(session, run))
     repository.supersede_checkpoints(session, run.id, after)
     run.agent_steps = agent_steps
-    run.frames, run.wall_time_s, run.episodes = _reached(session, run.id)
-    values = np.concatenate([np.empty(0), *_last_values(session, run.id, EPISODE_RETURN, 2**62)])
-    finite = values[np.isfinite(values)]
-    run.best_return = float(finite.max()) if len(finite) else None
-    run.score = _mean(values[-SCORE_EPISODES:])
+    run.frames, run.wall_time_s, run.episodes = _reached(session, run)
+    _score(session, run)
     message = f"continues from {agent_steps:,} agent steps; what it has logged up to {before:,} is kept aside"
     runs.log(session, run.id, run.attempt, "info", message)
 
@@ -428,15 +425,15 @@ def _score(session: Session, run: Run) -> None:
     run.best_return = repository.largest_value(session, run.id, run.return_metric)
 
 
-def _reached(session: Session, run_id: str) -> tuple[int, float, int]:
+def _reached(session: Session, run: Run) -> tuple[int, float, int]:
     """Frames, wall time and episodes that the points of a locked run reach, without those set aside."""
-    series = [row for row in metrics.list_series(session, [run_id]) if row.n_points]
+    series = [row for row in metrics.list_series(session, [run.id]) if row.n_points]
     chunks = metrics.live_chunks(session, [row.id for row in series])
     last = [chunks[row.id][-1] for row in series if chunks[row.id]]
     points = metrics.points_of(session, last, ("frames", "wall_time_s")).values()
     frames = max((int(columns["frames"].max()) for columns in points), default=0)
     wall_time_s = max((float(columns["wall_time_s"].max()) for columns in points), default=0.0)
-    episodes = sum(row.n_points for row in series if row.metric == EPISODE_RETURN and row.source == "")
+    episodes = sum(row.n_points for row in series if row.source == "" and _counts_episodes(run, row.metric))
     return frames, wall_time_s, episodes
 
 

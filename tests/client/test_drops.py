@@ -174,6 +174,28 @@ def test_run_continues_from_an_older_checkpoint_and_no_point_is_drawn_twice(
     assert values(target, run.id, "loss/a") == [0.25, 10.25, 20.25], "from the beginning"
 
 
+@pytest.mark.parametrize(
+    ("metric", "options", "rewound"),
+    [
+        ("charts/episodic_return", {}, (30.0, 60.0, 7)),
+        ("mine/score", {"return_metric": "mine/score"}, (30.0, 60.0, 0)),
+        ("rollout/ep_rew_mean", {}, (60.0, 60.0, 0)),
+    ],
+)
+def test_rewound_run_is_scored_by_its_own_return_metric(
+    target: Target, metric: str, options: dict[str, str], rewound: tuple[float, float, int]
+) -> None:
+    with callboard.init(algorithm="a", environment="e", **options) as run:
+        for step in range(0, 101, 10):
+            run.log({metric: step}, agent_steps=step)
+    with callboard.init(id=run.id, rewind_to=60):
+        found = target.run(run.id)
+        assert (found["return_metric"], found["score"], found["best_return"], found["episodes"]) == (
+            metric,
+            *rewound,
+        )
+
+
 def test_rewinding_sets_aside_what_an_earlier_process_has_left_unsent(
     target: Target, intermittent: Intermittent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1060,6 +1060,202 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/studies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Studies
+         * @description Studies, latest first.
+         */
+        get: operations["list_studies"];
+        put?: never;
+        /**
+         * Create Study
+         * @description Start a study: a figure or table of a paper at a scale, or a study of one's own.
+         *
+         *     Its runs are ordinary runs in one group. A finished run fills a cell if specification, seed, limits and
+         *     engine version are equal; it stays in its own group.
+         */
+        post: operations["create_study"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studies/{study_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Study
+         * @description A study with its definition and its progress.
+         */
+        get: operations["read_study"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Study
+         * @description Delete an ended study. Its runs stay.
+         */
+        delete: operations["delete_study"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Study
+         * @description Change name, notes or concurrency.
+         */
+        patch: operations["change_study"];
+        trace?: never;
+    };
+    "/api/v1/studies/{study_id}/cells": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Cells
+         * @description The cells of a study with their runs, by number.
+         */
+        get: operations["list_cells"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studies/{study_id}/figures/{figure_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Study Figure
+         * @description A figure of a study: its runs so far, reduced by the figure's rule.
+         */
+        get: operations["read_study_figure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studies/{study_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Study
+         * @description Start no further run of the study, and stop its own runs that have not ended.
+         */
+        post: operations["stop_study"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studies/{study_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Study
+         * @description Queue its failed and stopped runs again, fill cells whose run was deleted, and continue the study.
+         */
+        post: operations["retry_study"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studies/{study_id}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend Study
+         * @description Add draws or environments to a study, or replace its budget, and continue it.
+         */
+        post: operations["extend_study"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studies/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Estimate Study
+         * @description What such a study would cost on this installation's hosts; starts nothing.
+         */
+        post: operations["estimate_study"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/papers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Papers
+         * @description The papers with their figures and tables, the scales at which each can be repeated, and its latest
+         *     studies.
+         */
+        get: operations["list_papers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/episodes": {
         parameters: {
             query?: never;
@@ -1584,13 +1780,14 @@ export interface paths {
          * @description Changes as server-sent events.
          *
          *     An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
-         *     `{"job", "run", "state"}` or `{"sweep", "revision", "state"}`. A run's event with `changed` names what
-         *     else has changed apart from the run: `series/<section>` (points of metrics of this section), `metrics`
-         *     (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`; without `changed` anything may have. The
-         *     event `heartbeat` follows at the latest 1.5 s after another event: its absence shows a broken connection.
-         *     The event `resync` (sent first, and whenever messages may have been lost, as by a client that reads too
-         *     slowly) asks the client to fetch everything since the revision it has; `stale` means that changes are not
-         *     currently published. The stream ends within 5 s of its session or token.
+         *     `{"job", "run", "state"}`, `{"sweep", "revision", "state"}` or `{"study", "revision", "state"}`. A run's
+         *     event with `changed` names what else has changed apart from the run: `series/<section>` (points of metrics
+         *     of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`; without
+         *     `changed` anything may have. The event `heartbeat` follows at the latest 1.5 s after another event: its
+         *     absence shows a broken connection. The event `resync` (sent first, and whenever messages may have been
+         *     lost, as by a client that reads too slowly) asks the client to fetch everything since the revision it has;
+         *     `stale` means that changes are not currently published. The stream ends within 5 s of its session or
+         *     token.
          */
         get: operations["follow_events"];
         put?: never;
@@ -1970,6 +2167,76 @@ export interface components {
             archived: boolean;
         };
         /**
+         * Arm
+         * @description One method of a study: an algorithm with settings that vary together.
+         */
+        Arm: {
+            /**
+             * Label
+             * @description Name of the arm on figures.
+             */
+            label: string;
+            /**
+             * Algorithm
+             * @description Id of the algorithm, from `GET /algorithms`.
+             */
+            algorithm: string;
+            /**
+             * Preset
+             * @description Preset of the algorithm that the settings start from. A stored study has the preset's settings instead of its name.
+             */
+            preset?: string | null;
+            /**
+             * Config
+             * @description Settings of the algorithm that differ from its defaults.
+             */
+            config?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Environment Config
+             * @description Settings of the environments that differ from their defaults.
+             */
+            environment_config?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Stop
+             * @description Limits of this arm's runs, instead of those of `run`.
+             */
+            stop?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /**
+         * ArmProgress
+         * @description How far an arm is on an environment.
+         */
+        ArmProgress: {
+            /**
+             * Arm
+             * @description Label of the arm.
+             */
+            arm: string;
+            /**
+             * Environment
+             * @description Id of the environment.
+             */
+            environment: string;
+            /**
+             * Runs
+             * @description Its cells by the state of their run, as in `StudyOut`.
+             */
+            runs: {
+                [key: string]: number;
+            };
+            /**
+             * Score
+             * @description Mean score of its finished runs: the mean return of their last 100 training episodes.
+             */
+            score: number | null;
+        };
+        /**
          * AttemptOut
          * @description One claim of a run by a host.
          */
@@ -2249,6 +2516,97 @@ export interface components {
             dry_run: boolean;
         };
         /**
+         * CellOut
+         * @description A draw of an arm on an environment, and the run that fills it.
+         */
+        CellOut: {
+            /**
+             * Number
+             * @description Number of the cell, from 0.
+             */
+            number: number;
+            /**
+             * Arm
+             * @description Label of the arm.
+             */
+            arm: string;
+            /**
+             * Environment
+             * @description Id of the environment.
+             */
+            environment: string;
+            /**
+             * Draw
+             * @description Number of the draw, from 0.
+             */
+            draw: number;
+            /**
+             * Seed
+             * @description Seed of the run, fixed before any run was looked at.
+             */
+            seed: number;
+            /**
+             * Settings
+             * @description The draw's random settings, by field path.
+             */
+            settings: {
+                [key: string]: unknown;
+            };
+            /**
+             * Run
+             * @description Id of the run; null before the start, and if the run has been deleted.
+             */
+            run: string | null;
+            /**
+             * Name
+             * @description Name of the run.
+             */
+            name: string | null;
+            /**
+             * State
+             * @description State of the run; `waiting` before the start, `deleted` without it, `invalid` if none can be
+             *     started.
+             */
+            state: string;
+            /**
+             * Reused
+             * @description Whether the run existed before: it has an equal specification, seed, limits and engine version.
+             */
+            reused: boolean;
+            /**
+             * Score
+             * @description Mean return of the last 100 training episodes; null before an episode has ended.
+             */
+            score: number | null;
+            /**
+             * Agent Steps
+             * @description Agent steps of the run so far.
+             */
+            agent_steps: number;
+            /**
+             * Error
+             * @description Why no run can be started.
+             */
+            error: string | null;
+        };
+        /**
+         * CellPage
+         * @description A page of a study's cells.
+         */
+        CellPage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description Cells of this page.
+             */
+            items: components["schemas"]["CellOut"][];
+        };
+        /**
          * Chart
          * @description Response of `GET /series`. A requested series that is missing here has no points, or no place on the
          *     axis.
@@ -2483,6 +2841,33 @@ export interface components {
              * @description Agent steps of the checkpoint that the fork started from.
              */
             forked_at_agent_steps: number;
+        };
+        /**
+         * ColumnOut
+         * @description The head of a column.
+         */
+        ColumnOut: {
+            /**
+             * Title
+             * @description Name of the method or of the published score.
+             */
+            title: string;
+            /**
+             * How
+             * @description Protocol and rule of its scores; for published ones the protocol and where they were published.
+             */
+            how: string;
+            /**
+             * Source
+             * @description What the column has: labels of rows, scores of the study, or published scores.
+             * @enum {string}
+             */
+            source: "name" | "ours" | "published";
+            /**
+             * Unit
+             * @description Unit of its values; empty for scores.
+             */
+            unit: string;
         };
         /**
          * Comparison
@@ -2767,6 +3152,36 @@ export interface components {
              * @description Number of values of the range in a grid.
              */
             n?: number | null;
+        };
+        /**
+         * Draws
+         * @description The repetitions of each arm on each environment: seeds, or random settings with seeds of their own.
+         */
+        Draws: {
+            /**
+             * N
+             * @description Number of draws. Draw k has the seed `first_seed` + k.
+             */
+            n: number;
+            /**
+             * First Seed
+             * @description Seed of the first draw.
+             * @default 0
+             */
+            first_seed: number;
+            /**
+             * Space
+             * @description Settings drawn at random for each draw, by field: `config.<setting>`, `environment_config.<setting>` or `stop.<limit>`. All arms and environments have the same draws.
+             */
+            space?: {
+                [key: string]: components["schemas"]["Dimension"];
+            };
+            /**
+             * Sampler Seed
+             * @description Seed of the random settings.
+             * @default 0
+             */
+            sampler_seed: number;
         };
         /**
          * DroppedRows
@@ -4643,6 +5058,124 @@ export interface components {
             items: components["schemas"]["PanelOut"][];
         };
         /**
+         * PaperItem
+         * @description A figure or table of a paper.
+         */
+        PaperItem: {
+            /**
+             * Id
+             * @description Id of the figure or table.
+             * @example a3c-figure-2
+             */
+            id: string;
+            /**
+             * Definition
+             * @description Id of the definition of its runs; items with the same runs have the same one.
+             * @example a3c-figure-2
+             */
+            definition: string;
+            /**
+             * Label
+             * @description Its number in the paper.
+             * @example Figure 2
+             */
+            label: string;
+            /**
+             * Title
+             * @description What it is about.
+             */
+            title: string;
+            /**
+             * Shape
+             * @description What it looks like.
+             * @enum {string}
+             */
+            shape: "curves" | "scatter" | "bars" | "stacked_bars" | "table" | "steps" | "counts" | "sorted";
+            /**
+             * Claim
+             * @description What it shows, in one sentence.
+             */
+            claim: string;
+            /**
+             * Paper Shows
+             * @description What the paper's own figure or table shows, in words.
+             */
+            paper_shows: string;
+            /**
+             * Needs
+             * @description What this installation lacks for the paper's version; empty if nothing.
+             */
+            needs: string;
+            /**
+             * Page
+             * @description Address of the page that shows it without any run; empty if it needs runs.
+             */
+            page: string;
+            /**
+             * Extra
+             * @description Whether it is a card beside the paper's figures and tables.
+             */
+            extra: boolean;
+            /**
+             * Scales
+             * @description The scales at which it can be repeated; empty if it needs no run.
+             */
+            scales: components["schemas"]["ScaleOut"][];
+            /**
+             * Studies
+             * @description The latest studies of its definition.
+             */
+            studies: components["schemas"]["StudyOut"][];
+        };
+        /**
+         * PaperOut
+         * @description A paper with its figures and tables.
+         */
+        PaperOut: {
+            /**
+             * Id
+             * @description Id of the paper.
+             * @example a3c
+             */
+            id: string;
+            /**
+             * Title
+             * @description Title of the paper.
+             */
+            title: string;
+            /**
+             * Authors
+             * @description Its authors.
+             */
+            authors: string;
+            /**
+             * Year
+             * @description Year of publication.
+             */
+            year: number;
+            /**
+             * Short
+             * @description Its method.
+             */
+            short: string;
+            /**
+             * Items
+             * @description Its figures and tables, in their order.
+             */
+            items: components["schemas"]["PaperItem"][];
+        };
+        /**
+         * Papers
+         * @description Every paper.
+         */
+        Papers: {
+            /**
+             * Items
+             * @description Papers, in the order of the page.
+             */
+            items: components["schemas"]["PaperOut"][];
+        };
+        /**
          * PasswordRequest
          * @description The body of `POST /auth/password`.
          * @example {
@@ -5080,6 +5613,90 @@ export interface components {
              * @description From the oldest reading to the latest; null from workers that do not report it.
              */
             duration_s?: number | null;
+        };
+        /**
+         * ReductionRule
+         * @description The rule by which the runs of an arm on an environment become one value.
+         */
+        ReductionRule: {
+            /**
+             * Rule
+             * @description `last` score, `best_kept` parameters evaluated again, `best_of` k draws, `mean_of_best` k runs or settings, `time_to` a reference score, `time_to_peak` of each run, `top` k by a metric.
+             * @default last
+             * @enum {string}
+             */
+            rule: "last" | "best_kept" | "best_of" | "mean_of_best" | "time_to" | "time_to_peak" | "top";
+            /**
+             * Source
+             * @description Scores of evaluations, or of the last 100 training episodes.
+             * @default training
+             * @enum {string}
+             */
+            source: "evaluations" | "training";
+            /**
+             * Centre
+             * @description Centre over runs.
+             * @default mean
+             * @enum {string}
+             */
+            centre: "mean" | "median";
+            /**
+             * K
+             * @description Of `best_of`, `mean_of_best` and `top`.
+             */
+            k?: number | null;
+            /**
+             * Of
+             * @description What `mean_of_best` chooses: runs, or settings over their seeds.
+             * @default runs
+             * @enum {string}
+             */
+            of: "runs" | "settings";
+            /**
+             * Metric
+             * @description Metric of `top`.
+             */
+            metric?: string | null;
+            /**
+             * Axis
+             * @description What a time is measured in.
+             * @default wall_time_s
+             * @enum {string}
+             */
+            axis: "agent_steps" | "wall_time_s";
+            /**
+             * References
+             * @description Score to be reached, by environment, of `time_to`.
+             */
+            references?: {
+                [key: string]: number;
+            };
+            /**
+             * Reference
+             * @description A published score to be reached by `time_to`.
+             */
+            reference?: ("human" | "dqn") | null;
+            /**
+             * Reference Arm
+             * @description Label of the arm whose score each environment's `time_to` has to reach.
+             */
+            reference_arm?: string | null;
+            /**
+             * Ratio To
+             * @description Label of the arm that each value is divided by.
+             */
+            ratio_to?: string | null;
+            /**
+             * Inverse
+             * @description The ratio is a speed-up: that arm's by each value.
+             * @default false
+             */
+            inverse: boolean;
+            /**
+             * Normalise
+             * @description 100 (score − random) / (target − random) with the target's score.
+             */
+            normalise?: ("human" | "dqn") | null;
         };
         /**
          * RenderingPending
@@ -6157,6 +6774,43 @@ export interface components {
             items: components["schemas"]["RunStorage"][];
         };
         /**
+         * ScaleOut
+         * @description An experiment at one scale.
+         */
+        ScaleOut: {
+            /**
+             * Scale
+             * @description `minutes` and `hours` on two idle cores, or as in the `paper`.
+             * @enum {string}
+             */
+            scale: "minutes" | "hours" | "paper";
+            /**
+             * N Runs
+             * @description Number of its runs.
+             */
+            n_runs: number;
+            /**
+             * Arms
+             * @description Labels of the methods that it compares.
+             */
+            arms: string[];
+            /**
+             * Environments
+             * @description Ids of its environments.
+             */
+            environments: string[];
+            /**
+             * Minutes
+             * @description Minutes on two idle cores; null if that was not measured.
+             */
+            minutes: number | null;
+            /**
+             * Differs
+             * @description What differs from the paper, each in one line.
+             */
+            differs: string[];
+        };
+        /**
          * SentLine
          * @description A line for the run's log.
          */
@@ -6547,6 +7201,574 @@ export interface components {
             dropped_in_all: number;
         };
         /**
+         * StudyChanges
+         * @description The body of `PATCH /studies/{id}`: fields that are left out do not change.
+         * @example {
+         *       "concurrency": 4
+         *     }
+         */
+        StudyChanges: {
+            /**
+             * Name
+             * @description New name; null changes nothing. The group of its runs keeps its name.
+             */
+            name?: string | null;
+            /**
+             * Notes
+             * @description New notes, in Markdown; null changes nothing.
+             */
+            notes?: string | null;
+            /**
+             * Concurrency
+             * @description Runs that may be queued or running at the same time.
+             */
+            concurrency?: number | null;
+        };
+        /**
+         * StudyDetail
+         * @description A study with its definition and its progress.
+         */
+        StudyDetail: {
+            /**
+             * Id
+             * @description Id of the study.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description Name of the study, as pages show it.
+             * @example A3C Figure 2, minutes
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text about the study, in Markdown.
+             */
+            notes: string;
+            /**
+             * Definition
+             * @description Id of the papers' definition that it was made from; null for a study of one's own.
+             * @example a3c-figure-2
+             */
+            definition: string | null;
+            /**
+             * Scale
+             * @description Scale of that definition.
+             */
+            scale: ("minutes" | "hours" | "paper") | null;
+            /**
+             * State
+             * @description State of the study.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * State Reason
+             * @description Why the study is in its state.
+             */
+            state_reason: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When the study was created.
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description Id of the user who created the study; null if that user has been deleted.
+             */
+            created_by: string | null;
+            /**
+             * Ended At
+             * @description When the study ended; null before.
+             */
+            ended_at: string | null;
+            /**
+             * Revision
+             * @description Number of changes of the study so far.
+             */
+            revision: number;
+            /**
+             * N Runs
+             * @description Number of its cells, each of which is filled by one run.
+             */
+            n_runs: number;
+            /**
+             * Runs
+             * @description Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `invalid`
+             *     if none can be started.
+             */
+            runs: {
+                [key: string]: number;
+            };
+            /** @description The study's copy of its definition, with its extensions. */
+            spec: components["schemas"]["StudySpec"];
+            /**
+             * Paper
+             * @description Title of the paper.
+             */
+            paper: string | null;
+            /**
+             * Items
+             * @description The paper's figures and tables that it repeats.
+             */
+            items: components["schemas"]["StudyItem"][];
+            /**
+             * Differs
+             * @description What differs from the paper at this scale.
+             */
+            differs: string[];
+            /**
+             * Progress
+             * @description Every arm on every environment.
+             */
+            progress: components["schemas"]["ArmProgress"][];
+            /**
+             * N Reused
+             * @description Runs that existed before; they stay in their groups.
+             */
+            n_reused: number;
+            /**
+             * Agent Steps
+             * @description Agent steps of its runs so far, without those that existed before.
+             */
+            agent_steps: number;
+            /**
+             * Wall Time S
+             * @description Training time of its runs so far, without those that existed before.
+             */
+            wall_time_s: number;
+            /**
+             * Time Left S
+             * @description Time until its runs have ended, by this installation's rates; null if that is not known.
+             */
+            time_left_s: number | null;
+        };
+        /**
+         * StudyEstimate
+         * @description What a study would cost.
+         */
+        StudyEstimate: {
+            /**
+             * N Runs
+             * @description Number of its runs.
+             */
+            n_runs: number;
+            /**
+             * N Reused
+             * @description Runs of these that exist already: an equal specification, seed, limits and engine version.
+             */
+            n_reused: number;
+            /**
+             * Agent Steps
+             * @description Agent steps of the runs to start; null if a run is limited by time or score alone.
+             */
+            agent_steps: number | null;
+            /**
+             * Time S
+             * @description Time on this installation's hosts by their measured rates; null if a kind of runs was not measured.
+             */
+            time_s: number | null;
+            /**
+             * Minutes On Two Cores
+             * @description Minutes on two idle cores, as measured for this scale; null if that was not measured.
+             */
+            minutes_on_two_cores: number | null;
+            /**
+             * Disk Bytes
+             * @description Disk space of the runs to start.
+             */
+            disk_bytes: number;
+            /**
+             * Slots
+             * @description Runs that this installation's hosts train at the same time.
+             */
+            slots: number;
+            /**
+             * Unmeasured
+             * @description Kinds of runs whose rate was not measured here.
+             */
+            unmeasured: components["schemas"]["UnmeasuredKind"][];
+            /**
+             * Differs
+             * @description What differs from the paper at this scale.
+             */
+            differs: string[];
+        };
+        /**
+         * StudyExtension
+         * @description The body of `POST /studies/{id}/extend`: what is left out does not change.
+         * @example {
+         *       "draws": 17
+         *     }
+         */
+        StudyExtension: {
+            /**
+             * Draws
+             * @description Draws of each arm on each environment, with those so far.
+             */
+            draws?: number | null;
+            /**
+             * Environments
+             * @description Ids of further environments.
+             */
+            environments?: string[] | null;
+            /** @description New limits, which replace the former ones. */
+            budget?: components["schemas"]["Budget"] | null;
+        };
+        /**
+         * StudyFigure
+         * @description A figure or table of a study.
+         */
+        StudyFigure: {
+            /**
+             * Id
+             * @description Id of the figure, for `GET /studies/{id}/figures/{figure}`.
+             */
+            id: string;
+            /**
+             * Title
+             * @description Title of the figure.
+             */
+            title: string;
+            /**
+             * Kind
+             * @description `curves` by environment, `scatter` of scores over a setting, `sorted` scores, `bars` or `stacked_bars` of metrics by arm, `games` (bars over environments), `reached` (environments that reached a score by hour), `counts` (one run's numbers of processes), `table` of scores, `speedups`.
+             * @enum {string}
+             */
+            kind: "curves" | "scatter" | "sorted" | "bars" | "stacked_bars" | "games" | "reached" | "counts" | "table" | "speedups";
+            /**
+             * X
+             * @description Horizontal axis of `curves`.
+             * @default agent_steps
+             * @enum {string}
+             */
+            x: "agent_steps" | "frames" | "hours" | "epochs" | "wall_time_s";
+            /**
+             * Setting
+             * @description Setting on the horizontal axis of `scatter` and of bars.
+             */
+            setting?: string | null;
+            /**
+             * Log
+             * @description Whether a setting's axis is logarithmic; default: as suits its values.
+             */
+            log?: boolean | null;
+            /**
+             * Metrics
+             * @description Metrics that are drawn: of `curves` one, the default being the score; of bars all.
+             * @default []
+             */
+            metrics: string[];
+            /** @description The rule that gives each arm and environment its value. */
+            reduction?: components["schemas"]["ReductionRule"];
+            /**
+             * Published
+             * @description Labels of published scores that stand beside the values, as in `GET /environments`.
+             * @default []
+             */
+            published: string[];
+        };
+        /**
+         * StudyFigureOut
+         * @description A figure or a table of a study, reduced to what is drawn.
+         */
+        StudyFigureOut: {
+            /**
+             * Id
+             * @description Id of the figure.
+             */
+            id: string;
+            /**
+             * Title
+             * @description Title of the figure.
+             */
+            title: string;
+            /**
+             * Kind
+             * @description What it looks like.
+             * @enum {string}
+             */
+            kind: "curves" | "scatter" | "sorted" | "bars" | "stacked_bars" | "games" | "reached" | "counts" | "table" | "speedups";
+            /** @description For Plotly; null for a table. */
+            figure: components["schemas"]["FigureOut"] | null;
+            /** @description Null for a figure. */
+            table: components["schemas"]["TableOut"] | null;
+            /**
+             * Caption
+             * @description The rule in words, and how many runs are in.
+             */
+            caption: string;
+            /**
+             * Finding
+             * @description What it shows so far, in words; empty without any score.
+             */
+            finding: string;
+            /**
+             * N In
+             * @description Runs that are in.
+             */
+            n_in: number;
+            /**
+             * N Planned
+             * @description Runs of the study.
+             */
+            n_planned: number;
+        };
+        /**
+         * StudyItem
+         * @description The figure or table of a paper that a study repeats.
+         */
+        StudyItem: {
+            /**
+             * Id
+             * @description Id of the figure or table, from `GET /papers`.
+             */
+            id: string;
+            /**
+             * Label
+             * @description Its number in the paper.
+             * @example Figure 2
+             */
+            label: string;
+            /**
+             * Title
+             * @description What it is about.
+             */
+            title: string;
+            /**
+             * Claim
+             * @description What it shows, in one sentence.
+             */
+            claim: string;
+            /**
+             * Paper Shows
+             * @description What the paper's own figure or table shows, in words.
+             */
+            paper_shows: string;
+            /**
+             * Figure
+             * @description Id of its figure in the study.
+             */
+            figure: string | null;
+        };
+        /**
+         * StudyOut
+         * @description A study.
+         */
+        StudyOut: {
+            /**
+             * Id
+             * @description Id of the study.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description Name of the study, as pages show it.
+             * @example A3C Figure 2, minutes
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text about the study, in Markdown.
+             */
+            notes: string;
+            /**
+             * Definition
+             * @description Id of the papers' definition that it was made from; null for a study of one's own.
+             * @example a3c-figure-2
+             */
+            definition: string | null;
+            /**
+             * Scale
+             * @description Scale of that definition.
+             */
+            scale: ("minutes" | "hours" | "paper") | null;
+            /**
+             * State
+             * @description State of the study.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * State Reason
+             * @description Why the study is in its state.
+             */
+            state_reason: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When the study was created.
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description Id of the user who created the study; null if that user has been deleted.
+             */
+            created_by: string | null;
+            /**
+             * Ended At
+             * @description When the study ended; null before.
+             */
+            ended_at: string | null;
+            /**
+             * Revision
+             * @description Number of changes of the study so far.
+             */
+            revision: number;
+            /**
+             * N Runs
+             * @description Number of its cells, each of which is filled by one run.
+             */
+            n_runs: number;
+            /**
+             * Runs
+             * @description Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `invalid`
+             *     if none can be started.
+             */
+            runs: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * StudyPage
+         * @description A page of studies.
+         */
+        StudyPage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description Studies of this page.
+             */
+            items: components["schemas"]["StudyOut"][];
+        };
+        /**
+         * StudyRequest
+         * @description A study to start: a paper's figure or table at a scale, or a study of one's own.
+         * @example {
+         *       "item": "a3c-figure-2",
+         *       "scale": "minutes"
+         *     }
+         */
+        StudyRequest: {
+            /**
+             * Item
+             * @description Id of a figure or table, from `GET /papers`.
+             */
+            item?: string | null;
+            /**
+             * Scale
+             * @description How much of its experiment is repeated.
+             * @default minutes
+             * @enum {string}
+             */
+            scale: "minutes" | "hours" | "paper";
+            /** @description A study of one's own, instead of `item`. */
+            study?: components["schemas"]["StudySpec"] | null;
+            /**
+             * Name
+             * @description Another name than the item's.
+             */
+            name?: string | null;
+        };
+        /**
+         * StudySpec
+         * @description Arms × environments × draws, started as ordinary runs of one group.
+         * @example {
+         *       "name": "learning rates",
+         *       "arms": [
+         *         {
+         *           "label": "PAAC",
+         *           "algorithm": "paac"
+         *         },
+         *         {
+         *           "label": "A3C",
+         *           "algorithm": "a3c"
+         *         }
+         *       ],
+         *       "environments": [
+         *         "CartPole-v1",
+         *         "Acrobot-v1"
+         *       ],
+         *       "draws": {
+         *         "n": 12,
+         *         "space": {
+         *           "config.learning_rate": {
+         *             "distribution": "log_uniform",
+         *             "low": 0.0001,
+         *             "high": 0.01
+         *           }
+         *         }
+         *       },
+         *       "run": {
+         *         "stop": {
+         *           "agent_steps": 20000
+         *         }
+         *       },
+         *       "figures": [
+         *         {
+         *           "id": "scores",
+         *           "title": "Score by learning rate",
+         *           "kind": "scatter",
+         *           "setting": "config.learning_rate"
+         *         }
+         *       ]
+         *     }
+         */
+        StudySpec: {
+            /**
+             * Name
+             * @description Name shown on pages, and of the group of the runs.
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text about the study, in Markdown.
+             * @default
+             */
+            notes: string;
+            /**
+             * Arms
+             * @description The methods that are compared.
+             */
+            arms: components["schemas"]["Arm"][];
+            /**
+             * Environments
+             * @description Ids of the environments, from `GET /environments`.
+             */
+            environments: string[];
+            /** @description The repetitions of each arm on each environment. */
+            draws: components["schemas"]["Draws"];
+            /**
+             * Run
+             * @description What all runs have in common: fields of a body of `POST /runs`, such as `stop`, `device` or `priority`.
+             */
+            run?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Figures
+             * @description What its runs are reduced to.
+             * @default []
+             */
+            figures: components["schemas"]["StudyFigure"][];
+            /** @description Limits after which no run is started. */
+            budget?: components["schemas"]["Budget"];
+            /**
+             * Concurrency
+             * @description Runs that may be queued or running at the same time.
+             * @default 10
+             */
+            concurrency: number;
+        };
+        /**
          * SweepChanges
          * @description The body of `PATCH /sweeps/{id}`: fields that are left out do not change.
          * @example {
@@ -6929,6 +8151,74 @@ export interface components {
             concurrency: number;
         };
         /**
+         * TableCellOut
+         * @description A value of a table.
+         */
+        TableCellOut: {
+            /**
+             * Value
+             * @description The value; null if there is none yet.
+             */
+            value: number | null;
+            /**
+             * Low
+             * @description Lower bound of its 95 % interval.
+             */
+            low: number | null;
+            /**
+             * High
+             * @description Upper bound of its 95 % interval.
+             */
+            high: number | null;
+            /**
+             * N
+             * @description Runs that are in; null for a published score.
+             */
+            n: number | null;
+            /**
+             * Planned
+             * @description Runs that the study has for it.
+             */
+            planned: number | null;
+        };
+        /**
+         * TableOut
+         * @description A table of a study.
+         */
+        TableOut: {
+            /**
+             * Columns
+             * @description Heads of the columns; the first one is that of the labels.
+             */
+            columns: components["schemas"]["ColumnOut"][];
+            /**
+             * Rows
+             * @description Rows.
+             */
+            rows: components["schemas"]["TableRowOut"][];
+            /**
+             * Foot
+             * @description Means and medians over the environments for which every method has a value.
+             */
+            foot: components["schemas"]["TableRowOut"][];
+        };
+        /**
+         * TableRowOut
+         * @description A row of a table.
+         */
+        TableRowOut: {
+            /**
+             * Label
+             * @description What the row is about.
+             */
+            label: string;
+            /**
+             * Cells
+             * @description Its values, one for each further column.
+             */
+            cells: components["schemas"]["TableCellOut"][];
+        };
+        /**
          * TokenOut
          * @description An API token.
          */
@@ -7123,6 +8413,22 @@ export interface components {
              * @description Why the state changed.
              */
             reason: string;
+        };
+        /**
+         * UnmeasuredKind
+         * @description A kind of runs whose rate was not measured here.
+         */
+        UnmeasuredKind: {
+            /**
+             * Algorithm
+             * @description Id of the algorithm.
+             */
+            algorithm: string;
+            /**
+             * Environment
+             * @description Id of the environment.
+             */
+            environment: string;
         };
         /**
          * UploadOut
@@ -7603,6 +8909,22 @@ export interface components {
         SweepEvent: {
             /** @description The sweep's id. */
             sweep: string;
+            /** @description Its revision now. */
+            revision: number;
+            /** @description Its state now, or `deleted`. */
+            state: string;
+        };
+        /**
+         * @description A study changed.
+         * @example {
+         *       "study": "01JD3R4T6V8X0Z2B4D6F8H0K2N",
+         *       "revision": 7,
+         *       "state": "running"
+         *     }
+         */
+        StudyEvent: {
+            /** @description The study's id. */
+            study: string;
             /** @description Its revision now. */
             revision: number;
             /** @description Its state now, or `deleted`. */
@@ -9468,8 +10790,6 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -9484,6 +10804,18 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -9505,7 +10837,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9526,6 +10858,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9544,8 +10879,6 @@ export interface operations {
                 metric: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -9560,6 +10893,18 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -9581,7 +10926,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9602,6 +10947,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9620,8 +10968,6 @@ export interface operations {
                 metric?: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -9640,6 +10986,18 @@ export interface operations {
                 interval?: "ci95" | "sd" | "se" | "min_max";
                 /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
                 centre?: ("median" | "mean" | "iqm") | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -9661,7 +11019,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9682,6 +11040,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9700,8 +11061,18 @@ export interface operations {
                 x: string;
                 /** @description The score: of the last 100 training episodes, or the best return. */
                 y?: "score" | "best_return";
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -9719,7 +11090,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9740,6 +11111,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9797,8 +11171,6 @@ export interface operations {
                 run: string;
                 /** @description An id from `GET /figures/diagnostics`. */
                 panel: string;
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -9813,6 +11185,18 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -9830,7 +11214,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9851,6 +11235,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9867,8 +11254,18 @@ export interface operations {
                 episode: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description `json` for Plotly, or a page of its own as `html`. */
-                format?: "json" | "html";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -9882,7 +11279,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or an HTML page with it. */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9903,6 +11300,9 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -11147,6 +12547,18 @@ export interface operations {
                 log?: boolean | null;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -11157,7 +12569,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11177,6 +12589,10 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -11421,6 +12837,690 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_studies: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+                /** @description Only studies of this definition of a paper. */
+                definition?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "A3C Figure 2, minutes",
+                     *           "notes": "text",
+                     *           "definition": "a3c-figure-2",
+                     *           "scale": null,
+                     *           "state": "running",
+                     *           "state_reason": "text",
+                     *           "created_at": "2026-11-22T10:04:00Z",
+                     *           "created_by": null,
+                     *           "ended_at": null,
+                     *           "revision": 1,
+                     *           "n_runs": 1,
+                     *           "runs": {}
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyPage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    create_study: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StudyRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "A3C Figure 2, minutes",
+                     *       "notes": "text",
+                     *       "definition": "a3c-figure-2",
+                     *       "scale": null,
+                     *       "state": "running",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 1,
+                     *       "n_runs": 1,
+                     *       "runs": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "A3C Figure 2, minutes",
+                     *       "notes": "text",
+                     *       "definition": "a3c-figure-2",
+                     *       "scale": null,
+                     *       "state": "running",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 1,
+                     *       "n_runs": 1,
+                     *       "runs": {},
+                     *       "spec": {
+                     *         "name": "learning rates",
+                     *         "arms": [
+                     *           {
+                     *             "label": "PAAC",
+                     *             "algorithm": "paac"
+                     *           },
+                     *           {
+                     *             "label": "A3C",
+                     *             "algorithm": "a3c"
+                     *           }
+                     *         ],
+                     *         "environments": [
+                     *           "CartPole-v1",
+                     *           "Acrobot-v1"
+                     *         ],
+                     *         "draws": {
+                     *           "n": 12,
+                     *           "space": {
+                     *             "config.learning_rate": {
+                     *               "distribution": "log_uniform",
+                     *               "low": 0.0001,
+                     *               "high": 0.01
+                     *             }
+                     *           }
+                     *         },
+                     *         "run": {
+                     *           "stop": {
+                     *             "agent_steps": 20000
+                     *           }
+                     *         },
+                     *         "figures": [
+                     *           {
+                     *             "id": "scores",
+                     *             "title": "Score by learning rate",
+                     *             "kind": "scatter",
+                     *             "setting": "config.learning_rate"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "paper": null,
+                     *       "items": [
+                     *         {
+                     *           "id": "text",
+                     *           "label": "Figure 2",
+                     *           "title": "text",
+                     *           "claim": "text",
+                     *           "paper_shows": "text",
+                     *           "figure": null
+                     *         }
+                     *       ],
+                     *       "differs": [
+                     *         "text"
+                     *       ],
+                     *       "progress": [
+                     *         {
+                     *           "arm": "text",
+                     *           "environment": "text",
+                     *           "runs": {},
+                     *           "score": null
+                     *         }
+                     *       ],
+                     *       "n_reused": 1,
+                     *       "agent_steps": 1,
+                     *       "wall_time_s": 0.5,
+                     *       "time_left_s": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyDetail"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    delete_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    change_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StudyChanges"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "A3C Figure 2, minutes",
+                     *       "notes": "text",
+                     *       "definition": "a3c-figure-2",
+                     *       "scale": null,
+                     *       "state": "running",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 1,
+                     *       "n_runs": 1,
+                     *       "runs": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_cells: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "items": [
+                     *         {
+                     *           "number": 1,
+                     *           "arm": "text",
+                     *           "environment": "text",
+                     *           "draw": 1,
+                     *           "seed": 1,
+                     *           "settings": {},
+                     *           "run": null,
+                     *           "name": null,
+                     *           "state": "text",
+                     *           "reused": true,
+                     *           "score": null,
+                     *           "agent_steps": 1,
+                     *           "error": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CellPage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_study_figure: {
+        parameters: {
+            query?: {
+                /** @description Colours for light or for dark pages. */
+                theme?: "light" | "dark";
+                /** @description Width in CSS pixels, if known. */
+                width?: number | null;
+                /** @description For a page, which has a heading of its own. */
+                embedded?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+                /** @description Id of a figure of the study. */
+                figure_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "text",
+                     *       "title": "text",
+                     *       "kind": "curves",
+                     *       "figure": null,
+                     *       "table": null,
+                     *       "caption": "text",
+                     *       "finding": "text",
+                     *       "n_in": 1,
+                     *       "n_planned": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyFigureOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    stop_study: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "A3C Figure 2, minutes",
+                     *       "notes": "text",
+                     *       "definition": "a3c-figure-2",
+                     *       "scale": null,
+                     *       "state": "running",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 1,
+                     *       "n_runs": 1,
+                     *       "runs": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    retry_study: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "A3C Figure 2, minutes",
+                     *       "notes": "text",
+                     *       "definition": "a3c-figure-2",
+                     *       "scale": null,
+                     *       "state": "running",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 1,
+                     *       "n_runs": 1,
+                     *       "runs": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    extend_study: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StudyExtension"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "A3C Figure 2, minutes",
+                     *       "notes": "text",
+                     *       "definition": "a3c-figure-2",
+                     *       "scale": null,
+                     *       "state": "running",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 1,
+                     *       "n_runs": 1,
+                     *       "runs": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    estimate_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StudyRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "n_runs": 1,
+                     *       "n_reused": 1,
+                     *       "agent_steps": null,
+                     *       "time_s": null,
+                     *       "minutes_on_two_cores": null,
+                     *       "disk_bytes": 1,
+                     *       "slots": 1,
+                     *       "unmeasured": [
+                     *         {
+                     *           "algorithm": "text",
+                     *           "environment": "text"
+                     *         }
+                     *       ],
+                     *       "differs": [
+                     *         "text"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyEstimate"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_papers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "a3c",
+                     *           "title": "text",
+                     *           "authors": "text",
+                     *           "year": 1,
+                     *           "short": "text",
+                     *           "items": [
+                     *             {
+                     *               "id": "a3c-figure-2",
+                     *               "definition": "a3c-figure-2",
+                     *               "label": "Figure 2",
+                     *               "title": "text",
+                     *               "shape": "curves",
+                     *               "claim": "text",
+                     *               "paper_shows": "text",
+                     *               "needs": "text",
+                     *               "page": "text",
+                     *               "extra": true,
+                     *               "scales": [
+                     *                 {
+                     *                   "scale": "minutes",
+                     *                   "n_runs": 1,
+                     *                   "arms": [],
+                     *                   "environments": [],
+                     *                   "minutes": null,
+                     *                   "differs": []
+                     *                 }
+                     *               ],
+                     *               "studies": [
+                     *                 {
+                     *                   "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *                   "name": "A3C Figure 2, minutes",
+                     *                   "notes": "text",
+                     *                   "definition": "a3c-figure-2",
+                     *                   "scale": null,
+                     *                   "state": "running",
+                     *                   "state_reason": "text",
+                     *                   "created_at": "2026-11-22T10:04:00Z",
+                     *                   "created_by": null,
+                     *                   "ended_at": null,
+                     *                   "revision": 1,
+                     *                   "n_runs": 1,
+                     *                   "runs": {}
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Papers"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
             "4XX": components["responses"]["BadRequest"];
         };

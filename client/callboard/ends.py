@@ -4,8 +4,8 @@ A run that nobody closes learns it when the interpreter exits. There an exceptio
 interpreter has printed since the run has begun, and an exit status the one of `sys.exit`. The interpreter
 forgets a SystemExit that a script raises itself before it exits. But when it has executed a file
 (`python script.py`), it first flushes the standard error, and then the exception is still there. Not so after
-`python -m` and `python -c`: there only `sys.exit` makes a status known. In a notebook, an exception belongs to
-a run if the cell that raised it has logged to the run.
+`python -m` and `python -c`: there only `sys.exit` makes a status known. In a notebook, an exception belongs
+to a run if the cell that raised it has logged to the run.
 
 SIGTERM and SIGHUP end a process at once, unless the script handles them. While a run is open, another handler
 stands in for that default: a thread reports the end of all runs, and then the signal does what it did before.

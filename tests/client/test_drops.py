@@ -183,7 +183,7 @@ def test_run_continues_from_an_older_checkpoint_and_no_point_is_drawn_twice(
     ],
 )
 def test_rewound_run_is_scored_by_its_own_return_metric(
-    target: Target, metric: str, options: dict[str, str], rewound: tuple[float, float, int]
+    target: Target, metric: str, options: dict[str, Any], rewound: tuple[float, float, int]
 ) -> None:
     with callboard.init(algorithm="a", environment="e", **options) as run:
         for step in range(0, 101, 10):

@@ -35,6 +35,8 @@ from backend.db import (
     RemovedFile,
     RetentionSettings,
     Run,
+    Study,
+    StudyCell,
     Sweep,
     SweepConfiguration,
     SweepMember,
@@ -143,6 +145,21 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
         session.add_all(
             SweepMember(sweep_id=sweep_id, configuration=0, seed=seed, run_id=run_id)
             for seed, run_id in enumerate((run.id, None))
+        )
+        study_id = new_id()
+        session.add(Study(id=study_id, created_at=NOW, name="s", spec={"a": [1]}, state="running"))
+        session.flush()
+        session.add(
+            StudyCell(
+                study_id=study_id,
+                number=0,
+                arm=0,
+                environment="e",
+                draw=0,
+                seed=2**63 - 1,
+                settings={},
+                key="k",
+            )
         )
     return run
 

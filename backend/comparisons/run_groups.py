@@ -160,5 +160,6 @@ def _group(key: str, name: str, runs: Sequence[Brief], lineages: Mapping[str, st
         n_scored=len(scores),
         score=EstimateOut.of(median(np.array(scores))) if scores else EstimateOut.point(None),
         best_return=max(bests, default=None),
-        agent_steps=sum(run.agent_steps for run in runs),
+        agent_steps=sum(run.agent_steps for run in runs if run.step_unit == "agent_steps"),
+        iterations=sum(run.agent_steps for run in runs if run.step_unit == "iterations"),
     )

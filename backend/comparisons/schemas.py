@@ -164,7 +164,9 @@ class RunGroup(Schema):
     best_return: Number = Field(examples=[21.0])
     """Highest return of a training episode of its runs; null across environments."""
     agent_steps: int = Field(examples=[3_000_000])
-    """Agent steps of all its runs together."""
+    """Agent steps of all its runs together that count these."""
+    iterations: int = Field(examples=[0])
+    """Iterations of its other runs together: external ones, whose agent steps are not known."""
 
 
 class RunGroupPage(Page):

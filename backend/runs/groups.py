@@ -49,6 +49,7 @@ class Brief(NamedTuple):
     score: float | None
     best_return: float | None
     agent_steps: int
+    step_unit: str
     parent_id: str | None
     forked_at_agent_steps: int | None
     spec_text: str

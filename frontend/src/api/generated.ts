@@ -6336,10 +6336,16 @@ export interface components {
             best_return: number | null;
             /**
              * Agent Steps
-             * @description Agent steps of all its runs together.
+             * @description Agent steps of all its runs together that count these.
              * @example 3000000
              */
             agent_steps: number;
+            /**
+             * Iterations
+             * @description Iterations of its other runs together: external ones, whose agent steps are not known.
+             * @example 0
+             */
+            iterations: number;
         };
         /**
          * RunGroupPage
@@ -12161,7 +12167,8 @@ export interface operations {
                      *             "high": null
                      *           },
                      *           "best_return": 21,
-                     *           "agent_steps": 3000000
+                     *           "agent_steps": 3000000,
+                     *           "iterations": 0
                      *         }
                      *       ],
                      *       "total": 128

@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from backend.db import Run
 from backend.db.engine import writing
 from backend.specs.states import RunState
+from tests.support import external
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 
@@ -59,6 +60,14 @@ def test_group_across_environments_has_no_mean_score(client: Client, engine: Eng
         ("ALE/Pong-v5", -21.0),
         ("CartPole-v1", 10.0),
     ]
+
+
+def test_iterations_are_no_agent_steps_of_a_group(client: Client) -> None:
+    for unit, last in (("iterations", 7), ("iterations", 8), ("agent_steps", 2_000)):
+        run = external.create(client, algorithm="mine", step_unit=unit)
+        external.send(client, run, "points", external.batch(1, [1.0], first=last))
+    (group,) = client.get(GROUPS, params={"by": "algorithm"}).json()["items"]
+    assert (group["n"], group["agent_steps"], group["iterations"]) == (3, 2_000, 15)
 
 
 def test_groups_are_paged_and_filtered_like_the_run_list(client: Client, engine: Engine) -> None:

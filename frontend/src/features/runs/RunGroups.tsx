@@ -164,7 +164,13 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
           )}
         </td>
         <td className="right num">{formatScore(group.best_return)}</td>
-        <td className="right num">{formatCount(group.agent_steps)}</td>
+        <td className="right num">
+          {/* Of runs that count iterations, the agent steps are not known. */}
+          {(group.agent_steps > 0 || group.iterations === 0) && formatCount(group.agent_steps)}
+          {group.iterations > 0 && (
+            <div className="muted nowrap">{formatCount(group.iterations)} iterations</div>
+          )}
+        </td>
       </tr>
       {open && (
         <tr>

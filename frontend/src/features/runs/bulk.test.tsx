@@ -56,6 +56,7 @@ it('RunGroups lists 30 runs of a group by their ids', async () => {
     score: none,
     n_scored: 0,
     agent_steps: 0,
+    iterations: 7,
   };
   service.answers = {
     '/api/v1/comparisons/groups': { items: [group], total: 1, next_cursor: null },
@@ -66,6 +67,7 @@ it('RunGroups lists 30 runs of a group by their ids', async () => {
     },
   };
   await show(<RunGroups by="group" search={{}} onSelected={nothing} onClear={nothing} />);
+  expect((await screen.findByRole('cell', { name: /iterations/ })).textContent).toBe('7 iterations');
   fireEvent.click(await screen.findByRole('button', { name: 'Runs of large' }));
   await screen.findByRole('link', { name: `run ${id(29)}` });
   const asked = service.requests.find(({ pathname }) => pathname === '/api/v1/runs')?.searchParams;
@@ -124,6 +126,7 @@ it('RunGroups refuses actions on a group of which it knows only some runs', asyn
     score: { value: null, low: null, high: null },
     n_scored: 0,
     agent_steps: 0,
+    iterations: 0,
   };
   service.answers = { '/api/v1/comparisons/groups': { items: [group], total: 1, next_cursor: null } };
   await show(<RunGroups by="algorithm" search={{ selected: 'g' }} onSelected={nothing} onClear={nothing} />);

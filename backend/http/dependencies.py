@@ -7,9 +7,10 @@ and record its change into `AppState`.
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -27,7 +28,7 @@ from backend.http.addresses import address_of
 from backend.http.context import Repeated, RequestContext, context_of
 from backend.http.counters import RequestCounters
 from backend.http.idempotency import repository as idempotency
-from backend.http.limits import Limits
+from backend.http.limits import WRITE_TIMEOUT_S, Limits
 from backend.http.pages import SAFE_METHODS
 from backend.principals import Principal
 from backend.pubsub.bus import Bus
@@ -41,6 +42,10 @@ in its local storage, no page of another port can read."""
 TICKET = "ticket"
 """The parameter of an address that takes the header's place for a while, where a browser sends none: streams,
 media and downloads."""
+
+
+BETWEEN_BATCHES_S = 0.05
+"""Pause between the transactions of a request: whoever waits for SQLite's lock looks for it now and then."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +254,38 @@ IngestSession = Annotated[Session, Depends(_ingesting, scope="function")]
 LoginSession = Annotated[Session, Depends(_writing_at_once, scope="function")]
 """A `WriteSession` without an authentication, and without a turn among the requests that write: none of them
 waits while a password is checked."""
+
+
+class WriteBatches:
+    """Several transactions of one request, each of which holds SQLite's write lock for a moment."""
+
+    def __init__(self, request: Request, state: AppState, body: bytes) -> None:
+        self._request = request
+        self._state = state
+        self._body = body
+        self._n = 0
+
+    @contextmanager
+    def transaction(self, *, changes: bool = True) -> Iterator[Session]:
+        """The next one. With `changes`, the first one records the request in the audit trail."""
+        if self._n:
+            sleep(BETWEEN_BATCHES_S)
+        self._n += 1
+        context = context_of(self._request)
+        with writing(self._state.db_engine, wait_s=WRITE_TIMEOUT_S) as session:
+            yield session
+            if changes and context.audited:
+                self._state.record_change(session, self._request, self._body)
+        context.audited = False
+        self._state.bus.publish_changes(session)
+
+
+def _batches(request: Request, state: AppStateDep, body: Annotated[bytes, Depends(_body)]) -> WriteBatches:
+    return WriteBatches(request, state, body)
+
+
+Batches = Annotated[WriteBatches, Depends(_batches)]
+"""Transactions of a request that changes many rows. Beside a `WriteSession`, which gives it its turn."""
 
 
 async def _artifacts(state: AppStateDep) -> ArtifactStore:

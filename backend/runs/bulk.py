@@ -1,9 +1,12 @@
-"""One action on many runs in one transaction; runs that it cannot be applied to get a reason."""
+"""One action on many runs, in short transactions; runs that it cannot be applied to get a reason."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from time import monotonic
 from typing import Annotated, Literal
 
 from pydantic import Field
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from backend.db import Run
@@ -17,6 +20,8 @@ from backend.specs.run_fields import MAX_TAGS, Tags
 from backend.text import Text
 
 MAX_RUNS = 1_000
+BATCH_S = 0.15
+"""Time after which a transaction takes no further run: it holds SQLite's write lock."""
 
 Action = Literal["stop", "kill", "resume", "archive", "unarchive", "delete", "restore", "tag", "untag"]
 
@@ -102,24 +107,58 @@ class BulkOut(Schema):
     """With `limit`: pass it as `after` to continue; null after the last run."""
 
 
-def apply(session: Session, request: BulkRequest) -> BulkOut:
-    """Apply the action to every run that allows it.
+def apply(
+    session: Session, transaction: Callable[[], AbstractContextManager[Session]], request: BulkRequest
+) -> BulkOut:
+    """Apply the action to every run that allows it. If the database fails in the middle, what is committed
+    stays, and the results say which runs were not reached.
+
+    Args:
+        session: to read with.
+        transaction: the next transaction, committed at the end of its block.
+        request: what to do.
 
     Raises:
         Invalid: fields do not fit each other, or the filter is invalid, or it matches more than `MAX_RUNS`
             runs without `limit`.
         Conflict: another number of runs matches than expected.
+        SQLAlchemyError: the database has failed before anything was committed.
     """
     if conflicts := request.conflicts():
         raise Invalid(conflicts)
     ids, next_after = _ids(session, request)
     # In a fixed order, so that concurrent requests cannot deadlock.
-    items = [_one(session, request, run_id) for run_id in sorted(set(ids))]
+    left, items = sorted(set(ids)), list[BulkItem]()
+    while left:
+        try:
+            with transaction() as writing:
+                batch = _batch(writing, request, left)
+        except SQLAlchemyError:
+            if not items:
+                raise
+            items += [BulkItem(id=run_id, name=None, done=False, detail=_NOT_REACHED) for run_id in left]
+            break
+        items += batch
+        left = left[len(batch) :]
+    n_done = sum(item.done for item in items)
+    return BulkOut(items=items, n_done=n_done, n_refused=len(items) - n_done, next_after=next_after)
+
+
+def _batch(session: Session, request: BulkRequest, run_ids: list[str]) -> list[BulkItem]:
+    """Apply the action to the first of these runs, as many as there is time for."""
+    items: list[BulkItem] = []
+    ends_at = monotonic() + BATCH_S
+    for run_id in run_ids:
+        items.append(_one(session, request, run_id))
+        if monotonic() > ends_at:
+            break
     if request.dry_run:
         take_changes(session)
         take_work(session)
-    n_done = sum(item.done for item in items)
-    return BulkOut(items=items, n_done=n_done, n_refused=len(items) - n_done, next_after=next_after)
+    return items
+
+
+_NOT_REACHED = "not reached: the database has failed; apply the action to the rest again"
 
 
 def _ids(session: Session, request: BulkRequest) -> tuple[list[str], str | None]:

@@ -2,6 +2,7 @@
 runs send."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
@@ -14,6 +15,7 @@ from backend.http.access import ExternalWriter, Operator, Viewer
 from backend.http.dependencies import (
     AppStateDep,
     Artifacts,
+    Batches,
     ReadSession,
     RequestContextDep,
     WriteSession,
@@ -169,15 +171,21 @@ def change_runs(
     context: RequestContextDep,
     body: BulkRequest,
     principal: Operator,
-    session: WriteSession,
+    session: ReadSession,
+    writing: WriteSession,
+    batches: Batches,
     artifacts: Artifacts,
     later: BackgroundTasks,
 ) -> BulkOut:
-    """Apply an action to many runs; runs that it cannot be applied to get a reason."""
-    answer = bulk.apply(session, body)
-    context.audited = not body.dry_run
+    """Apply an action to many runs; runs that it cannot be applied to get a reason.
+
+    Several transactions change the runs one after the other. If the database fails in the middle, the results
+    say which runs were not reached.
+    """
+    answer = bulk.apply(session, partial(batches.transaction, changes=not body.dry_run), body)
+    context.audited = context.audited and not body.dry_run
     if body.action == "delete" and not body.restorable and not body.dry_run:
-        _delete_files(session, artifacts, later, [item.id for item in answer.items if item.done])
+        _delete_files(writing, artifacts, later, [item.id for item in answer.items if item.done])
     return answer
 
 

@@ -41,6 +41,9 @@ export interface paths {
         /**
          * Change Runs
          * @description Apply an action to many runs; runs that it cannot be applied to get a reason.
+         *
+         *     Several transactions change the runs one after the other. If the database fails in the middle, the results
+         *     say which runs were not reached.
          */
         post: operations["change_runs"];
         delete?: never;

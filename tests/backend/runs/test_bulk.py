@@ -1,9 +1,10 @@
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from backend.db import Run
 from backend.db.engine import reading, writing
@@ -11,6 +12,7 @@ from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from tests.support.service import RunningService
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
 
@@ -156,6 +158,39 @@ def test_bulk_in_parts_visits_each_matching_run_once(service: RunningService) ->
         sizes.append(part["n_done"])
         after = part["next_after"]
     assert (sizes, after) == ([2, 2, 1], None)
+
+
+def test_bulk_that_fails_in_the_middle_names_the_runs_that_it_did_not_reach(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backend.runs.bulk.BATCH_S", 0.0)
+    monkeypatch.setattr("backend.http.dependencies.BETWEEN_BATCHES_S", 0.5)
+    monkeypatch.setattr("backend.http.dependencies.WRITE_TIMEOUT_S", 0.1)
+    ids = sorted(make_run(sqlite_service.engine, RunState.FINISHED, seed=seed).id for seed in range(5))
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(_bulk, sqlite_service, action="archive", ids=ids)
+        until(lambda: sqlite_service.client.get("/api/v1/runs").json()["total"] < 5)
+        with writing(sqlite_service.engine) as session:  # others get the lock between two transactions
+            session.execute(text("SELECT 1"))
+            result = asked.result(PATIENCE_S)
+    done = [item["id"] for item in result["items"] if item["done"]]
+    assert done == ids[: len(done)]
+    assert 1 <= len(done) < 5
+    assert all("not reached" in item["detail"] for item in result["items"][len(done) :])
+    assert [item["id"] for item in result["items"]] == ids
+    archived = sqlite_service.client.get("/api/v1/runs", params={"archived": "true"}).json()["items"]
+    assert sorted(run["id"] for run in archived) == done
+    assert _audited(sqlite_service) == ["change_runs"]
+
+
+def test_bulk_that_is_repeated_with_its_key_gives_the_same_answer(service: RunningService) -> None:
+    ids = [make_run(service.engine, RunState.FINISHED, seed=seed).id for seed in range(2)]
+    body, headers = {"action": "archive", "ids": ids}, {"Idempotency-Key": "k"}
+    first, again = (
+        service.client.post("/api/v1/runs/bulk", json=body, headers=headers).json() for _ in range(2)
+    )
+    assert (first["n_done"], again) == (2, first)
+    assert _audited(service) == ["change_runs"]
 
 
 def test_bulk_names_the_tags_that_it_changed(service: RunningService) -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import Unreachable
 from callboard.limits import MAX_REASON_CHARACTERS
-from callboard.rows import Entry, File, Line, cleaned, dumps, frames_of
+from callboard.rows import Entry, File, Frame, Line, cleaned, dumps, frames_of
 from callboard.spool import FILE_KINDS, Spool
 from callboard.tally import Tally, in_words, warn
 from callboard.transport import Transport
@@ -68,7 +68,10 @@ class Background:
         # Reentrant, all of them: a handler of a signal may log, whatever it has interrupted.
         self._mutex = threading.RLock()
         self._entries: list[Entry] = []
+        self._unwritten: list[Frame] = []
+        """What waits for room on the spool's disk."""
         self._n_rows = 0
+        """Rows of both."""
         self._n_reported = 0
         self._report_at = 0.0
         self._forked = False
@@ -213,29 +216,55 @@ class Background:
                 entries, self._entries, n_rows = self._entries, [], self._n_rows
             entries += self._report()
             try:
-                for kind, n, rows in frames_of(entries):
-                    self._append(kind, n, rows)
+                self._unwritten = self._write_frames(
+                    [*self._unwritten, *frames_of(entries)], final is not None
+                )
                 if final is not None:
                     self._append("state", 0, final)
             except Exception:  # an error here must never end the script that trains
                 log.exception("%s: %d rows could not be written", self._name, n_rows)
                 self._tally.drop(n_rows, "an error of the client while it was written")
+                self._unwritten = []
             with self._mutex:
-                self._n_rows -= n_rows
-            if entries or final is not None:
+                self._n_rows += sum(n for _, n, _ in self._unwritten) - n_rows
+            if entries or final is not None or self._spool.n_waiting:
                 self._to_send.set()
             if final is not None:
                 self._written.set()
                 return
+
+    def _write_frames(self, frames: list[Frame], is_last: bool) -> list[Frame]:
+        """Write frames to the spool; returns those that wait until it has room.
+
+        Args:
+            frames: what to write. Files do not wait: their copies were written before.
+            is_last: what cannot be written now never will be.
+        """
+        left: list[Frame] = []
+        for kind, n_rows, rows in frames:
+            if left and kind not in FILE_KINDS:
+                left.append((kind, n_rows, rows))
+                continue
+            try:
+                self._spool.append(kind, n_rows, rows)
+            except OSError as error:
+                if not is_last and kind not in FILE_KINDS:
+                    left.append((kind, n_rows, rows))
+                    if not self._unwritten:
+                        problem = "the spool is full or cannot be written"
+                        log.warning("%s: %s: %s; what is logged waits in memory", self._name, problem, error)
+                    continue
+                self._drop(n_rows, error)
+                if kind in FILE_KINDS:
+                    [fields] = json.loads(rows)
+                    self._spool.remove_file(fields["upload"])
+        return left
 
     def _append(self, kind: str, n_rows: int, rows: bytes) -> None:
         try:
             self._spool.append(kind, n_rows, rows)
         except OSError as error:
             self._drop(n_rows, error)
-            if kind in FILE_KINDS:
-                [fields] = json.loads(rows)
-                self._spool.remove_file(fields["upload"])
 
     def _drop(self, n_rows: int, error: OSError) -> None:
         self._tally.drop(n_rows, "the spool is full or cannot be written", str(error))

@@ -94,6 +94,44 @@ def test_file_whose_frame_cannot_be_written_is_dropped_counted_and_deleted(
 
 
 @pytest.mark.service
+def test_values_wait_in_memory_until_the_disk_has_room(
+    target: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("callboard.background.WRITE_INTERVAL_S", 0.02)
+    monkeypatch.setattr("callboard.background.MAX_BUFFERED_ROWS", 300)
+    append, tried = Spool.append, list[bool]()
+    is_full = True
+
+    def fail(self: Spool, kind: str, n_rows: int, rows: bytes) -> None:
+        tried.append(is_full)
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(self, kind, n_rows, rows)
+
+    monkeypatch.setattr(Spool, "append", fail)
+    with callboard.init(algorithm="a", environment="e") as run:
+        for step in range(1, 101):
+            run.log({"loss/a": step, "loss/b": -step}, agent_steps=step)
+            if step % 10 == 0:
+                run.episode(step, 10, agent_steps=step)
+                until(lambda: len(tried) > run.agent_steps // 10)
+        assert run.n_dropped == 0
+        run.log({f"n/{n}": 0.0 for n in range(100)}, agent_steps=100)
+        assert run.dropped == {"the buffer is full": 100}
+        is_full = False
+        run.log({"loss/a": 101.0}, agent_steps=101)
+        assert run.flush(PATIENCE_S)
+        is_full = True
+        run.log({"loss/a": 102.0}, agent_steps=102)
+    assert run.dropped == {"the buffer is full": 100, "the spool is full or cannot be written": 1}
+    points = {name: [float(row["value"]) for row in rows] for name, rows in target.points(run.id).items()}
+    assert points["loss/a"] == [*range(1, 102)]
+    assert points["loss/b"] == [*range(-1, -101, -1)]
+    assert points["rollout/episode_return"] == [*range(10, 101, 10)]
+    assert sum("waits in memory" in record.getMessage() for record in caplog.records) == 1, "once an outage"
+
+
+@pytest.mark.service
 def test_spool_that_cannot_be_written_is_sent_later(target: Target, spools: Path) -> None:
     create = {"origin": "external", "algorithm": "a", "environment": "e"}
     spool = Spool.create(Manifest(new_ulid(), NOBODY, None, create, "a e"), spools)

@@ -11,7 +11,12 @@ from weakref import WeakSet
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
+from stable_baselines3.common.vec_env import (
+    VecEnvWrapper,
+    VecMonitor,
+    VecNormalize,
+    is_vecenv_wrapped,
+)
 
 from callboard.cleaning import as_number
 from callboard.external import ExternalRun
@@ -74,6 +79,11 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
             self.training_env.env_is_wrapped(Monitor)
         ):
             log.warning("callboard: no returns of episodes: wrap the environments in Monitor or VecMonitor")
+        if _monitors_normalised_rewards(self.training_env):
+            log.warning(
+                "callboard: the returns of episodes are sums of normalised rewards, and so is the score: put "
+                "VecMonitor below VecNormalize"
+            )
 
     def _on_step(self) -> bool:
         assert self.run is not None
@@ -97,6 +107,17 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
         self._learning.discard(self)
         if self._own and self.run is not None:
             self.run.close(state, reason)
+
+
+def _monitors_normalised_rewards(env: Any) -> bool:
+    """Whether a VecMonitor stands above a VecNormalize that changes rewards."""
+    has_monitor = False
+    while isinstance(env, VecEnvWrapper):
+        has_monitor |= isinstance(env, VecMonitor)
+        if has_monitor and isinstance(env, VecNormalize) and env.norm_reward:
+            return True
+        env = env.venv
+    return False
 
 
 def _is_learning(model: Any) -> bool:

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from stable_baselines3 import A2C, DQN
 from stable_baselines3.common.callbacks import ConvertCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 
 import callboard
 from callboard.sb3 import CallboardCallback
@@ -248,6 +248,27 @@ def test_value_that_is_not_a_metric_becomes_a_log_line_or_a_warning(
         "callboard: no returns of episodes: wrap the environments in Monitor or VecMonitor",
         "callboard: diagnostics/weights is not kept: it is a ndarray",
     ]
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(
+    ("wrap", "is_reported"),
+    [
+        (lambda env: VecMonitor(VecNormalize(env)), True),
+        (lambda env: VecMonitor(VecNormalize(env, norm_reward=False)), False),
+        (lambda env: VecNormalize(VecMonitor(env)), False),
+    ],
+)
+def test_returns_of_normalised_rewards_are_reported(
+    target: Target,
+    caplog: pytest.LogCaptureFixture,
+    wrap: Callable[[DummyVecEnv], VecEnvWrapper],
+    is_reported: bool,
+) -> None:
+    env = wrap(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
+    A2C("MlpPolicy", env, seed=1).learn(5, callback=CallboardCallback())
+    messages = [record.getMessage() for record in caplog.records if record.name == "callboard"]
+    assert any("normalised rewards" in message for message in messages) == is_reported
 
 
 @pytest.mark.service

@@ -4,10 +4,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from backend.specs.environments import ENVIRONMENTS
 from workers.engine.envs import Box, make_env
+from workers.engine.envs.base import Env
 
 
 @runtime_checkable
@@ -15,6 +16,13 @@ class _Drawable(Protocol):
     """An environment that emits its first frame in its first step, and can draw it before."""
 
     def frame(self) -> NDArray[np.uint8]: ...
+
+
+@runtime_checkable
+class _Bounded(Protocol):
+    """An environment whose observations are numbers, not bytes."""
+
+    observation_bounds: tuple[ArrayLike, ArrayLike]
 
 
 class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
@@ -39,10 +47,13 @@ class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
         self.metadata = CallboardEnv.metadata | {"render_fps": round(self._env.frames_per_second)}
         if render_mode == "rgb_array":
             self._env.on_frame = self._keep
-        # Observations are bytes, or numbers of 0 or 1.
-        dtype = self._env.observation_dtype.type
-        high = 255 if dtype is np.uint8 else 1
-        self.observation_space = gymnasium.spaces.Box(0, high, self._env.observation_shape, dtype)
+        dtype, shape = self._env.observation_dtype.type, self._env.observation_shape
+        low, high = (0, 255) if dtype is np.uint8 else _bounds(self._env)
+        self.observation_space = gymnasium.spaces.Box(
+            np.broadcast_to(np.asarray(low, dtype), shape),
+            np.broadcast_to(np.asarray(high, dtype), shape),
+            dtype=dtype,
+        )
         space = self._env.action_space
         self.action_space = (
             gymnasium.spaces.Box(np.array(space.low, np.float32), np.array(space.high, np.float32))
@@ -90,3 +101,7 @@ class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
 
     def _keep(self, frame: NDArray[np.uint8]) -> None:
         self._frame = frame.copy()
+
+
+def _bounds(env: Env) -> tuple[ArrayLike, ArrayLike]:
+    return env.observation_bounds if isinstance(env, _Bounded) else (-np.inf, np.inf)

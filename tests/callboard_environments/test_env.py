@@ -10,6 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from pydantic import ValidationError
 
 import callboard_environments
+from callboard_environments.env import CallboardEnv
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/gymnasium.md"
 
@@ -57,6 +58,31 @@ def test_render_returns_the_newest_frame() -> None:
     assert isinstance(first, np.ndarray)
     assert first.shape == (84, 84, 3)
     assert (first != second).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("CartPole-v1", {}),
+        ("Pendulum-v1", {}),
+        ("Memory-v0", {}),
+        ("Hopper-v5", {"normalise": True}),
+        ("Hopper-v5", {"normalise": False}),
+    ],
+)
+def test_declared_spaces_contain_what_an_environment_returns(name: str, config: dict[str, Any]) -> None:
+    env = CallboardEnv(name, **config)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # bounds without limits
+        check_env(env, skip_render_check=True)
+    env.action_space.seed(0)
+    observation, _ = env.reset(seed=0)
+    for _ in range(100):
+        assert env.observation_space.contains(observation)
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            observation, _ = env.reset()
+    env.close()
 
 
 @pytest.mark.long

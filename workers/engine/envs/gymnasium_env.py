@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.classic import ClassicConfig
@@ -35,6 +35,8 @@ class GymnasiumEnv:
             )
         self.observation_shape: tuple[int, ...] = tuple(space.shape)
         self.observation_dtype = np.dtype(np.float32 if len(space.shape) == 1 else np.uint8)
+        self.observation_bounds: tuple[ArrayLike, ArrayLike] = space.low, space.high
+        """The least and the greatest numbers of an observation."""
         self.action_space = action_space(env.action_space)
         self.action_names = action_names
         self.frames_per_second = float(env.metadata.get("render_fps") or 30)

@@ -106,6 +106,8 @@ class MujocoEnv(GymnasiumEnv):
         self._can_render = True
         normalise = isinstance(config, MujocoStateConfig) and config.normalise
         self._scales = scales(self._name) if normalise else None
+        if normalise:
+            self.observation_bounds = -LIMIT, LIMIT
 
     def close(self) -> None:
         """Free the simulation and its renderers."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from backend.specs.environments.small import CatchConfig, MemoryConfig
 from workers.engine.envs.base import Action, ActionSpace, Discrete, OnFrame, Step
@@ -78,6 +78,7 @@ class MemoryEnv:
 
     observation_shape: tuple[int, ...] = (3,)
     observation_dtype = np.dtype(np.float32)
+    observation_bounds: tuple[ArrayLike, ArrayLike] = 0.0, 1.0
     frames_per_second = 5.0
     action_names: tuple[str, ...] = ("LEFT", "RIGHT")
     action_space: ActionSpace = Discrete(2)

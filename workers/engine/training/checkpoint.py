@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from backend.specs.events import CheckpointSavedEvent, CheckpointsRemovedEvent
+from backend.specs.run import RunSpec
 from workers.engine.files import replacing
 from workers.engine.methods.base import DivergedError
 from workers.engine.nn.named import with_names, without_names
@@ -21,6 +22,10 @@ FORMAT = 2
 """Each vector of parameters is a tensor for each module path."""
 INDEX = "archive/parameters.json"
 """Member of the file that lists the shape of each parameter of theta and the member with its bytes."""
+AGENT = "archive/agent.json"
+"""Member of the file that describes its agent: the parts of the run's spec that decide how it observes and
+acts."""
+_DESCRIBED = {"algorithm", "environment", "config", "environment_config", "custom"}
 KEPT = 3
 """Number of newest checkpoints kept, in addition to those that were evaluated."""
 NAME = re.compile(r"a(?P<attempt>\d+)-s(?P<agent_steps>\d+)\.pt")
@@ -42,13 +47,16 @@ def agent_steps_of(name: str) -> int:
     return int(found["agent_steps"])
 
 
-def save(path: Path, state: dict[str, Any], network: nn.Module | None = None) -> tuple[str, int]:
+def save(
+    path: Path, state: dict[str, Any], network: nn.Module | None = None, spec: RunSpec | None = None
+) -> tuple[str, int]:
     """Write `state` (tensors and plain values) so that `path` is either absent or complete.
 
     Args:
         path: of the file.
         state: with the learner's state, theta among it, at `learner`.
         network: flat vectors of its parameters are stored as tensors by module path; None: as they are.
+        spec: of the run, whose description of the agent is stored.
 
     Returns:
         The file's SHA-256 in hexadecimal and its size in bytes.
@@ -68,6 +76,8 @@ def save(path: Path, state: dict[str, Any], network: nn.Module | None = None) ->
             torch.save({"format": FORMAT, **state, "parameter_names": list(index)}, file)
         with zipfile.ZipFile(partial, "a") as archive:
             archive.writestr(INDEX, json.dumps(index, indent=1))
+            if spec is not None:
+                archive.writestr(AGENT, spec.model_dump_json(include=_DESCRIBED, indent=1))
         with partial.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = partial.stat().st_size
@@ -158,7 +168,9 @@ class Checkpoints:
         """Path of a checkpoint on this host; the file may be absent."""
         return self._folder / name
 
-    def save(self, state: Callable[[], dict[str, Any]], network: nn.Module, *, evaluated: bool) -> None:
+    def save(
+        self, state: Callable[[], dict[str, Any]], network: nn.Module, spec: RunSpec, *, evaluated: bool
+    ) -> None:
         """Save `state` and the counters; the events before it are on disk first.
 
         If this step is saved already, it is only marked as evaluated.
@@ -166,6 +178,7 @@ class Checkpoints:
         Args:
             state: returns the learner's state, at `learner`, and the loop's.
             network: whose parameters theta holds.
+            spec: of the run, with its settings at this step.
             evaluated: whether these parameters were scored; such a checkpoint is kept.
 
         Raises:
@@ -178,7 +191,7 @@ class Checkpoints:
             found = state()
             check_state(found)
             content = {**found, "counters": counters.as_dict(), **kept}
-            digest, size = save(self.path(name), content, network)
+            digest, size = save(self.path(name), content, network, spec)
             self._saved.append(name)
             journal.emit(
                 CheckpointSavedEvent(

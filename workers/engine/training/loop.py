@@ -315,6 +315,7 @@ class Training:
                 "best_evaluation": self._scoring.best,
             },
             learner.network,
+            self.spec,
             evaluated=evaluated,
         )
 

@@ -1,8 +1,10 @@
 """Checkpoints are whole or absent, and never run code."""
 
+import json
 import os
 import pickle
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from backend.specs.run import parse_run_spec
 from workers.engine.nn.networks import action_values, actor_critic, gaussian_actor_critic
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.training import checkpoint
@@ -77,6 +80,32 @@ def test_parameters_are_stored_by_name_and_load_as_they_were(tmp_path: Path, nam
     for vector in (stored["learner"]["optimizer"]["g"], stored["learner"]["target"]["theta_minus"]):
         assert {n: v.shape for n, v in vector.items()} == {n: p.shape for n, p in network.named_parameters()}
     assert_equal(checkpoint.load(path)["learner"], learner)
+
+
+def test_file_says_what_its_agent_is(tmp_path: Path) -> None:
+    """Without the run: algorithm, environment, network and preprocessing."""
+    network = networks()["pixels"]
+    path = tmp_path / checkpoint.file_name(1, 10)
+    spec = parse_run_spec(
+        {
+            "algorithm": "paac",
+            "environment": "ALE/Pong-v5",
+            "seed": 3,
+            "name": "mine",
+            "config": {"network": "nips"},
+            "stop": {"agent_steps": 1},
+        }
+    )
+    checkpoint.save(path, {"learner": state_of(network)}, network, spec)
+    with zipfile.ZipFile(path) as archive:
+        found = json.loads(archive.read("archive/agent.json"))
+    assert (found["algorithm"], found["environment"]) == ("paac", "ALE/Pong-v5")
+    assert found["config"] == spec.config.model_dump(mode="json")
+    assert found["environment_config"] == spec.environment_config.model_dump(mode="json")
+    assert found["config"]["network"] == "nips"
+    assert not {"seed", "name"} & found.keys()
+    again = parse_run_spec(found | {"stop": {"agent_steps": 1}})
+    assert (again.config, again.environment_config) == (spec.config, spec.environment_config)
 
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "checkpoints.md"

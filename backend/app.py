@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib import import_module
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,8 +129,18 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(LargeResponses)
     app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, values=LARGE_BODIES)
-    app.add_middleware(SecurityMiddleware, allowed_hosts=settings.allowed_hosts, counters=counters)
+    app.add_middleware(SecurityMiddleware, allowed_hosts=_hosts(settings), counters=counters)
     return app
+
+
+def _hosts(settings: Settings) -> list[str]:
+    """Names by which the server may be addressed: those of the settings, and the address that it binds to."""
+    try:
+        address = ip_address(settings.host)
+    except ValueError:
+        return [*settings.allowed_hosts, settings.host]
+    own = [] if address.is_unspecified else [f"[{address}]" if address.version == 6 else str(address)]
+    return [*settings.allowed_hosts, *own]
 
 
 def _provider(settings: Settings) -> "Provider | None":

@@ -223,7 +223,7 @@ class Settings(BaseSettings):
             raise ValueError("must be a URL such as https://callboard.example, without a user name, ? and #")
         if info.field_name == "public_url" and parts.path not in ("", "/"):
             raise ValueError("must have no path: the pages are served at the root of a host")
-        if info.field_name == "oidc_issuer" and parts.scheme == "http" and not _is_loopback(host):
+        if info.field_name == "oidc_issuer" and parts.scheme == "http" and not is_loopback(host):
             raise ValueError(
                 "must begin with https://: over http, an attacker on the network could sign in as any user; "
                 "http is for a provider on this machine only"
@@ -322,7 +322,7 @@ class Settings(BaseSettings):
     @cached_property
     def binds_loopback(self) -> bool:
         """Whether the web process listens on this machine only."""
-        return _is_loopback(self.host)
+        return is_loopback(self.host)
 
     @cached_property
     def database(self) -> str:
@@ -359,7 +359,8 @@ class Settings(BaseSettings):
         return self.home_dir / "runs"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

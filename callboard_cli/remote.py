@@ -10,7 +10,7 @@ import httpx
 from ulid import ULID
 
 from backend.principals import Role
-from backend.settings import Settings
+from backend.settings import Settings, is_loopback
 from callboard_cli import BAD_INPUT, fail
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
@@ -61,8 +61,12 @@ class Remote:
 
     def __init__(self, settings: Settings) -> None:
         self._has_token = settings.token is not None
+        url = _url(settings).rstrip("/")
         self._client = httpx.Client(
-            base_url=f"{_url(settings).rstrip('/')}/api/v1", auth=_auth(settings), timeout=TIMEOUT_S
+            base_url=f"{url}/api/v1",
+            auth=_auth(settings),
+            timeout=TIMEOUT_S,
+            trust_env=not is_loopback(httpx.URL(url).host),  # no proxy knows what this machine calls itself
         )
 
     def __enter__(self) -> Self:

@@ -2,10 +2,10 @@
 
 import logging
 import os
+import select
 import signal
 import socket
 import sys
-import threading
 from contextlib import suppress
 from time import monotonic
 from types import FrameType
@@ -27,6 +27,8 @@ from callboard_cli.listening import listen, refuse_open_bind
 from callboard_cli.remote import LocalToken
 
 START_TIMEOUT_S = 300.0
+QUIET_S = 10.0
+"""Time without an answer after which the terminal shows what comes instead."""
 CHECK_INTERVAL_S = 0.5
 WEB_UNHEALTHY_TIMEOUT_S = 30.0
 """How long /healthz may fail before the web process is restarted."""
@@ -163,15 +165,41 @@ class WorkerHeartbeat:
             return True
 
 
+class StopSignals:
+    """Whether a signal has asked to stop. Without locks: a handler that interrupts another waits for its."""
+
+    def __init__(self) -> None:
+        self._has_come = False
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+
+    def install(self) -> None:
+        """Handle SIGINT, SIGTERM and SIGHUP, unless the process was started to ignore them, as by `nohup`."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self.handle)
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Note that one has come."""
+        self._has_come = True
+        with suppress(OSError):  # full: it has been written before
+            os.write(self._writing, b".")
+
+    def is_set(self) -> bool:
+        """Whether one has come."""
+        return self._has_come
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for one; whether one has come."""
+        if not self._has_come:
+            select.select([self._reading], [], [], timeout_s)
+        return self._has_come
+
+
 def _supervise(settings: Settings, installation: Installation, listener: socket.socket, url: str) -> None:
     """Start the children, wait until they are ready, keep them running, stop them in order."""
-    stop_requested = threading.Event()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        stop_requested.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, on_signal)
+    stop_requested = StopSignals()
+    stop_requested.install()
     children = _children(settings, listener, url)
     try:
         for child in children:
@@ -188,16 +216,21 @@ def _supervise(settings: Settings, installation: Installation, listener: socket.
         _stop(children)
 
 
-def _wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: threading.Event) -> None:
-    deadline = monotonic() + START_TIMEOUT_S
-    while not stop_requested.wait(0.1) and not _answers(f"{url}/readyz"):
+def _wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: StopSignals) -> None:
+    started_at, is_told = monotonic(), False
+    while not stop_requested.wait(0.1) and (problem := _problem_at(f"{url}/readyz")) is not None:
         for child in children:
             if child.exit_status is not None:
                 raise fail(f"the {child.name} process exited during start-up:\n{child.last_lines()}", 1)
-        if monotonic() > deadline:
+        if monotonic() > started_at + START_TIMEOUT_S:
             raise fail(
-                f"not ready within {START_TIMEOUT_S:.0f} s; see the logs in {children[0].log_file.parent}", 1
+                f"not ready within {START_TIMEOUT_S:.0f} s: {problem}; see the logs in "
+                f"{children[0].log_file.parent}",
+                1,
             )
+        if not is_told and monotonic() > started_at + QUIET_S:
+            is_told = True
+            typer.echo(f"Waiting for the web process. So far: {problem}", err=True)
 
 
 def _print_ready(settings: Settings, url: str) -> None:
@@ -214,7 +247,8 @@ def _print_ready(settings: Settings, url: str) -> None:
 def _keep_local_token(settings: Settings, url: str) -> None:
     """Have a valid token below home, with which scripts on this machine find the server."""
     with suppress(httpx.HTTPError, SQLAlchemyError, OSError):
-        httpx.get(f"{url}/api/v1/runs", params={"limit": 1}, auth=LocalToken(settings), timeout=10.0)
+        query, auth = {"limit": 1}, LocalToken(settings)
+        httpx.get(f"{url}/api/v1/runs", params=query, auth=auth, timeout=10.0, trust_env=False)
 
 
 def _stop(children: list[ServiceProcess]) -> None:
@@ -231,6 +265,15 @@ def _stop(children: list[ServiceProcess]) -> None:
 
 
 def _answers(url: str) -> bool:
-    with suppress(httpx.HTTPError):
-        return httpx.get(url, timeout=2.0).status_code == httpx.codes.OK
-    return False
+    return _problem_at(url) is None
+
+
+def _problem_at(url: str) -> str | None:
+    """What an address of this process answers instead of 200; None if it answers that."""
+    try:
+        answer = httpx.get(url, timeout=2.0, trust_env=False)  # no proxy knows this machine's own address
+    except httpx.HTTPError as error:
+        return f"{url}: {error or type(error).__name__}"
+    if answer.status_code == httpx.codes.OK:
+        return None
+    return f"{url}: {answer.status_code} {answer.text[:500]}"

@@ -27,6 +27,8 @@ HTTP_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DEL
 
 HEALTH_PATH = "/healthz"
 """Asked every few seconds: successes are logged at the level DEBUG."""
+PROBES = frozenset({HEALTH_PATH, "/readyz"})
+"""Paths that answer whatever host is named: an orchestrator probes an address that it has chosen itself."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -67,7 +69,7 @@ class SecurityMiddleware:
         headers = Headers(scope=scope)
         if scope["type"] == "websocket":
             # Any page can open a WebSocket to any server, so that it is checked like a write.
-            if self._rejection("POST", headers) is None:
+            if self._rejection("POST", scope["path"], headers) is None:
                 await self._app(scope, receive, send)
             else:
                 await send({"type": "websocket.close", "code": 1008})
@@ -94,7 +96,7 @@ class SecurityMiddleware:
             ids["run_id"] = run[1]
         with structlog.contextvars.bound_contextvars(**ids):
             try:
-                problem = self._rejection(scope["method"], headers)
+                problem = self._rejection(scope["method"], scope["path"], headers)
                 if problem is not None:
                     await _drain(receive)
                     await respond(problem, request_id)(scope, receive, send_on)
@@ -114,9 +116,9 @@ class SecurityMiddleware:
                     duration_ms=round(seconds * 1000, 1),
                 )
 
-    def _rejection(self, method: str, headers: Headers) -> Problem | None:
+    def _rejection(self, method: str, path: str, headers: Headers) -> Problem | None:
         host = headers.get("host", "")
-        if "*" not in self._hosts and _without_port(host) not in self._hosts:
+        if "*" not in self._hosts and _without_port(host) not in self._hosts and path not in PROBES:
             return BadRequest(
                 f"the host {quoted(host)} is not allowed: add it to CALLBOARD_ALLOWED_HOSTS on the server"
             )

@@ -20,7 +20,7 @@ from backend.db.engine import opened
 from backend.db.migrate import upgrade
 from backend.settings import Settings
 from callboard_cli.serve import await_name, host_name_lock
-from callboard_cli.up import WorkerHeartbeat
+from callboard_cli.up import StopSignals, WorkerHeartbeat
 from tests.support.databases import short_folder
 from tests.support.installation import CALLBOARD, Installation, environment, installation
 from tests.support.rows import add_host
@@ -113,6 +113,78 @@ def test_second_up_prints_new_login_link(running: Installation) -> None:
     assert printed.startswith(f"{running.url}/login?token=")
     assert len(printed.splitlines()) == 1
     assert running.process.poll() is None
+
+
+SIGNALS_AT_ONCE = """
+import signal, sys
+from callboard_cli.up import StopSignals
+for n in range(200):
+    signals = StopSignals()
+    signals.install()
+    def again(number, frame):  # in the middle of the other one, wherever that is
+        signals.handle(number, frame)
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4, 2e-5)
+    while not signals.wait(5.0): pass
+    signal.raise_signal(signal.SIGTERM)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert signals.is_set()
+print("stopped")
+"""
+
+
+def test_signals_at_once_stop_and_do_not_wait_for_each_other() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALS_AT_ONCE],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.stdout == "stopped\n", done.stderr
+
+
+def test_signals_that_the_process_ignores_stay_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    kept = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        stop = StopSignals()
+        stop.install()
+        signal.raise_signal(signal.SIGHUP)
+        assert not stop.wait(0.0)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.wait(PATIENCE_S)
+    finally:
+        for number, handler in zip(
+            (signal.SIGHUP, signal.SIGINT, signal.SIGTERM), (before, *kept), strict=True
+        ):
+            signal.signal(number, handler)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_PROXY", "http://127.0.0.1:9"),
+        ("ALL_PROXY", "socks5h://127.0.0.1:9"),
+        ("SSL_CERT_FILE", "/none"),
+    ],
+)
+def test_up_and_commands_reach_this_machine_without_the_proxy_of_the_environment(
+    home: Path, name: str, value: str
+) -> None:
+    variables = environment(home) | {name: value}
+    with (home.parent / "output").open("w+b") as output:
+        up = subprocess.Popen([*CALLBOARD, "up"], env=variables, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            until(lambda: b"Callboard is ready" in (home.parent / "output").read_bytes())
+            listed = subprocess.run(
+                [*CALLBOARD, "runs", "list"], env=variables, capture_output=True, text=True, check=False
+            )
+        finally:
+            up.terminate()
+            up.wait(PATIENCE_S)
+    assert listed.returncode == 0, listed.stderr
 
 
 @pytest.mark.parametrize("command", [("up",), ("login-link",), ("runs", "list")])

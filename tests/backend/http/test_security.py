@@ -1,8 +1,14 @@
+import asyncio
+from pathlib import Path
+
+import httpx
 import pytest
 
+from backend.app import create_app
 from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
-from backend.http.security import SECURITY_HEADERS
+from backend.http.security import PROBES, SECURITY_HEADERS
+from backend.settings import Settings
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
 
@@ -23,10 +29,34 @@ def test_host_header_other_than_own_hosts_is_rejected(
         ("", 400),
     ]:
         with subtests.test(host=host):
-            answer = sqlite_service.client.get("/healthz", headers={"Host": host})
+            answer = sqlite_service.client.get("/api/v1/auth/methods", headers={"Host": host})
             assert answer.status_code == status
             if status == 400:
                 assert "host" in answer.json()["detail"]
+            for probe in PROBES:
+                assert sqlite_service.client.get(probe, headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "named", "status"),
+    [
+        ("127.0.0.2", "127.0.0.2:8642", 200),
+        ("::1", "[::1]", 200),
+        ("fd00::1", "[FD00::1]:80", 200),
+        ("lab-server", "lab-server", 200),
+        ("0.0.0.0", "0.0.0.0:8642", 400),
+        ("::", "[::]", 400),
+    ],
+)
+def test_address_that_the_server_binds_to_is_a_host_of_its_own(
+    tmp_path: Path, host: str, named: str, status: int
+) -> None:
+    async def ask() -> int:
+        transport = httpx.ASGITransport(create_app(Settings(home=tmp_path, host=host)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.get("/docs", headers={"Host": named})).status_code
+
+    assert asyncio.run(ask()) == status
 
 
 def test_change_by_cookie_needs_own_origin(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
 
 from backend.specs.events import MAX_TEXT
-from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text
+from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text, whole
 from backend.specs.known_tags import RunUnit
 from backend.specs.run_fields import ExternalSeed
 from backend.specs.states import RunState
@@ -27,6 +27,16 @@ MAX_SEQUENCE = 2**62
 METRIC_NAME = re.compile(NAME)
 MetricName = Annotated[str, StringConstraints(max_length=MAX_METRIC, pattern=NAME)]
 Steps = Annotated[int, Field(ge=0, le=MAX_STEPS)]
+
+
+def _whole_items(values: object) -> object:
+    """Floats without a fraction as integers: JSON has one number type, and some languages write 1e5."""
+    if isinstance(values, list) and float in set(map(type, values)):
+        return [*map(whole, values)]
+    return values
+
+
+StepsColumn = Annotated[list[Steps], BeforeValidator(_whole_items)]
 WallTime = Annotated[float, Field(ge=0, le=MAX_WALL_TIME_S, strict=False, allow_inf_nan=False)]
 Value = Annotated[float, Field(strict=False)]
 
@@ -69,10 +79,10 @@ class SeriesPoints(Strict):
     """Points of one metric: columns of equal length."""
 
     metric: MetricName = Field(description="Name of the metric, such as `loss/policy`; `/` makes sections.")
-    agent_steps: list[Steps] = Field(
+    agent_steps: StepsColumn = Field(
         max_length=MAX_ROWS, description="Agent steps (decisions), which never decrease."
     )
-    frames: list[Steps] | None = Field(
+    frames: StepsColumn | None = Field(
         default=None, max_length=MAX_ROWS, description="Emulator frames; default: as many as agent steps."
     )
     wall_time_s: list[WallTime] = Field(max_length=MAX_ROWS, description="Training time in seconds.")

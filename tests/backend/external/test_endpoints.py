@@ -422,6 +422,20 @@ def test_uploads_are_bounded(sqlite_service: RunningService, monkeypatch: pytest
     assert upload(client, run, b"x", name="x" * 26).status_code == 404
 
 
+def test_whole_floats_are_integers_in_every_column(sqlite_service: RunningService) -> None:
+    """R's jsonlite writes 100000 as 1e+05, Julia and Lua as 100000.0."""
+    client = sqlite_service.client
+    run = create(client)
+    body = batch(1, [1.0, 2.0], agent_steps=[1e5, 200_000.0], frames=[4e5, 8e5])
+    content = json.dumps(body).replace("100000.0", "1e+05")
+    assert "1e+05" in content
+    headers = {"Content-Type": "application/json"}
+    answer = client.post(f"/api/v1/runs/{run['id']}/points", content=content, headers=headers)
+    assert (answer.status_code, answer.json()["stored"]) == (200, 2)
+    row = client.get(f"/api/v1/runs/{run['id']}").json()
+    assert (row["agent_steps"], row["frames"]) == (200_000, 800_000)
+
+
 def test_part_that_its_schema_allows_is_stored_or_conflicts(sqlite_service: RunningService) -> None:
     client = sqlite_service.client
     run = create(client)

@@ -12,14 +12,12 @@ from backend.audit import repository
 from backend.audit.repository import Filter
 from backend.audit.schemas import AuditEntryOut
 from backend.db.engine import reading
+from backend.text import as_cell
 
 MAX_ENTRIES = 100_000
 """Maximum number of entries of a file."""
 BATCH = 500
 """Entries that are read at a time. No connection is held while they are sent, however slowly."""
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets execute cells that start so; any client can choose the name of a failed login."""
 
 
 def as_csv(db_engine: Engine, wanted: Filter) -> Iterator[str]:
@@ -61,4 +59,4 @@ def _cell(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return as_cell(text)  # any client can choose the name of a failed login

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from sqlalchemy.orm import Session
@@ -19,6 +20,7 @@ from sqlalchemy.orm import Session
 from backend.db import Series
 from backend.metrics import repository, tensorboard_files
 from backend.metrics.chunks import Columns, n_rows
+from backend.text import FORMULA
 
 SCHEMA = pa.schema(
     [
@@ -79,10 +81,22 @@ def csv(session: Session, run_id: str, provenance: Provenance) -> Iterator[bytes
     with pa.csv.CSVWriter(pipe, SCHEMA.append(field)) as writer:
         for table in tables(session, run_id):
             column = first + [None] * (len(table) - len(first))
-            writer.write_table(table.append_column(field, [pa.array(column, pa.string())]))
+            writer.write_table(of_cells(table).append_column(field, [pa.array(column, pa.string())]))
             first = []
             yield pipe.take()
     yield pipe.take()
+
+
+def of_cells(table: pa.Table) -> pa.Table:
+    """The table with texts as cells of a CSV file: see `backend.text.as_cell`."""
+    for at, field in enumerate(table.schema):
+        if field.type == pa.string():
+            column = table.column(at)
+            is_formula = pc.match_substring_regex(column, FORMULA)
+            if pc.any(is_formula).as_py():
+                safe = pc.if_else(is_formula, pc.binary_join_element_wise("'", column, ""), column)
+                table = table.set_column(at, field, safe)
+    return table
 
 
 def parquet(session: Session, run_id: str, provenance: Provenance) -> Iterator[bytes]:

@@ -50,7 +50,8 @@ def csv(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
             first: list[str | None] = [json.dumps(run.description)]
             for table in _tables(session, run):
                 column = first + [None] * (len(table) - len(first))
-                writer.write_table(table.append_column(field, [pa.array(column, pa.string())]))
+                cells = export.of_cells(table)
+                writer.write_table(cells.append_column(field, [pa.array(column, pa.string())]))
                 first = []
                 yield pipe.take()
     yield pipe.take()

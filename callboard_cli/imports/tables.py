@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from backend.specs.problems import quoted
-from callboard.names import Names
+from callboard.names import Names, of_cell
 from callboard_cli.imports.log import Log, UnreadableLog
 
 STEP_COLUMNS = (
@@ -74,7 +74,7 @@ class _Table:
     def read(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Log]:
         logs: dict[str, Log] = {}
         for row in rows:
-            label = "" if self._mapped.run is None else str(row.get(self._mapped.run))
+            label = "" if self._mapped.run is None else of_cell(str(row.get(self._mapped.run)))
             log = logs.get(label)
             if log is None:
                 log = logs[label] = self._new(label, row)
@@ -113,8 +113,10 @@ class _Table:
 def _csv(path: Path) -> Iterator[Any]:
     """The names of the columns, then the rows."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        yield reader.fieldnames or []
+        rows = csv.reader(file)
+        columns = [of_cell(name) for name in next(rows, [])]
+        reader = csv.DictReader(file, columns)
+        yield columns
         yield from reader
 
 

@@ -9,6 +9,7 @@ from callboard.limits import MAX_METRIC_CHARACTERS
 _UNSTORABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, separators of lines, and lone surrogates. A name may have any other character."""
 _DIGITS = 16
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def stored_name(given: str, most: int) -> str:
@@ -23,6 +24,16 @@ def with_checksum(name: str, given: str, most: int) -> str:
     """A name, cut if it is too long, with a checksum of what was given."""
     digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     return f"{name[: most - _DIGITS - 1]}~{digest}"
+
+
+def as_cell(text: str) -> str:
+    """A text as the server writes it into CSV files: an apostrophe before what spreadsheets would execute."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def of_cell(cell: str) -> str:
+    """The text of a cell of a CSV file of the server."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 class Names:

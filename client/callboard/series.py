@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from callboard.names import as_cell, of_cell
+
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
@@ -84,17 +86,19 @@ def read_csv(lines: Iterable[str], metrics: Sequence[str], sources: bool) -> Ser
     names = next(rows)
     at = [names.index(field.name) for field in fields(Series)]
     metric, source, value = names.index("metric"), names.index("source"), names.index("value")
-    wanted = frozenset(metrics)
+    wanted = frozenset(map(as_cell, metrics))
     found = (row for row in rows if row[metric] in wanted and (sources or not row[source]))
     parts = []
-    while block := list(islice(_complete(found, value), READ_ROWS)):
+    while block := list(islice(_complete(found, (metric, source), value), READ_ROWS)):
         text = list(zip(*block, strict=True))
         parts.append(Series(*(np.array(text[column], kind) for column, kind in zip(at, _KINDS, strict=True))))
     return Series.joined(parts)
 
 
-def _complete(rows: Iterable[list[str]], value: int) -> Iterator[list[str]]:
+def _complete(rows: Iterable[list[str]], texts: Sequence[int], value: int) -> Iterator[list[str]]:
     """Rows without their last column, a description; no value is NaN."""
     for row in rows:
         row[value] = row[value] or "nan"
+        for at in texts:
+            row[at] = of_cell(row[at])
         yield row[:-1]

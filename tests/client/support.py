@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from callboard.names import of_cell
 from callboard.spool import Spool
 from tests.support.service import RunningServer, RunningService
 
@@ -47,7 +48,7 @@ class Target:
         answer.raise_for_status()
         series: dict[str, list[dict[str, str]]] = {}
         for row in csv.DictReader(io.StringIO(answer.text)):
-            series.setdefault(row["metric"], []).append(row)
+            series.setdefault(of_cell(row["metric"]), []).append(row)
         return series
 
     def lines(self, run_id: str | None) -> list[str]:

@@ -1,5 +1,7 @@
 """Names are stored as they are given, and no two names or configs become one."""
 
+import csv
+import io
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -11,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import backend.text
 import callboard
 from backend.runs.groups import group_key
 from backend.specs.external import ExternalFields, external_spec
 from callboard.config import flat_config
-from callboard.names import Names
+from callboard.names import Names, as_cell, of_cell
 from tests.client.support import Target
 from tests.client.test_imports import events_file, imported, rows
 
@@ -124,6 +127,52 @@ def test_no_two_names_are_stored_as_one(given_names: list[Any]) -> None:
         and "~" not in name
         and not any(str(other) == name for other in given_names if not isinstance(other, str))
     )
+
+
+FORMULAS = [
+    "=1+1",
+    "@SUM(A1)",
+    '=HYPERLINK("http://x")',
+    "+1",
+    "-1+cmd",
+    "\t=1",
+    "\r=1",
+    "-",
+    "'=1",
+    "''@",
+    "'a",
+    "a=1",
+]
+
+
+@given(st.text() | st.sampled_from(FORMULAS))
+def test_no_cell_of_a_csv_file_is_a_formula_and_each_is_read_as_it_was(text: str) -> None:
+    assert not as_cell(text).startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert of_cell(as_cell(text)) == text
+    assert (as_cell(text), of_cell(text)) == (backend.text.as_cell(text), backend.text.of_cell(text))
+
+
+@pytest.mark.service
+def test_export_has_no_formula_and_is_imported_with_equal_names(target: Target, tmp_path: Path) -> None:
+    names = [name for name in FORMULAS if name.isprintable()]
+    with callboard.init("=1+1", algorithm="a", environment="e") as run:
+        run.log({name: -float(at) for at, name in enumerate(names)}, agent_steps=1)
+    answer = target.client.get("/api/v1/runs/export", params={"run": run.id, "format": "csv"})
+    cells = [cell for row in csv.reader(io.StringIO(answer.text)) for cell in row]
+    formulas = [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert {float(cell) for cell in formulas} == {-float(at) for at in range(1, len(names))} | {-0.0}
+    with callboard.connect() as client:
+        series = client.run(str(run.id)).series(*names)
+    assert dict(zip(series.metric.tolist(), series.value.tolist(), strict=True)) == {
+        name: -at for at, name in enumerate(names)
+    }
+    table = tmp_path / "table.csv"
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([["step", *map(as_cell, names)], [1, *range(len(names))]])
+    done = imported("table", table)
+    assert done.exit_code == 0, done.output
+    [other] = (each for each in target.runs() if each["name"] == "table")
+    assert rows(target, other["id"]) == {name: [(1, at)] for at, name in enumerate(names)}
 
 
 class Unit(Enum):

@@ -1,6 +1,7 @@
 """Runs that are trained by a script of one's own: `callboard.init`."""
 
 import atexit
+import html
 import os
 import threading
 import time
@@ -102,6 +103,15 @@ class ExternalRun:
     def url(self) -> str | None:
         """Address of the run's page; None while the run has no id."""
         return None if self.id is None else f"{self._url}/runs/{self.id}"
+
+    def __repr__(self) -> str:
+        """Name, and the address of its page."""
+        return f"<ExternalRun {self.name!r} {self.url or 'not sent yet'}>"
+
+    def _repr_html_(self) -> str:
+        """A link to its page, in a notebook."""
+        name = html.escape(self.name)
+        return name if self.url is None else f'<a href="{html.escape(self.url)}" target="_blank">{name}</a>'
 
     @property
     def agent_steps(self) -> int:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -57,7 +58,7 @@ def init(
     """Start a run that this script trains, or resume one.
 
     If the server cannot be reached, everything is kept in the spool and sent later, the creation of the run
-    included.
+    included. Else the address of the run's page is printed to the standard error.
 
     Args:
         name: name of the run; default: from algorithm and environment.
@@ -156,13 +157,17 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
     agent_steps = int(before.get("agent_steps") or manifest.rewind_to or 0)
     if manifest.run is not None and manifest.rewind_to is None:
         agent_steps = max(agent_steps, waiting_steps(manifest.run))
-    return ExternalRun(
+    run = ExternalRun(
         spool,
         transport,
         wall_time_s=float(before.get("wall_time_s") or 0.0),
         agent_steps=agent_steps,
         config=manifest.create["config"] if manifest.create else before.get("spec", {}).get("config"),
     )
+    if run.url is not None:
+        with suppress(Exception):  # of a stream of the script's own
+            sys.stderr.write(f"callboard: {run.name}: {run.url}\n")
+    return run
 
 
 def _read(transport: Transport, run_id: str) -> dict[str, Any]:

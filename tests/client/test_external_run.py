@@ -57,6 +57,16 @@ def test_other_seeds_are_errors(seed: Any) -> None:
         callboard.init(algorithm="a", environment="e", seed=seed, url=NOBODY, token="t")
 
 
+def test_address_of_the_page_is_printed_and_shown(target: Target, capsys: pytest.CaptureFixture[str]) -> None:
+    with callboard.init("a <b>", algorithm="a", environment="e") as run:
+        address = f"{target.service.url}/runs/{run.id}"
+        assert capsys.readouterr().err == f"callboard: a <b>: {address}\n"
+        assert repr(run) == f"<ExternalRun 'a <b>' {address}>"
+        assert run._repr_html_() == f'<a href="{address}" target="_blank">a &lt;b&gt;</a>'
+    with callboard.init("b", algorithm="a", environment="e", url=NOBODY, token="t") as other:
+        assert (repr(other), other._repr_html_()) == ("<ExternalRun 'b' not sent yet>", "b")
+
+
 def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
     with callboard.init(
         name="mine",

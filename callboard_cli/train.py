@@ -156,11 +156,10 @@ def _check_device(spec: "RunSpec") -> None:
 
 
 def _check_memory(spec: "RunSpec") -> None:
-    import psutil
-
     from backend.specs.fit import memory_problem
+    from workers.host_facts import memory_bytes
 
-    if (problem := memory_problem(spec, psutil.virtual_memory().total)) is not None:
+    if (problem := memory_problem(spec, memory_bytes())) is not None:
         raise fail(f"config: {problem}")
 
 

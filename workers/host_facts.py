@@ -20,6 +20,7 @@ import psutil
 from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
+from workers import cgroups
 from workers.engine.training.nvml import visible_gpus
 
 _WORKER_ID_FILE = "worker-id"
@@ -145,8 +146,9 @@ def environments() -> list[str]:
 
 
 def cpu_count() -> int:
-    """CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """CPU cores that this process may use: by its affinity, and by the limit of its container."""
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cgroups.cores(n)
 
 
 def cpu_device() -> str:
@@ -159,12 +161,14 @@ def cpu_device() -> str:
 
 def memory_bytes() -> int:
     """Total memory of the machine or container."""
-    return psutil.virtual_memory().total
+    total, limit = psutil.virtual_memory().total, cgroups.memory_limit_bytes()
+    return total if limit is None else min(total, limit)
 
 
 def available_memory_bytes() -> int:
-    """Memory available now."""
-    return psutil.virtual_memory().available
+    """Memory available now, on the machine or in the container."""
+    available, free = psutil.virtual_memory().available, cgroups.free_memory_bytes()
+    return available if free is None else min(available, free)
 
 
 class Gpus:
@@ -211,11 +215,11 @@ class Load:
 
     def read(self) -> dict[str, Any]:
         """A reading in the form of `backend.hosts.schemas.HostLoad`; CPU use is since the last reading."""
-        cpu_pct, memory, gpus = psutil.cpu_percent(None), psutil.virtual_memory(), self._gpus.load()
-        used = memory.total - memory.available
+        cpu_pct, gpus, total = psutil.cpu_percent(None), self._gpus.load(), memory_bytes()
+        used = max(0, total - available_memory_bytes())
         self._read_at.append(time.monotonic())
         self._cpu.append(round(cpu_pct / 100, 2))
-        self._memory.append(round(used / memory.total, 2))
+        self._memory.append(round(used / total, 2))
         for past, now in zip(self._each_gpu, gpus, strict=True):
             if "gpu_pct" in now:
                 past.append(round(now["gpu_pct"] / 100, 2))

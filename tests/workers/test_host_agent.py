@@ -6,7 +6,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import psutil
 import pytest
 from redis import Redis
 from sqlalchemy import Engine
@@ -85,7 +84,7 @@ def test_agent_sends_host_facts_and_load(agents: Agents, engine: Engine, tmp_pat
     host = until(announced)
     assert (host.slots, host.queues, host.draining) == (3, ["cpu", "gpu"], False)
     assert host.cpu_count >= 1
-    assert host.memory_bytes == psutil.virtual_memory().total
+    assert host.memory_bytes == host_facts.memory_bytes()
     assert host.devices[0].split(" (")[0] == "cpu"
     shipped = [name for name in ENVIRONMENTS if name != "CarRacing-v3" or find_spec("envpool")]
     assert host.environments == [*shipped, "Custom/Line-v0", "Custom/Frames-v1"]

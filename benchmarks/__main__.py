@@ -4,15 +4,18 @@ import json
 import logging
 import os
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import quoted
 from benchmarks import engine as bench_engine
 from callboard_cli import fail
+from callboard_cli.run_request import AgentSteps, Assignments, Score, WallTime, run_request
 
 if TYPE_CHECKING:
     from benchmarks.ga3c import Measurement
@@ -216,6 +219,45 @@ def gorila(
         f"On {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
         f"{machine['load_after']:.1f} after."
     )
+
+
+@app.command()
+def trial(
+    folder: Annotated[Path, typer.Argument(help="Folder of the trial; one that was stopped goes on.")],
+    algorithm: Annotated[str, typer.Option(help="Algorithm id.")],
+    environment: Annotated[list[str], typer.Option(help="Environment id; several times for several.")],
+    preset: Annotated[list[str], typer.Option(help="Preset id; several times for several.")],
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Seed; several times for several; default: 0.")
+    ] = None,
+    agent_steps: AgentSteps = None,
+    wall_time_s: WallTime = None,
+    score: Score = None,
+    setting: Assignments = None,
+) -> None:
+    """Train presets on environments with several seeds, one run after the other; scores go to scores.csv."""
+    from backend.specs.problems import InvalidSpec
+    from benchmarks import trial as bench_trial
+
+    if algorithm not in ALGORITHMS:
+        raise fail(f"algorithm: unknown algorithm {quoted(algorithm)}; use one of {', '.join(ALGORITHMS)}")
+    request = run_request(
+        algorithm,
+        environment[0],
+        preset=None,
+        stop={"agent_steps": agent_steps, "wall_time_s": wall_time_s, "score": score},
+        settings=setting or [],
+        environment_settings=[],
+    )
+    try:
+        specs = {
+            cell: bench_trial.spec_of(cell, request["config"], request["stop"])
+            for cell in bench_trial.cells(algorithm, environment, preset, seed or [0])
+        }
+        bench_trial.run(folder, specs, typer.echo)
+    except (InvalidSpec, bench_trial.TrialError) as error:
+        raise fail(str(error)) from None
+    typer.echo(f"{folder / bench_trial.TABLE}")
 
 
 def _plain(one: "Measurement") -> dict[str, Any]:

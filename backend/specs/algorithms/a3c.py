@@ -15,6 +15,7 @@ from backend.specs.algorithms.common import (
     FIRST_LAYER_STRIDE,
     PAPER_FRAMES,
     STANDARDISE,
+    scaling_conflicts,
 )
 from backend.specs.algorithms.memory import RunFacts, large_decision_bytes, network_bytes
 from backend.specs.constants import S8, S9, Source, Sources, ours
@@ -120,6 +121,11 @@ class A3CConfig(AsynchronousConfig):
         inputs = run.decision_bytes if run.observation == "pixels" else SMALL_TENSOR_DECISION_BYTES
         inputs += large_decision_bytes(self.first_layer_stride) if self.network == "large" else 0
         return inputs + (LSTM_DECISION_BYTES if self.recurrent else 0)
+
+    def conflicts(self, run: RunFacts) -> dict[str, str]:
+        """Errors of the asynchronous methods' settings and of the scaling of observations."""
+        scaling = scaling_conflicts(standardise=self.standardise, centre=self.centre)
+        return super().conflicts(run) | scaling
 
 
 _PRESETS = (
@@ -299,6 +305,17 @@ _PRESETS = (
         actions=("discrete",),
         families=("racing", "labyrinth", "small", "envpool", "custom"),
         config=_PAPER | _FOUR_ACTORS,
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="full-frame-centred",
+        title="Full frame, centred, 4 actors",
+        description="The paper's feed-forward agent with four actor-learners, and observations centred by "
+        "the mean image of random play, in which what moves is as large as it can be.",
+        observation="pixels",
+        actions=("discrete",),
+        families=("atari",),
+        config=_FOUR_ACTORS | {"centre": True, "evaluation_interval_agent_steps": 250_000},
         stop={"agent_steps": 10_000_000},
     ),
     Preset(

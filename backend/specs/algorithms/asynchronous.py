@@ -4,6 +4,7 @@ from typing import Any, Literal, get_args
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
+    CENTRE,
     GAMMA,
     LARGE_NETWORK,
     REWARD_CLIP,
@@ -68,6 +69,7 @@ class AsynchronousConfig(AlgorithmConfig):
     """Settings of every asynchronous method. The defaults are those of the paper's supplement, section 8."""
 
     network: NetworkOrLarge = network_setting("nips", LARGE_NETWORK)
+    centre: bool = CENTRE
     n_actors: int = setting(
         16,
         ge=1,
@@ -165,5 +167,5 @@ class AsynchronousConfig(AlgorithmConfig):
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network and of the learning rate schedule."""
         choices = get_args(type(self).model_fields["network"].annotation)
-        network = network_conflicts(self.network, run, choices=choices)
+        network = network_conflicts(self.network, run, centre=self.centre, choices=choices)
         return network | schedule_conflicts(self.learning_rate_schedule, run)

@@ -10,6 +10,7 @@ from backend.specs.algorithms.memory import (
     ENGINE_BYTES,
     ENV_PROCESS_BYTES,
     MAX_EVALUATION_ENVIRONMENTS,
+    RANDOM_ENVIRONMENTS,
     RunFacts,
 )
 from backend.specs.constants import Sources, ours
@@ -32,11 +33,12 @@ Reproducibility = Literal["bitwise", "resumes_agree", "none"]
 """
 
 OPERATION_SOURCES: Sources = {
+    "centre": ours("Not in the papers."),
     "evaluation_interval_agent_steps": ours("The papers do not state how often they evaluate."),
     "evaluation_protocol": ours("auto: the paper's; see the page on evaluation protocols."),
     "checkpoint_interval_s": ours("Operation only: does not affect learning."),
 }
-"""Sources of the settings of every algorithm, without the number of evaluation episodes."""
+"""Sources of settings that every algorithm has alike."""
 
 
 class AlgorithmConfig(Strict, ABC):
@@ -105,6 +107,8 @@ class AlgorithmConfig(Strict, ABC):
     def memory_bytes(self, run: RunFacts) -> int:
         """Upper estimate of the memory of the engine and all its processes, also during an evaluation."""
         evaluated = min(self.evaluation_episodes, MAX_EVALUATION_ENVIRONMENTS)
+        if getattr(self, "centre", False):
+            evaluated = max(evaluated, RANDOM_ENVIRONMENTS)  # the random play needs as much
         processes = min(self.env_processes, evaluated)
         evaluation = processes * ENV_PROCESS_BYTES + evaluated * run.emulator_bytes
         return ENGINE_BYTES + self.training_bytes(run) + evaluation

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from backend.specs.algorithms.memory import MAX_STRIDE, NETWORKS, VECTOR_NETWORKS, Network, RunFacts
+from backend.specs.algorithms.memory import (
+    MAX_STRIDE,
+    NETWORKS,
+    RANDOM_DECISIONS,
+    VECTOR_NETWORKS,
+    Network,
+    RunFacts,
+)
 from backend.specs.fields import setting
 
 PAPER_FRAMES = {"frame_maximum": "rgb"}
@@ -44,11 +51,13 @@ FIRST_LAYER_STRIDE = setting(
 
 
 def network_conflicts(
-    network: str, run: RunFacts, *, choices: Sequence[str] = get_args(Network)
+    network: str, run: RunFacts, *, centre: bool, choices: Sequence[str] = get_args(Network)
 ) -> dict[str, str]:
     """Errors of a network that cannot take the environment's observations; `choices` of the setting."""
     problems = {}
     is_vector = run.observation == "vector"
+    if centre and is_vector:
+        problems["config.centre"] = f"{run.environment} has vector observations: only pixels are centred"
     if (network in VECTOR_NETWORKS) != is_vector:
         fitting = [name for name in choices if (name in VECTOR_NETWORKS) == is_vector]
         right = f"{'one of ' if len(fitting) > 1 else ''}{', '.join(fitting)}"
@@ -59,6 +68,13 @@ def network_conflicts(
         message = f"{network} takes observations of 84x84; only compact takes 42x42"
         problems["environment_config.observation_size"] = message
     return problems
+
+
+def scaling_conflicts(*, standardise: bool, centre: bool) -> dict[str, str]:
+    """Errors of two ways of scaling observations at the same time."""
+    if standardise and centre:
+        return {"config.centre": "standardise scales observations in another way: set one of them to false"}
+    return {}
 
 
 def schedule_conflicts(schedule: str, run: RunFacts) -> dict[str, str]:
@@ -129,6 +145,16 @@ STANDARDISE = setting(
     shape=True,
     description="Normalises the pixels of each observation to mean 0 and standard deviation 1, as the "
     "network compact always does. Not in the papers.",
+)
+CENTRE = setting(
+    False,
+    title="Centre observations",
+    group="network",
+    shape=True,
+    description="Subtracts a mean image from the pixels and divides them by the standard deviation of what "
+    f"is left, clipped to ±5; both are those of {RANDOM_DECISIONS:,} random decisions before training, which "
+    "count as frames and training time, not as agent steps. It takes the place of the normalisation of the "
+    "network compact. Not in the papers.",
 )
 PRECISION = setting(
     "fp32",

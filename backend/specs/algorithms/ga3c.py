@@ -1,10 +1,11 @@
 """GA3C: A3C with one model behind predictors and trainers (Babaeizadeh et al. 2017)."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, Algorithm, AlgorithmConfig, Preset
 from backend.specs.algorithms.common import (
     BETA,
+    CENTRE,
     FIRST_LAYER_STRIDE,
     GAMMA,
     LEARNING_RATE_SCHEDULE,
@@ -35,6 +36,19 @@ SEGMENTS = 4
 """Submissions of an agent that wait for trainers; before a fifth it waits itself."""
 PAPERS_BEST_AGENTS = 128
 """N_A with the highest TPS in the paper's Figure 3."""
+
+_TWO_CPU_CORES: dict[str, Any] = {
+    "n_actors": 16,
+    "n_predictors": 1,
+    "n_trainers": 1,
+    "min_training_batch": 40,
+    "adjustment_interval_s": 0.0,
+    "learning_rate": 7e-4,
+    "learning_rate_schedule": "linear",
+    "rmsprop_eps": 1e-10,
+    "value_coefficient": 0.5,
+    "evaluation_interval_agent_steps": 500_000,
+}
 
 Ga3cNetwork = Literal["nips", "nature", "large", "mlp"]
 
@@ -80,6 +94,7 @@ class Ga3cConfig(AlgorithmConfig):
         "Mnih et al. 2015. large: the paper's large one, with three convolutions. mlp: for vector "
         "observations.",
     )
+    centre: bool = CENTRE
     first_layer_stride: int = FIRST_LAYER_STRIDE
     learning_rate: float = setting(
         0.0003,
@@ -243,7 +258,8 @@ class Ga3cConfig(AlgorithmConfig):
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network and of the learning rate schedule."""
-        network = network_conflicts(self.network, run, choices=get_args(Ga3cNetwork))
+        choices = get_args(Ga3cNetwork)
+        network = network_conflicts(self.network, run, centre=self.centre, choices=choices)
         return network | schedule_conflicts(self.learning_rate_schedule, run)
 
 
@@ -265,18 +281,7 @@ GA3C = Algorithm(
             description="For a small machine: 16 agents, one predictor, one trainer, batches of 40, and a "
             "small RMSProp epsilon, which needs fewer agent steps; an evaluation every 500,000 agent steps.",
             observation="pixels",
-            config={
-                "n_actors": 16,
-                "n_predictors": 1,
-                "n_trainers": 1,
-                "min_training_batch": 40,
-                "adjustment_interval_s": 0.0,
-                "learning_rate": 7e-4,
-                "learning_rate_schedule": "linear",
-                "rmsprop_eps": 1e-10,
-                "value_coefficient": 0.5,
-                "evaluation_interval_agent_steps": 500_000,
-            },
+            config=_TWO_CPU_CORES,
             stop={"agent_steps": 10_000_000},
             measured="Pong, noop_starts, full frame, not standardised, one seed: −12.4 at 2 million agent "
             "steps, 16.0 at 3 million (42 minutes, while the test suite ran).",
@@ -299,6 +304,16 @@ GA3C = Algorithm(
             stop={"agent_steps": 10_000_000},
             measured=f"{LUMINANCE_THEN} Pong, noop_starts, full frame, not standardised, one seed: −20.5 "
             "at 0.25 million agent steps, −20.1 at 0.5 million, −20.3 at 0.59 million (7 minutes).",
+        ),
+        Preset(
+            id="full-frame-centred",
+            title="Full frame, centred, 2 CPU cores",
+            description="The preset 2 CPU cores, with observations centred by the mean image of random play, "
+            "in which what moves is as large as it can be.",
+            observation="pixels",
+            families=("atari",),
+            config=_TWO_CPU_CORES | {"centre": True, "evaluation_interval_agent_steps": 250_000},
+            stop={"agent_steps": 10_000_000},
         ),
     ),
     vector_defaults={

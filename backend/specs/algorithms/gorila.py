@@ -7,7 +7,7 @@ from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import PAPER_FRAMES
-from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, MIB, RunFacts
+from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, KERNELS_BYTES, MIB, RunFacts
 from backend.specs.algorithms.replayed import REPLAYED_SOURCES, ReplayedQConfig
 from backend.specs.constants import MNIH_2015, NAIR_2015, Source, ours
 from backend.specs.fields import setting
@@ -241,7 +241,7 @@ class GorilaConfig(ReplayedQConfig):
         return (
             RAY_BYTES
             + ENV_FORK_SERVER_BYTES
-            + self.ray_processes * RAY_PROCESS_BYTES
+            + self.ray_processes * (RAY_PROCESS_BYTES + (KERNELS_BYTES if self.centre else 0))
             + self.n_actors * run.emulator_bytes
             + learners
             + self.replay_bytes(run)

@@ -81,6 +81,13 @@ REPLAYED_SLOT_BYTES = 10
 MAX_EVALUATION_ENVIRONMENTS = 64
 """Maximum number of episodes that an evaluation plays in parallel."""
 
+RANDOM_DECISIONS = 12_000
+"""Decisions of the random play that centres observations."""
+RANDOM_ENVIRONMENTS = 8
+"""Environments in which they are taken in parallel."""
+KERNELS_BYTES = 44 * MIB
+"""Numba, which centres observations, in a process that does not have it for another reason."""
+
 
 @dataclass(frozen=True)
 class RunFacts:

@@ -3,7 +3,15 @@
 from typing import Any
 
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.common import BETA, CROPPED_GAMES, LUMINANCE_THEN, PAPER_FRAMES, STANDARDISE
+from backend.specs.algorithms.common import (
+    BETA,
+    CROPPED_GAMES,
+    LUMINANCE_THEN,
+    PAPER_FRAMES,
+    STANDARDISE,
+    scaling_conflicts,
+)
+from backend.specs.algorithms.memory import RunFacts
 from backend.specs.algorithms.synchronous import (
     AUTHORS_CODE,
     PAPER,
@@ -38,6 +46,11 @@ class PaacConfig(SynchronousConfig):
         description="Weight of the value loss (R - V)². The paper has no such weight, which means 1.",
     )
     beta: float = BETA
+
+    def conflicts(self, run: RunFacts) -> dict[str, str]:
+        """Errors of the framework's settings and of the scaling of observations."""
+        scaling = scaling_conflicts(standardise=self.standardise, centre=self.centre)
+        return super().conflicts(run) | scaling
 
 
 PAAC = Algorithm(
@@ -80,6 +93,16 @@ PAAC = Algorithm(
             measured=f"{LUMINANCE_THEN} With a constant learning rate: Pong, noop_starts, full frame, not "
             "standardised, one seed: −20.2 at 2 million agent steps; Breakout, noop_starts, full frame, not "
             "standardised, one seed: 2.20.",
+        ),
+        Preset(
+            id="full-frame-centred",
+            title="Full frame, centred, 2 CPU cores",
+            description="The preset NIPS network, full frame, with observations centred by the mean image of "
+            "random play, in which what moves is as large as it can be.",
+            observation="pixels",
+            families=("atari",),
+            config=_SMALL_MACHINE | {"centre": True, "evaluation_interval_agent_steps": 250_000},
+            stop={"agent_steps": 10_000_000},
         ),
         Preset(
             id="gpu-host",

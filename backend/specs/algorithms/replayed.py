@@ -6,6 +6,7 @@ from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
+    CENTRE,
     GAMMA,
     PRECISION,
     REWARD_CLIP,
@@ -47,6 +48,7 @@ class ReplayedQConfig(AlgorithmConfig):
     scores_best_kept: ClassVar[bool] = True
 
     network: Network = network_setting("nature")
+    centre: bool = CENTRE
     optimizer: Literal["centred_rmsprop", "adagrad"] = setting(
         "centred_rmsprop",
         title="Optimizer",
@@ -161,7 +163,7 @@ class ReplayedQConfig(AlgorithmConfig):
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network."""
-        return network_conflicts(self.network, run)
+        return network_conflicts(self.network, run, centre=self.centre)
 
     def replay_bytes(self, run: RunFacts) -> int:
         """Maximum size of the replay memory in this run."""

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
+    CENTRE,
     GAMMA,
     LEARNING_RATE_SCHEDULE,
     PRECISION,
@@ -18,6 +19,7 @@ from backend.specs.algorithms.common import (
 )
 from backend.specs.algorithms.memory import (
     ENV_FORK_SERVER_BYTES,
+    KERNELS_BYTES,
     LEARNER_FORK_SERVER_BYTES,
     LEARNER_PROCESS_BYTES,
     LEARNING_BYTES,
@@ -64,6 +66,7 @@ class SynchronousConfig(AlgorithmConfig):
     """Settings of the framework. The defaults are those of the paper's section 5.1."""
 
     network: Network = network_setting("nips")
+    centre: bool = CENTRE
     precision: Literal["fp32", "bf16"] = PRECISION
     learning_rate: float = setting(
         0.0224,
@@ -159,7 +162,8 @@ class SynchronousConfig(AlgorithmConfig):
         if workers == 1:
             return LEARNING_BYTES + ENV_FORK_SERVER_BYTES + self.n_e * environment
         worker = LEARNER_PROCESS_BYTES + 2 * NETWORK_BYTES[self.network]
-        return LEARNER_FORK_SERVER_BYTES + workers * worker + self.n_e * environment
+        fork_server = LEARNER_FORK_SERVER_BYTES + (KERNELS_BYTES if self.centre else 0)
+        return fork_server + workers * worker + self.n_e * environment
 
     def gpu_memory_advice(self) -> list[str]:
         """Fewer environments, whose decisions an update computes together, or half their activations."""
@@ -167,4 +171,5 @@ class SynchronousConfig(AlgorithmConfig):
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network and of the learning rate schedule."""
-        return network_conflicts(self.network, run) | schedule_conflicts(self.learning_rate_schedule, run)
+        network = network_conflicts(self.network, run, centre=self.centre)
+        return network | schedule_conflicts(self.learning_rate_schedule, run)

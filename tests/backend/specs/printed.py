@@ -154,6 +154,7 @@ _OPERATION = {
     "evaluation_protocol": "auto",
     "evaluation_interval_agent_steps": 1_000_000,
     "checkpoint_interval_s": 40,
+    "centre": False,
 }
 _ASYNCHRONOUS_OURS = _OPERATION | {
     "learning_rate": 0.0007,

@@ -104,6 +104,23 @@ def test_cropped_presets_are_offered_for_pong_only_and_named_so(algorithm: str) 
             assert [environment.id for environment in GAMES if preset.suits(environment)] == ["ALE/Pong-v5"]
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_centred_presets_are_named_so_and_none_as_in_the_paper_centres(algorithm: str) -> None:
+    for preset in ALGORITHMS[algorithm].presets:
+        centres = preset.config.get("centre", False)
+        assert ("centred" in preset.title) == preset.id.endswith("-centred") == centres
+        assert not (centres and "paper" in preset.title)
+    centred = [preset.id for preset in ALGORITHMS[algorithm].presets if preset.config.get("centre")]
+    assert centred == (["full-frame-centred"] if algorithm in ("paac", "a3c", "ga3c") else [])
+
+
+def test_centred_preset_is_the_full_frame_one_with_centred_observations() -> None:
+    for algorithm, base in (("paac", "full-frame"), ("ga3c", "two-cpu-cores")):
+        presets = {preset.id: preset.config for preset in ALGORITHMS[algorithm].presets}
+        interval = {"evaluation_interval_agent_steps": 250_000}
+        assert presets["full-frame-centred"] == presets[base] | {"centre": True} | interval
+
+
 def test_preset_suits_its_observation_actions_family_and_environments() -> None:
     pong, hopper, pole = (ENVIRONMENTS[name] for name in ("ALE/Pong-v5", "Hopper-v5", "CartPole-v1"))
     fits: dict[str, Any] = {"id": "p", "title": "P", "description": "", "observation": "vector"}
@@ -138,6 +155,7 @@ def test_measured_score_stands_with_its_protocol_and_frame(algorithm: str) -> No
         if any(f"{game.title}, " in preset.measured for game in GAMES):
             frame = "cropped" if preset.environment_config.get("crop") else "full"
             words = "standardised" if standardised else "not standardised"
+            words = "centred" if preset.config.get("centre") else words
             assert f", {frame} frame, {words}, " in preset.measured, preset.id
         elif standardised:
             assert ", standardised, " in preset.measured, preset.id

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from backend.runs.schemas import RunFields
-from backend.specs.algorithms import AlgorithmConfig
+from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import InvalidSpec
 from backend.specs.run import REQUEST_FIELDS, parse_run_spec
 
@@ -143,6 +144,17 @@ def test_memory_estimate_of_dqn_covers_replay_filled_by_the_run() -> None:
     assert stored - small == 2 * 7_066 * 10_000
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_memory_estimate_covers_the_environments_of_random_play(algorithm: str) -> None:
+    def estimate(**config: Any) -> int:
+        request = PONG | {"algorithm": algorithm, "config": {"evaluation_episodes": 2, **config}}
+        return parse_run_spec(request).memory_estimate_bytes
+
+    environments = 8 * ENVIRONMENTS["ALE/Pong-v5"].memory_bytes
+    assert estimate(centre=True) - estimate() >= environments * 6 // 8
+    assert estimate(centre=True) == estimate(centre=True, evaluation_episodes=8)
+
+
 def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are_called() -> None:
     class Undeclared(AlgorithmConfig):
         n_players: int = 64
@@ -173,6 +185,14 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
             "environment_config.observation_size",
             "nature takes observations of 84x84",
         ),
+        (
+            "dqn",
+            {"environment": "CartPole-v1", "config": {"centre": True}},
+            "config.centre",
+            "vector observations: only pixels are centred",
+        ),
+        ("paac", {"config": {"centre": True, "standardise": True}}, "config.centre", "set one of them"),
+        ("a3c", {"config": {"centre": True, "standardise": True}}, "config.centre", "set one of them"),
         ("n_step_q", {"stop": {"wall_time_s": 5}}, "stop.agent_steps", "linear learning rate schedule"),
         (
             "ga3c",

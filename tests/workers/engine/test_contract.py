@@ -75,8 +75,8 @@ class Run:
         self.learners: list[Learner] = []
         method = METHODS[algorithm]
 
-        def create(spec: RunSpec) -> Learner:
-            self.learners.append(method.learner(spec))
+        def create(spec: RunSpec, *, restored: bool = False) -> Learner:
+            self.learners.append(method.learner(spec, restored=restored))
             return self.learners[-1]
 
         monkeypatch.setitem(METHODS, algorithm, method._replace(learner=create))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
+    from workers.engine.methods.random_play import RandomPlay
+
 ConfigT = TypeVar("ConfigT", bound=AlgorithmConfig)
 ConfigT_contra = TypeVar("ConfigT_contra", contravariant=True)
 NetworkT = TypeVar("NetworkT")
@@ -162,6 +164,8 @@ class Learner(Protocol):
     action_names: tuple[str, ...]
     n_rollout_workers: int | None
     """PAAC's rollout workers in use, which the host's cores limit; None for other methods."""
+    random_play: "RandomPlay"
+    """What the random play before training took, if there was one."""
 
     @property
     def network(self) -> "nn.Module":
@@ -240,11 +244,22 @@ class MethodSpec(Generic[ConfigT, NetworkT, ContextT, MethodT_co]):
         return config_of(spec, self.config)
 
 
+class CreateLearner(Protocol):
+    """Creates the learner of a run, in a process where `prepare_torch` has been called."""
+
+    def __call__(self, spec: RunSpec, *, restored: bool = False) -> Learner:
+        """Create it.
+
+        Args:
+            spec: the run.
+            restored: whether `Learner.restore` follows. Random play before training is then left out.
+        """
+
+
 class RegisteredMethod(NamedTuple):
     """What the training loop and the evaluation need of an algorithm: the `METHOD` of its module."""
 
-    learner: Callable[[RunSpec], Learner]
-    """Creates the learner of a run, in a process where `prepare_torch` has been called."""
+    learner: CreateLearner
     network: Callable[[Any, Env], Any]
     """Creates the module whose parameters are a checkpoint's theta, given the run's config."""
     policy: "Callable[[Any, torch.device, int], Policy]"

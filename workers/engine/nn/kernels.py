@@ -107,6 +107,26 @@ def centred_rmsprop(
         theta[k] -= learning_rate * d / np.sqrt(g[k] - m[k] * m[k] + eps)
 
 
+@_compiled("void(u1[:, :, :, ::1], f4[:, :, ::1], f4[::1], f4[:, :, :, ::1])", fastmath={"nsz"})
+def centre(
+    pixels_BHWC: NDArray[np.uint8],
+    mean_HWC: NDArray[np.float32],
+    deviation: _Vector,
+    out_BHWC: NDArray[np.float32],
+) -> None:
+    """`workers.engine.nn.centre.Centre`, rounded as PyTorch does step by step; `deviation` is (1,)."""
+    B, factor = len(pixels_BHWC), np.float32(1) / deviation[0]
+    mean_N = mean_HWC.reshape(mean_HWC.size)
+    pixels_BN, out_BN = (
+        pixels_BHWC.reshape((B, mean_HWC.size)),
+        out_BHWC.reshape((B, mean_HWC.size)),
+    )
+    for b in range(B):
+        for n in range(len(mean_N)):
+            x = (np.float32(pixels_BN[b, n]) - mean_N[n]) * factor
+            out_BN[b, n] = min(max(x, np.float32(-5)), np.float32(5))
+
+
 @_compiled(
     "Tuple((f4[::1], f4[::1]))(f4[:, ::1], f4[::1], f4[::1])",
     "Tuple((f8[::1], f8[::1]))(f8[:, ::1], f8[::1], f8[::1])",

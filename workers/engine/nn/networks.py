@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, softplus
 
+from workers.engine.nn.centre import Centre, centre_of
 from workers.engine.nn.linear import Linear
 
 PAPERS_STRIDE = 4
@@ -84,7 +85,7 @@ class ActorCritic(nn.Module):
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
         """Policy logits (B, A) and values (B,) of observations (B, H, W, C) uint8 or (B, D) float32."""
-        return self.heads(self.body(as_input(observation)))
+        return self.heads(features_of(self.body, observation))
 
     def heads(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Policy logits (B, A) and values (B,) of features: outputs of the body, or of the LSTM behind it."""
@@ -103,7 +104,7 @@ class ActionValues(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Q (B, A) of observations (B, H, W, C) uint8 or (B, D) float32."""
-        q_BA: Tensor = self.q(self.body(as_input(observation)))
+        q_BA: Tensor = self.q(features_of(self.body, observation))
         return q_BA
 
 
@@ -145,6 +146,13 @@ def as_input(observation: Tensor, *, dtype: torch.dtype = torch.float32, out: Te
     # Channels last in memory, the fastest layout for convolutions: the view costs nothing.
     pixels = observation.permute(0, 3, 1, 2)
     return (pixels.to(dtype) if out is None else out.copy_(pixels)).mul_(1 / 255)
+
+
+def features_of(body: nn.Module, observation: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """What a body computes of observations (B, …); one that centres pixels takes them as bytes."""
+    x = as_input(observation, dtype=dtype) if centre_of(body) is None else observation.permute(0, 3, 1, 2)
+    features: Tensor = body(x)
+    return features
 
 
 def _orthogonal_body(body: nn.Module) -> None:
@@ -246,6 +254,7 @@ def _body(
     observation_shape: tuple[int, ...],
     *,
     standardise: bool = False,
+    centre: bool = False,
     first_layer_stride: int = PAPERS_STRIDE,
 ) -> tuple[nn.Sequential, int]:
     channels = observation_shape[-1]
@@ -254,9 +263,22 @@ def _body(
     if network == "compact" and observation_shape[0] == 84:
         body.insert(0, Halve())
     elif standardise and len(observation_shape) == 3 and not standardises:
-        layers = OrderedDict(body.named_children())
-        body = nn.Sequential(OrderedDict(standardise=Standardise(), **layers))
-    return body, features
+        body = _with_first(body, standardise=Standardise())
+    return (_centring(body, observation_shape) if centre else body), features
+
+
+def _centring(body: nn.Sequential, observation_shape: tuple[int, ...]) -> nn.Sequential:
+    """The body, which centres pixels instead of standardising them; vectors it takes as they are."""
+    if len(observation_shape) != 3:
+        return body
+    kept = nn.Sequential(*(layer for layer in body if not isinstance(layer, Standardise)))
+    kept = kept if len(kept) < len(body) else body  # with its layers' names
+    return _with_first(kept, centre=Centre(observation_shape))
+
+
+def _with_first(body: nn.Sequential, **first: nn.Module) -> nn.Sequential:
+    """The body behind a first layer, which is given by its name."""
+    return nn.Sequential(OrderedDict(**first, **dict(body.named_children())))
 
 
 def actor_critic(
@@ -266,6 +288,7 @@ def actor_critic(
     *,
     lstm_cells: int = 0,
     standardise: bool = False,
+    centre: bool = False,
     first_layer_stride: int = PAPERS_STRIDE,
 ) -> ActorCritic:
     """Build a network with a policy and a value.
@@ -277,20 +300,28 @@ def actor_critic(
         n_actions: A.
         lstm_cells: of an LSTM behind the last hidden layer; 0 for none.
         standardise: whether pixels are standardised, as `compact` always does; vectors are not.
+        centre: whether pixels are centred by the mean image of random play, also in `compact`; vectors are
+            not.
         first_layer_stride: of `large`, 1 to 4.
 
     Raises:
         KeyError: no such network.
     """
     body, features = _body(
-        network, observation_shape, standardise=standardise, first_layer_stride=first_layer_stride
+        network,
+        observation_shape,
+        standardise=standardise,
+        centre=centre,
+        first_layer_stride=first_layer_stride,
     )
     return ActorCritic(body, features, n_actions, lstm_cells=lstm_cells)
 
 
-def action_values(network: str, observation_shape: tuple[int, ...], n_actions: int) -> ActionValues:
+def action_values(
+    network: str, observation_shape: tuple[int, ...], n_actions: int, *, centre: bool = False
+) -> ActionValues:
     """Build a network of action values; arguments and errors as for `actor_critic`."""
-    body, features = _body(network, observation_shape)
+    body, features = _body(network, observation_shape, centre=centre)
     return ActionValues(body, features, n_actions)
 
 
@@ -301,6 +332,7 @@ def gaussian_actor_critic(
     *,
     lstm_cells: int = 0,
     standardise: bool = False,
+    centre: bool = False,
     first_layer_stride: int = PAPERS_STRIDE,
 ) -> GaussianActorCritic:
     """Build a network for continuous actions (Mnih et al. 2016, supplement, section 9).
@@ -310,20 +342,23 @@ def gaussian_actor_critic(
         observation_shape: without the batch.
         D: numbers in an action.
         lstm_cells: 128 in the paper; 0 for no LSTM.
-        standardise, first_layer_stride: as for `actor_critic`.
+        standardise, centre, first_layer_stride: as for `actor_critic`.
     """
 
     def body() -> tuple[nn.Sequential, int]:
         if len(observation_shape) == 1:
             return nn.Sequential(nn.Linear(observation_shape[-1], 200), nn.ReLU()), 200
-        layers = list(
-            _body(network, observation_shape, standardise=standardise, first_layer_stride=first_layer_stride)[
-                0
-            ]
+        whole, _ = _body(
+            network,
+            observation_shape,
+            standardise=standardise,
+            centre=centre,
+            first_layer_stride=first_layer_stride,
         )
+        layers = list(whole)
         flat = next(k for k, layer in enumerate(layers) if isinstance(layer, nn.Flatten))
         convolutions = nn.Sequential(*layers[: flat + 1])
-        features = convolutions(as_input(torch.zeros(1, *observation_shape, dtype=torch.uint8))).shape[1]
+        features = features_of(convolutions, torch.zeros(1, *observation_shape, dtype=torch.uint8)).shape[1]
         return convolutions, features
 
     policy_body, features = body()

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.engine.nn.devices import to_device
-from workers.engine.nn.networks import ActionValues, ActorCritic, GaussianActorCritic, Lstm, as_input
+from workers.engine.nn.networks import ActionValues, ActorCritic, GaussianActorCritic, Lstm, features_of
 
 EVALUATION_EPSILON = 0.05
 """Epsilon of the value-based methods' evaluations (Mnih et al. 2015)."""
@@ -73,8 +73,7 @@ class SampledPolicy:
         """It has no memory."""
 
     def _features(self, observation_N: Tensor, environment_N: NDArray[Any]) -> Tensor:
-        features_NF: Tensor = self._network.body(as_input(observation_N))
-        return features_NF
+        return features_of(self._network.body, observation_N)
 
 
 class RecurrentPolicy(SampledPolicy):
@@ -107,13 +106,14 @@ class GaussianPolicy:
         self, observation_N: NDArray[Any], environment_N: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Sampled actions (N, D), V (N,) and mu (N, D)."""
-        x = as_input(to_device(observation_N, self._device))
-        network = self._network
-        features_NF = self._policy_states.step(network.policy_body(x), environment_N)
+        x, network = to_device(observation_N, self._device), self._network
+        features_NF = self._policy_states.step(features_of(network.policy_body, x), environment_N)
         mu_ND, variance_N = network.policy_head(features_NF)
         noise_ND = torch.randn(mu_ND.shape, generator=self._generator, device=self._device)
         action_ND = mu_ND + variance_N.sqrt()[:, None] * noise_ND
-        value_N = network.value_head(self._value_states.step(network.value_body(x), environment_N))
+        value_N = network.value_head(
+            self._value_states.step(features_of(network.value_body, x), environment_N)
+        )
         return np.asarray(action_ND.cpu()), np.asarray(value_N.cpu()), np.asarray(mu_ND.cpu())
 
     def forget(self, environment: int) -> None:

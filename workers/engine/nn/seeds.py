@@ -14,6 +14,9 @@ REPLAY_CHOICE_STREAM = MINIBATCH_STREAM + 2**28
 ADJUSTMENT_STREAM = REPLAY_CHOICE_STREAM + 2**27
 """Random stream of GA3C's dynamic adjustment."""
 
+RANDOM_PLAY_STREAM = ADJUSTMENT_STREAM + 2**26
+"""Random stream of the random play before training: its actions, and its first environment's episodes."""
+
 
 def episode_seed(run_seed: int, stream: int, k: int) -> int:
     """Seed below 2**32 of the k-th episode of a random stream (an environment, or an evaluation)."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from workers.engine.nn.fused.heads import Heads
 from workers.engine.nn.fused.unroll import FusedUnroll, stages_of
-from workers.engine.nn.networks import Lstm, as_input
+from workers.engine.nn.networks import Lstm, features_of
 
 __all__ = ["AutogradUnroll", "Heads", "Unroll", "create_unroll"]
 
@@ -129,10 +129,12 @@ class AutogradUnroll:
     ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
         """Features (N, F) of consecutive observations (N, …), and the LSTM's state behind them."""
         dtype = next(self._body.parameters()).dtype
+        if observation.dtype != torch.uint8:
+            observation = observation.to(dtype)
         low = torch.bfloat16 if self._dtype is None else self._dtype
         enabled = self._dtype not in (None, dtype)
         with torch.autocast(observation.device.type, low, enabled=enabled, cache_enabled=False):
-            x: Tensor = self._body(as_input(observation, dtype=dtype).to(dtype))
+            x = features_of(self._body, observation, dtype=dtype)
         x = x.to(dtype)
         if self._lstm is None:
             return x, None

@@ -76,7 +76,7 @@ class Training:
         self._last_replay_s = -REPLAY_INTERVAL_S
         self._last_evaluation_steps = 0
         self._reported_at = 0.0
-        self._reported_agent_steps = 0
+        self._reported_agent_steps = self._reported_frames = 0
         self._info_names: set[str] = set()
         self._usage = Usage()
 
@@ -93,7 +93,8 @@ class Training:
             with self._control.interrupting(), logged_phases(self._journal):
                 packages = log_provenance(self._journal, self.spec)
                 enter_phase("building environments and network")
-                learner = METHODS[self.spec.algorithm].learner(self.spec)
+                create = METHODS[self.spec.algorithm].learner
+                learner = create(self.spec, restored=self._resume is not None)
                 self._start(learner, packages)
             ended = self._train(learner)
         except KeyboardInterrupt:
@@ -139,13 +140,16 @@ class Training:
             self._last_evaluation_steps = state["last_evaluation_steps"]
             self._scoring.best = state["best_evaluation"]
             self._last_replay_s = journal.counters.wall_time_s
+        else:
+            journal.counters.frames += learner.random_play.frames
+            journal.counters.wall_time_s += learner.random_play.time_s
         self._usage.gpu = gpu_of(next(learner.network.parameters()).device)
         log_started(journal, self.spec, learner, self._usage.gpu, self._resume, packages)
 
     def _train(self, learner: Learner) -> EndedEvent:
         counters = self._journal.counters
         clock = self._reported_at = time.monotonic()
-        self._reported_agent_steps = counters.agent_steps
+        self._reported_agent_steps, self._reported_frames = counters.agent_steps, counters.frames
         reason, state = self._end_reason()
         while reason is None:
             self._change_settings(learner)
@@ -277,14 +281,16 @@ class Training:
         counters = self._journal.counters
         now = time.monotonic()
         new_steps = counters.agent_steps - self._reported_agent_steps
-        agent_steps_per_s = new_steps / max(now - self._reported_at, 1e-3)
-        self._reported_at, self._reported_agent_steps = now, counters.agent_steps
+        passed_s = max(now - self._reported_at, 1e-3)
+        agent_steps_per_s = new_steps / passed_s
+        frames_per_s = (counters.frames - self._reported_frames) / passed_s
+        self._reported_at = now
+        self._reported_agent_steps, self._reported_frames = counters.agent_steps, counters.frames
         if new_steps:
-            frames_per_step = counters.frames / max(counters.agent_steps, 1)
             self._journal.record(
                 {
                     "speed/agent_steps_per_s": agent_steps_per_s,
-                    "speed/frames_per_s": agent_steps_per_s * frames_per_step,
+                    "speed/frames_per_s": frames_per_s,
                     **self._usage.sample(),
                 }
             )

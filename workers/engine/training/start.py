@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from backend.specs.algorithms.common import bf16_instructions
+from backend.specs.algorithms.memory import RANDOM_DECISIONS
 from backend.specs.events import ProvenanceEvent, StartedEvent, StartingEvent
 from backend.specs.fit import process_warning
 from backend.specs.run import RunSpec
@@ -61,6 +62,11 @@ def log_started(
         if resumed_from
         else f"training {spec.algorithm} on {spec.environment}, seed {spec.seed}, on {device}"
     )
+    if (play := learner.random_play).frames:
+        journal.log(
+            f"observations are centred by {RANDOM_DECISIONS:,} random decisions: "
+            f"{play.frames:,} frames in {play.time_s:.1f} s"
+        )
     if (warning := bf16_warning(spec, device)) is not None:
         journal.log(warning, "warning")
     journal.flush()

@@ -41,7 +41,7 @@ def _start_by(monkeypatch: pytest.MonkeyPatch, learner: Any) -> None:
 def test_signal_during_a_start_ends_it_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, control: Control, number: signal.Signals
 ) -> None:
-    def starting(spec: RunSpec) -> NoReturn:
+    def starting(spec: RunSpec, *, restored: bool = False) -> NoReturn:
         signal.raise_signal(number)
         raise AssertionError("the start went on")
 
@@ -57,7 +57,7 @@ def test_signal_just_before_a_start_ends_it(
 ) -> None:
     """As one that arrives while the engine reads its spec and opens its log."""
 
-    def starting(spec: RunSpec) -> NoReturn:
+    def starting(spec: RunSpec, *, restored: bool = False) -> NoReturn:
         raise AssertionError("the start went on")
 
     _start_by(monkeypatch, starting)
@@ -77,7 +77,7 @@ def test_signal_during_a_start_kills_children_that_it_waits_for(
 ) -> None:
     children: list[Child] = []
 
-    def starting(spec: RunSpec) -> NoReturn:
+    def starting(spec: RunSpec, *, restored: bool = False) -> NoReturn:
         children.append(Child(_wait_for_the_engine, name="a child"))
         signal.raise_signal(signal.SIGTERM)
         raise AssertionError("the start went on")
@@ -103,9 +103,9 @@ def test_signal_after_the_start_saves_a_checkpoint(tmp_path: Path, control: Cont
 def test_phases_of_a_start_are_logged_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create = METHODS["paac"].learner
 
-    def starting(spec: RunSpec) -> Learner:
+    def starting(spec: RunSpec, *, restored: bool = False) -> Learner:
         enter_phase("starting 1 of 2 processes")
-        return create(spec)
+        return create(spec, restored=restored)
 
     _start_by(monkeypatch, starting)
     train(cartpole({"agent_steps": 40}, n_w=1), tmp_path)
@@ -170,7 +170,7 @@ def test_start_of_actors_logs_the_fork_server_and_each_process(algorithm: str, e
 def test_run_with_too_many_processes_is_warned_about_before_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(spec: RunSpec) -> NoReturn:
+    def fails(spec: RunSpec, *, restored: bool = False) -> NoReturn:
         raise RuntimeError("no start in this test")
 
     monkeypatch.setitem(METHODS, "gorila_dqn", METHODS["gorila_dqn"]._replace(learner=fails))

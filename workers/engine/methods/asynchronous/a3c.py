@@ -27,6 +27,8 @@ Differences from the paper:
 - Evaluations start with no-ops. The paper's 57-game tables start from states of a person's play.
 - Observations differ as `workers.engine.envs.atari` describes, initial weights as
   `workers.engine.nn.networks` does; shared Adam, and `standardise`, off by default, are not the paper's.
+- With `centre`, off by default, observations are centred by the mean image of random play before training
+  (`workers.engine.methods.random_play`). Its decisions are counted as frames, not as agent steps.
 """
 
 from typing import Any
@@ -62,6 +64,7 @@ def network(config: A3CConfig, env: Env) -> ActorCritic | GaussianActorCritic:
     options: dict[str, Any] = {
         "lstm_cells": cells if c.recurrent else 0,
         "standardise": c.standardise,
+        "centre": c.centre,
         "first_layer_stride": c.first_layer_stride,
     }
     if isinstance(env.action_space, Box):

@@ -31,6 +31,7 @@ from workers.engine.methods.base import (
     check_finite,
     check_network,
 )
+from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.schedules import learning_rate
 from workers.engine.processes.child import ChannelClosedError, Child, preload
@@ -56,7 +57,7 @@ class HogwildLearner:
     device = "cpu"
     n_rollout_workers: int | None = None
 
-    def __init__(self, spec: RunSpec, method: ActorMethodSpec) -> None:
+    def __init__(self, spec: RunSpec, method: ActorMethodSpec, *, restored: bool = False) -> None:
         self._spec = spec
         self.config: AsynchronousConfig = method.config_of(spec)
         self._method = method
@@ -86,6 +87,8 @@ class HogwildLearner:
         try:
             self._actors.resize(self.config.n_actors)
             self._pause()
+            self.random_play: RandomPlay = centre(self.network, spec, restored=restored)
+            self.vectors.theta_minus.copy_(self.vectors.theta)
         except BaseException:
             self.close()
             raise

@@ -29,6 +29,8 @@ Differences from the paper:
 - A decision in which the environment crashed is dropped; its state is the next state of the one before.
 - Observations differ as `workers.engine.envs.atari` describes, initial weights as
   `workers.engine.nn.networks` does; shared Adam is not the paper's.
+- With `centre`, off by default, observations are centred by the mean image of random play before training
+  (`workers.engine.methods.random_play`). Its decisions are counted as frames, not as agent steps.
 """
 
 from abc import ABC, abstractmethod
@@ -61,7 +63,8 @@ EPSILON_PERIOD = 1_000
 
 def network(config: AsyncQConfig, env: Env) -> ActionValues:
     """The network of a run."""
-    return action_values(config.network, env.observation_shape, len(env.action_names))
+    n_actions = len(env.action_names)
+    return action_values(config.network, env.observation_shape, n_actions, centre=config.centre)
 
 
 def policy(network: ActionValues, device: torch.device, seed: int) -> Policy:
@@ -114,9 +117,7 @@ class AsyncQ(ABC):
         self._rng = context.rng
         self._exploration = Exploration(self._config, context.rng, context.counts)
         self._unroll = create_unroll(self._network.body, None)
-        self._target_network = action_values(
-            self._config.network, context.env.observation_shape, len(context.env.action_names)
-        )
+        self._target_network = network(self._config, context.env)
         FlatParameters(self._target_network, theta=context.theta_minus)
         self._actions: list[int] = []
         self._next_action: int | None = None

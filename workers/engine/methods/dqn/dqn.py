@@ -19,6 +19,8 @@ Differences from the paper:
   current policy before learning continues.
 - Observations differ as listed in `workers.engine.envs.atari`, initial weights as listed in
   `workers.engine.nn.networks`.
+- With `centre`, off by default, observations are centred by the mean image of random play before training
+  (`workers.engine.methods.random_play`). Its decisions are counted as frames, not as agent steps.
 """
 
 from typing import Any
@@ -34,6 +36,7 @@ from workers.engine.envs.base import Env
 from workers.engine.methods.base import Policy, RegisteredMethod, StepResult, check_network, config_of
 from workers.engine.methods.dqn.actor import DqnActor
 from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
+from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.devices import describe, resolve_device
 from workers.engine.nn.networks import ActionValues, action_values
 from workers.engine.nn.optimizers import load_kernels
@@ -56,7 +59,8 @@ REPLAY_NOT_STORED = (
 
 def network(config: ReplayedQConfig, env: Env) -> ActionValues:
     """The network of a run."""
-    return action_values(config.network, env.observation_shape, len(env.action_names))
+    n_actions = len(env.action_names)
+    return action_values(config.network, env.observation_shape, n_actions, centre=config.centre)
 
 
 def policy(network: ActionValues, device: torch.device, seed: int) -> Policy:
@@ -73,7 +77,7 @@ class Dqn(DqnNetworks):
     config: DqnConfig
     n_rollout_workers: int | None = None
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, spec: RunSpec, *, restored: bool = False) -> None:
         c = config_of(spec, DqnConfig)
         self._spec = spec
         device = resolve_device(spec.device)
@@ -93,6 +97,8 @@ class Dqn(DqnNetworks):
         self.replay = ReplayMemory(self.actor.shape, c.replay_capacity)
         self._rng = np.random.default_rng(np.random.SeedSequence((spec.seed, MINIBATCH_STREAM)))
         self._warned_not_stored = False
+        self.random_play: RandomPlay = centre(self.network, spec, restored=restored)
+        self.theta_minus.copy_(self.theta)
         self._refilling = False
         """Whether it was restored without its replay memory and has not warned yet."""
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from workers.engine.methods.dqn.gpu_minibatch import GpuMinibatch
 from workers.engine.nn.losses import dqn_loss
-from workers.engine.nn.networks import ActionValues, action_values, as_input
+from workers.engine.nn.networks import ActionValues, action_values, features_of
 from workers.engine.nn.optimizers import AdaGrad, CentredRMSProp, FlatParameters
 from workers.engine.nn.replay import Batch
 
@@ -72,8 +72,12 @@ class DqnNetworks:
         """
         self.config = config
         self.torch_device = device
-        self.network = action_values(config.network, observation_shape, n_actions).to(device)
-        self.target_network = action_values(config.network, observation_shape, n_actions).to(device)
+        networks = (
+            action_values(config.network, observation_shape, n_actions, centre=config.centre)
+            for _ in range(2)
+        )
+        self.network, self.target_network = (network.to(device) for network in networks)
+        self._learned = tuple(p for p in self.network.parameters() if p.requires_grad)
         flat = FlatParameters(self.network)
         self.theta: Tensor = flat.theta
         """(P,); the network's parameters are views of it."""
@@ -123,7 +127,7 @@ class DqnNetworks:
         """Q(s, .) of states (B, …) by one of the two networks, (B, A), in the configured precision."""
         bf16 = self.config.precision == "bf16"
         with torch.autocast(state_B.device.type, torch.bfloat16, enabled=bf16, cache_enabled=False):
-            features: Tensor = network.body(as_input(state_B))
+            features = features_of(network.body, state_B)
         q_BA: Tensor = network.q(features.float())
         return q_BA
 
@@ -142,7 +146,7 @@ class DqnNetworks:
         parts = zip(*(np.array_split(array, self._threads) for array in batch), strict=True)
         gradients = self._in_threads(self._gradient, [Batch(*part) for part in parts])
         by_parameter = zip(*(gradient.by_parameter for gradient in gradients), strict=True)
-        for parameter, (first, *others) in zip(self.network.parameters(), by_parameter, strict=True):
+        for parameter, (first, *others) in zip(self._learned, by_parameter, strict=True):
             assert parameter.grad is not None  # a view of dtheta
             parameter.grad.copy_(first)
             for other in others:
@@ -165,13 +169,13 @@ class DqnNetworks:
             y_B = self.targets(reward_B, terminated_B, next_state_B)
         q_BA = self.q(self.network, state_B)
         loss = dqn_loss(q_BA, action_B, y_B)
-        by_parameter = torch.autograd.grad(loss.total, tuple(self.network.parameters()))
+        by_parameter = torch.autograd.grad(loss.total, self._learned)
         return by_parameter, loss.absolute, q_BA.detach().max(-1).values.sum()
 
     def write_gradient(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Write the gradient to dtheta; returns both sums and its norm, (3,)."""
         by_parameter, td_error, max_q = self._differentiate(*batch)
-        for parameter, gradient in zip(self.network.parameters(), by_parameter, strict=True):
+        for parameter, gradient in zip(self._learned, by_parameter, strict=True):
             assert parameter.grad is not None  # a view of dtheta
             parameter.grad.copy_(gradient)
         return torch.stack([td_error, max_q, torch.linalg.vector_norm(self.dtheta)])

@@ -30,6 +30,8 @@ Differences from the paper:
 - A decision in which the environment crashed is dropped; its state is bootstrapped from.
 - During evaluations and checkpoints, when theta must not change, predictors and trainers pause and agents
   wait for them.
+- With `centre`, off by default, observations are centred by the mean image of random play before training
+  (`workers.engine.methods.random_play`). Its decisions are counted as frames, not as agent steps.
 """
 
 import time
@@ -58,6 +60,7 @@ from workers.engine.methods.ga3c.adjustment import ThreadCounts, ThreadTuning
 from workers.engine.methods.ga3c.agents import AgentPool
 from workers.engine.methods.ga3c.memory import FRAMES, STEPS, Experiences, ExperienceShape, Queue
 from workers.engine.methods.ga3c.model import Model, ModelThread, Predictor, Stats, Trainer
+from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.devices import describe, resolve_device
 from workers.engine.nn.networks import ActorCritic, actor_critic
 from workers.engine.nn.optimizers import load_kernels
@@ -70,7 +73,7 @@ from workers.engine.processes.phases import COMPILING, enter_phase
 def network(config: Ga3cConfig, env: Env) -> ActorCritic:
     """The network of a run."""
     c, shape, n_actions = config, env.observation_shape, len(env.action_names)
-    return actor_critic(c.network, shape, n_actions, first_layer_stride=c.first_layer_stride)
+    return actor_critic(c.network, shape, n_actions, first_layer_stride=c.first_layer_stride, centre=c.centre)
 
 
 def policy(network: ActorCritic, device: torch.device, seed: int) -> Policy:
@@ -83,7 +86,7 @@ class Ga3c:
 
     n_rollout_workers: int | None = None
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, spec: RunSpec, *, restored: bool = False) -> None:
         self._spec = spec
         self.config = c = config_of(spec, Ga3cConfig)
         device = resolve_device(spec.device)
@@ -118,6 +121,7 @@ class Ga3c:
         self._gate = MetricsGate()
         try:
             self.resize(self.thread_counts)
+            self.random_play: RandomPlay = centre(self.network, spec, restored=restored)
         except BaseException:
             self.close()
             raise

@@ -25,6 +25,8 @@ Differences from the paper:
 - Replay is not stored with checkpoints; after a resume it is refilled before learning continues.
 - Observations differ as listed in `workers.engine.envs.atari`, initial weights as listed in
   `workers.engine.nn.networks`.
+- With `centre`, off by default, observations are centred by the mean image of random play before training
+  (`workers.engine.methods.random_play`). Its decisions are counted as frames, not as agent steps.
 """
 
 import time
@@ -48,6 +50,7 @@ from workers.engine.methods.gorila.parameters import join_snapshots, shard_bound
 from workers.engine.methods.gorila.process_group import ProcessGroup
 from workers.engine.methods.gorila.stats import RunStats
 from workers.engine.methods.gorila.worker import WorkRequest
+from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.optimizers import FlatParameters
 
 
@@ -60,7 +63,7 @@ class Gorila:
     device = "cpu"
     n_rollout_workers: int | None = None
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, spec: RunSpec, *, restored: bool = False) -> None:
         self._spec = spec
         self.config = config_of(spec, GorilaConfig)
         env = make_env(spec.environment, spec.environment_config)
@@ -73,6 +76,7 @@ class Gorila:
         self._stats = RunStats()
         self._processes = ProcessGroup(spec, self._bounds, self._stats)
         try:
+            self.random_play: RandomPlay = centre(self.network, spec, restored=restored)
             initial = {"theta": self._flat.theta, "statistics": {}, "updates": 0}
             self._processes.restore(split_snapshot(initial, self._bounds))
         except BaseException:

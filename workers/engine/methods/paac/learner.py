@@ -21,6 +21,8 @@ Differences from the paper:
 - A truncated episode (`max_frames` or a time limit) is not treated as terminated: the value of its last
   state, discounted, is added to its last reward.
 - A decision in which the environment crashed is dropped; its state is bootstrapped from.
+- With `centre`, off by default, observations are centred by the mean image of random play before training
+  (`workers.engine.methods.random_play`). Its decisions are counted as frames, not as agent steps.
 - The learning rate is constant, as printed, or annealed to 0 (Mnih et al. 2016), as configured. With
   `scale_learning_rate` it is multiplied by n_e/32: section 5.2 has 0.0007 n_e, which is 0.0224 for 32.
 """
@@ -45,6 +47,7 @@ from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
 from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
 from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker, Timings
+from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.devices import Acceleration, describe, resolve_device
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_, load_kernels
 from workers.engine.nn.schedules import learning_rate
@@ -60,7 +63,12 @@ class PaacLearner:
     """Trains a run by a method of the framework; see `workers.engine.methods.base.Learner`."""
 
     def __init__(
-        self, spec: RunSpec, method: RolloutMethodSpec, *, acceleration: Acceleration | None = None
+        self,
+        spec: RunSpec,
+        method: RolloutMethodSpec,
+        *,
+        acceleration: Acceleration | None = None,
+        restored: bool = False,
     ) -> None:
         """Start what the run needs.
 
@@ -68,6 +76,7 @@ class PaacLearner:
             spec: the run.
             method: the method.
             acceleration: how a GPU is used; on a CPU, None for rollout workers of its own kind.
+            restored: whether `restore` follows.
         """
         c: SynchronousConfig = method.config_of(spec)
         self.config = c
@@ -110,7 +119,7 @@ class PaacLearner:
             self.theta_minus.copy_(theta)
             self.flat = FlatParameters(self.network, theta=theta)
             bounds = [round(k * c.n_e / workers) for k in range(workers + 1)]
-            preload("workers.engine.methods.registry")
+            preload("workers.engine.methods.registry", *(["workers.engine.nn.kernels"] if c.centre else []))
             self.rollout_workers = [
                 RemoteRolloutWorker(spec, method, Slice(bounds[k], bounds[k + 1]), self.memory, k)
                 for k in range(workers)
@@ -126,6 +135,8 @@ class PaacLearner:
         for k, worker in enumerate(self.rollout_workers):
             enter_phase(f"starting {k + 1} of {len(self.rollout_workers)} rollout workers")
             worker.wait_ready()
+        self.random_play: RandomPlay = centre(self.network, spec, restored=restored)
+        self.theta_minus.copy_(self.flat.theta)
 
     def advance(self, progress: float, *, watched: bool) -> StepResult:
         """One pass of Algorithm 1's outer loop: a rollout and an update."""

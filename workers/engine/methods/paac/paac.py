@@ -29,7 +29,13 @@ from workers.engine.nn.policies import SampledPolicy, sample
 def network(config: PaacConfig, env: Env) -> ActorCritic:
     """The network of a run."""
     n_actions = len(env.action_names)
-    return actor_critic(config.network, env.observation_shape, n_actions, standardise=config.standardise)
+    return actor_critic(
+        config.network,
+        env.observation_shape,
+        n_actions,
+        standardise=config.standardise,
+        centre=config.centre,
+    )
 
 
 def policy(network: ActorCritic, device: torch.device, seed: int) -> Policy:

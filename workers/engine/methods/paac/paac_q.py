@@ -35,7 +35,8 @@ from workers.engine.nn.schedules import annealed
 
 def network(config: PaacQConfig, env: Env) -> ActionValues:
     """The network of a run."""
-    return action_values(config.network, env.observation_shape, len(env.action_names))
+    n_actions = len(env.action_names)
+    return action_values(config.network, env.observation_shape, n_actions, centre=config.centre)
 
 
 def epsilons(config: PaacQConfig, environments: Slice, frames: int) -> NDArray[np.float64]:

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from workers.engine.nn.centre import Centre, centre_of
 from workers.engine.nn.fused.lstm import FusedLstm
 from workers.engine.nn.linear import Linear, add_gradient_, add_product_, product
-from workers.engine.nn.networks import Halve, Lstm, Standardise, as_input
+from workers.engine.nn.networks import Halve, Lstm, Standardise, as_input, features_of
 
 
 class Stage(NamedTuple):
@@ -42,7 +43,7 @@ def stages_of(body: nn.Sequential) -> Stages | None:
         last = stages[-1] if stages else None
         if isinstance(layer, nn.Conv2d | nn.Linear) and _is_plain(layer) and _fits(layer, last):
             stages.append(Stage(layer, None, False))
-        elif last is None and isinstance(layer, Halve | Standardise):
+        elif last is None and isinstance(layer, Centre | Halve | Standardise):
             before.append(layer)
         elif last is not None and last.activation is None and _is_known_activation(layer):
             stages[-1] = last._replace(activation=layer)
@@ -119,6 +120,9 @@ class FusedUnroll:
                 of gradients keep theirs.
         """
         self._before, self._stages = stages
+        self._centre = centre_of(self._before)
+        self._scales_only = len(self._before) == (self._centre is not None)
+        """Whether nothing but the pixels' scale is changed before the first stage."""
         weight = self._stages[0].layer.weight
         self._own_dtype = weight.dtype
         self._dtype = dtype or self._own_dtype
@@ -172,7 +176,7 @@ class FusedUnroll:
     @torch.no_grad()
     def peek(self, observation: Tensor) -> Tensor:
         """Features (B, F) of a state on which no decision is taken."""
-        x: Tensor = self._before(as_input(observation, dtype=self._own_dtype)).to(self._dtype)
+        x = features_of(self._before, observation, dtype=self._own_dtype).to(self._dtype)
         for k, stage in enumerate(self._stages):
             x = self._layer(k, x)
             _activate(stage.activation, x, out=x)
@@ -208,13 +212,16 @@ class FusedUnroll:
 
     def _forward(self, t: int, observation: Tensor) -> Tensor:
         """The body's features of the state of decision t."""
-        if self._before or observation.dtype != torch.uint8:
-            x = self._before(as_input(observation, dtype=self._own_dtype))
+        if observation.dtype != torch.uint8 or not self._scales_only:
+            x = features_of(self._before, observation, dtype=self._own_dtype)
             x = self._kept[0].row(t, x.shape).copy_(x)
         else:
             B, height, width, channels = observation.shape
-            into = self._kept[0].row(t, torch.Size((B, channels, height, width)))
-            x = as_input(observation, out=into)
+            x = self._kept[0].row(t, torch.Size((B, channels, height, width)))
+            if self._centre is None:
+                as_input(observation, out=x)
+            else:
+                self._centre.centred(observation, out=x.permute(0, 2, 3, 1))
         for k, stage in enumerate(self._stages):
             y = self._layer(k, x)
             shape = torch.Size((len(y), y[0].numel())) if stage.flatten else y.shape

@@ -84,6 +84,27 @@ def test_agent_acts_as_the_engine_does_with_the_same_checkpoint(target: Target, 
 
 
 @pytest.mark.long
+def test_agent_of_a_race_with_opponents_acts_as_its_checkpoint(target: Target, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    a3c = ["--algorithm", "a3c", "--environment", "Racing-Slow-Opponents-v0", "--set", "n_actors=1"]
+    run_id = trained(target, folder, *a3c, "--set-environment", "episode_s=2", until=[100])
+    with callboard.connect() as client:
+        run = client.run(run_id)
+        agent = load_agent(client, run, checkpoint="latest", seed=3)
+        env = agent.make_env()
+        observation, _ = env.reset(seed=5)
+        observations = [observation]
+        observations += [env.step(agent.act(observations[-1]))[0] for _ in range(10)]
+        env.close()
+        again = load_agent(client, run, checkpoint="latest", seed=3)
+        policy = load_policy(
+            parse_run_spec(run.data["spec"]), folder / "checkpoints" / agent.checkpoint["file"], seed=3
+        )
+        wanted = [int(policy.act(each[None], np.zeros(1, int))[0][0]) for each in observations]
+        assert [again.act(each) for each in observations] == wanted
+
+
+@pytest.mark.long
 def test_agent_with_continuous_actions_and_one_of_pixels_act_in_their_environments(
     target: Target, tmp_path: Path
 ) -> None:

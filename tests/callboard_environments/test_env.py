@@ -16,7 +16,15 @@ GUIDE = Path(__file__).parents[2] / "docs/guides/gymnasium.md"
 
 
 @pytest.mark.parametrize(
-    "name", ["Catch-v0", "Memory-v0", "Racing-Slow-v0", "Racing-Fast-Continuous-v0", "Labyrinth-Small-v0"]
+    "name",
+    [
+        "Catch-v0",
+        "Memory-v0",
+        "Racing-Slow-v0",
+        "Racing-Fast-Continuous-v0",
+        "Racing-Slow-Opponents-v0",
+        "Labyrinth-Small-v0",
+    ],
 )
 @pytest.mark.service
 def test_gymnasium_checks_environment_made_by_its_id(name: str) -> None:

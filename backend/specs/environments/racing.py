@@ -52,6 +52,10 @@ class EnvPoolRacingConfig(EnvironmentConfig):
 
 POWER: dict[str, float] = {"Slow": 0.05, "Fast": 0.2}
 """Fraction of the power of gymnasium's car."""
+N_OPPONENTS = 5
+OPPONENT_SPEEDS: dict[str, tuple[float, float]] = {"Slow": (12.0, 22.0), "Fast": (18.0, 28.0)}
+"""The lowest and the highest speed of an opponent, in simulation units per second; a driver who follows the
+road reaches 35."""
 
 STEERING: dict[str, float] = {"LEFT": 0.6, "STRAIGHT": 0.0, "RIGHT": -0.6}
 PEDALS: dict[str, float] = {"GAS": 1.0, "COAST": 0.0, "BRAKE": -0.8}
@@ -61,7 +65,7 @@ ACTIONS: dict[str, tuple[float, float]] = {
 """Discrete action -> steering (positive: left) and pedal (positive: gas, negative: brake)."""
 
 
-def _environments(name: str) -> tuple[Environment, Environment]:
+def _environments(name: str) -> tuple[Environment, ...]:
     discrete = Environment(
         id=f"Racing-{name}-v0",
         title=f"Racing, {name.lower()} car",
@@ -81,7 +85,14 @@ def _environments(name: str) -> tuple[Environment, Environment]:
         action_names=("STEER LEFT", "PEDAL"),
         actions="continuous",
     )
-    return discrete, continuous
+    opponents = replace(
+        discrete,
+        id=f"Racing-{name}-Opponents-v0",
+        title=f"{discrete.title}, opponents",
+        summary=f"A new track in each episode, with {N_OPPONENTS} slower cars to overtake; reward 1 for "
+        "every 10 units along the road. 84×84 RGB.",
+    )
+    return discrete, continuous, opponents
 
 
 ENVPOOL_ACTIONS: dict[str, tuple[float, float, float]] = {

@@ -5,10 +5,13 @@ units, that the car moved along the centre of the road: negative against the dir
 road. An episode is truncated after `episode_s` seconds and terminates when the car leaves the field. The
 observation is one 84×84 RGB frame, whose lowest eighth shows speed, steering and rotation.
 
-Differences from the paper, whose simulator is no longer maintained: the car is seen from above; there are no
-opponents, which no maintained library offers; the slow car has a twentieth of the power of gymnasium's, the
-fast one a fifth. Differences from gymnasium's CarRacing: its reward is for new tiles; a lap does not end an
-episode; the camera does not zoom in the first second; skid marks are not drawn.
+In `Racing-Slow-Opponents-v0` and `Racing-Fast-Opponents-v0` other cars are on the road: those of
+`workers.engine.envs.opponents`. The track of a seed, the reward and the ends of an episode are the same.
+
+Differences from the paper, whose simulator is no longer maintained: the car is seen from above; the opponents
+are scripted by us; the slow car has a twentieth of the power of gymnasium's, the fast one a fifth.
+Differences from gymnasium's CarRacing: its reward is for new tiles; a lap does not end an episode; the camera
+does not zoom in the first second; skid marks are not drawn.
 """
 
 from typing import Any
@@ -19,16 +22,15 @@ from gymnasium.envs.box2d.car_racing import FPS, PLAYFIELD, TRACK_WIDTH
 from numpy.typing import NDArray
 
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.environments.racing import ACTIONS, POWER, RacingConfig
+from backend.specs.environments.racing import ACTIONS, N_OPPONENTS, OPPONENT_SPEEDS, POWER, RacingConfig
 from workers.engine.envs.base import Action, ActionSpace, Box, Discrete, OnFrame, Step
 from workers.engine.envs.car import RaceSimulation
 from workers.engine.envs.images import SIZE
+from workers.engine.envs.opponents import NEAR, Opponents
 from workers.engine.envs.road_frame import draw_track, draw_view
 
 FRAME_PIXELS = 336
 UNITS_PER_REWARD = 10.0
-NEAR = np.arange(-6, 7)
-"""The nearest centre point is searched among these neighbours of the last one: roads may cross."""
 
 cv2.setNumThreads(1)
 
@@ -48,19 +50,33 @@ class RacingEnv:
         )
         self._controls = list(ACTIONS.values())
         self._config = config
-        self._race = RaceSimulation(POWER[environment.split("-")[1]])
+        car, *others = environment.split("-")[1:-1]
+        self._race = RaceSimulation(POWER[car])
+        self._opponent_speeds = OPPONENT_SPEEDS[car] if "Opponents" in others else None
+        self.opponents: Opponents | None = None
         self.on_frame: OnFrame | None = None
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Build the seed's track with the car at its start."""
+        """Build the seed's track with the car at its start and the opponents ahead of it."""
+        if self.opponents is not None:
+            self.opponents.destroy()
         self._race.restart(seed)
         points = np.array(self._race.track)
         self.centre_line = points[:, 2:4]
         self.direction = np.column_stack([-np.sin(points[:, 1]), np.cos(points[:, 1])])
         self.nearest = 0
+        if self._opponent_speeds is not None:
+            self.opponents = Opponents(
+                self._race.world,
+                self.centre_line,
+                self.direction,
+                n=N_OPPONENTS,
+                speeds=self._opponent_speeds,
+                seed=seed,
+            )
         self._drawing = draw_track(self._race.road_poly)
         self._frames = 0
-        draw_view(self._drawing, self.car, out)
+        self._draw(out)
 
     def step(self, action: Action, out: NDArray[Any]) -> Step:
         """Repeat the action for `frame_skip` frames, fewer if the car leaves the field."""
@@ -76,6 +92,8 @@ class RacingEnv:
         while frames < self._config.frame_skip and not out_of_field:
             car.gas(max(pedal, 0.0))
             car.brake(max(-pedal, 0.0))
+            if self.opponents is not None:
+                self.opponents.drive(car.hull)
             self._race.step_frame()
             frames += 1
             units += self._speed_along_road() / FPS
@@ -84,7 +102,7 @@ class RacingEnv:
             if self.on_frame is not None:
                 self.on_frame(self.frame())
         self._frames += frames
-        draw_view(self._drawing, car, out)
+        self._draw(out)
         truncated = not out_of_field and self._frames >= self._config.episode_s * FPS
         return Step(
             reward=units / UNITS_PER_REWARD,
@@ -123,5 +141,9 @@ class RacingEnv:
     def frame(self) -> NDArray[np.uint8]:
         """The current frame."""
         frame = np.empty((FRAME_PIXELS, FRAME_PIXELS, 3), np.uint8)
-        draw_view(self._drawing, self.car, frame)
+        self._draw(frame)
         return frame
+
+    def _draw(self, out: NDArray[np.uint8]) -> None:
+        others = self.opponents.bodies if self.opponents is not None else ()
+        draw_view(self._drawing, self.car, out, others)

@@ -1,5 +1,6 @@
 """Frames of a race: the track is drawn once per episode, and each frame is cut from that drawing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
@@ -40,13 +41,16 @@ def draw_track(tiles: list[tuple[Any, Any]]) -> NDArray[np.uint8]:
     return drawing
 
 
-def draw_view(drawing: NDArray[np.uint8], car: Any, out: NDArray[np.uint8]) -> None:
-    """Draw the car facing up, its surroundings, and its instruments: speed, steering, rotation.
+def draw_view(
+    drawing: NDArray[np.uint8], car: Any, out: NDArray[np.uint8], others: Sequence[Any] = ()
+) -> None:
+    """Draw the car facing up, other cars, the surroundings, and the instruments: speed, steering, rotation.
 
     Args:
         drawing: of the track, from `draw_track`.
         car: gymnasium's.
         out: (side, side, 3), overwritten.
+        others: bodies of other cars, of which those in view are drawn.
     """
     side = len(out)
     scale = side / VIEW_UNITS
@@ -68,7 +72,8 @@ def draw_view(drawing: NDArray[np.uint8], car: Any, out: NDArray[np.uint8]) -> N
         borderValue=_GRASS,
     )
     to_view = np.column_stack([right, -ahead]) * scale
-    for body in car.drawlist:
+    in_view = [body for body in others if (body.position - car.hull.position).length < VIEW_UNITS]
+    for body in (*in_view, *car.drawlist):
         colour = [int(255 * c) for c in body.color]
         for fixture in body.fixtures:
             corners = np.array([body.transform * v for v in fixture.shape.vertices]) - (x, y)

@@ -25,6 +25,7 @@ ENVS = [
     "Labyrinth-Small-v0",
     "Racing-Slow-v0",
     "Racing-Fast-Continuous-v0",
+    "Racing-Fast-Opponents-v0",
     "HalfCheetah-v5",
     "Reacher-Pixels-v5",
     "CartPole-v1",

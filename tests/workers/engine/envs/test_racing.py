@@ -144,6 +144,103 @@ def test_view_turns_with_the_car_and_shows_road_grass_and_gauges() -> None:
     env.close()
 
 
+def test_opponents_follow_their_lanes_at_their_speeds() -> None:
+    env = racing("Racing-Slow-Opponents-v0", frame_skip=1)
+    observation = np.empty(env.observation_shape, np.uint8)
+    env.reset(3, observation)
+    assert env.opponents is not None
+    assert len(env.opponents.bodies) == 5
+    starts = env.opponents.nearest.copy()
+    for _ in range(250):
+        env.step(env.action_names.index("STRAIGHT_COAST"), observation)  # behind all of them
+    for i, body in enumerate(env.opponents.bodies):
+        lane = env.opponents.lanes[i]
+        assert np.linalg.norm(lane - np.array(body.position), axis=1).min() < 1.5
+        moved_units = 3.5 * ((env.opponents.nearest[i] - starts[i]) % len(lane))
+        assert 0.5 * 5 * 12 < moved_units < 1.1 * 5 * env.opponents.speed[i]
+    env.close()
+
+
+def test_opponents_come_from_the_seed_and_leave_the_track_as_it_is() -> None:
+    with_them, without = racing("Racing-Fast-Opponents-v0"), racing("Racing-Fast-v0")
+    observation = np.empty(with_them.observation_shape, np.uint8)
+    drawn = []
+    for seed in (4, 5, 4):
+        with_them.reset(seed, observation)
+        without.reset(seed, np.empty_like(observation))
+        assert (with_them.centre_line == without.centre_line).all()
+        assert with_them.opponents is not None
+        positions = [tuple(body.position) for body in with_them.opponents.bodies]
+        drawn.append((with_them.opponents.speed.tolist(), positions))
+    assert drawn[0] == drawn[2]
+    assert drawn[0][0] != drawn[1][0]
+    assert len(with_them.car.world.bodies) - len(without.car.world.bodies) == 5
+    with_them.close()
+    without.close()
+
+
+def ram(env: RacingEnv, opponent: int, speed: float) -> None:
+    """Put the car right behind an opponent, at this speed along its lane."""
+    assert env.opponents is not None
+    body = env.opponents.bodies[opponent]
+    direction = env.direction[env.opponents.nearest[opponent]]
+    shift = np.array(body.position) - 5.2 * direction - np.array(env.car.hull.position)
+    turn = body.angle - env.car.hull.angle
+    cos, sin = np.cos(turn), np.sin(turn)
+    pivot = np.array(env.car.hull.position)
+    for part in (env.car.hull, *env.car.wheels):
+        x, y = np.array(part.position) - pivot
+        part.position = tuple(pivot + shift + (cos * x - sin * y, sin * x + cos * y))
+        part.angle += turn
+        part.linearVelocity = tuple(speed * direction)
+    env.nearest = int(env.opponents.nearest[opponent])
+
+
+def test_collision_slows_the_car_and_pushes_the_opponent() -> None:
+    env = racing("Racing-Slow-Opponents-v0", frame_skip=1)
+    observation = np.empty(env.observation_shape, np.uint8)
+    env.reset(3, observation)
+    assert env.opponents is not None
+    coast = env.action_names.index("STRAIGHT_COAST")
+    ram(env, 2, 60.0)
+    hit = env.opponents.bodies[2]
+    before = hit.linearVelocity.length
+    patience, fastest = Patience(), 0.0
+    for _ in range(15):
+        assert patience.lasts()
+        env.step(coast, observation)
+        fastest = max(fastest, hit.linearVelocity.length)
+    assert fastest > before + 5
+    assert env.car.hull.linearVelocity.length < 55
+    blue = (observation[:74, :, 2] > 200) & (observation[:74, :, 0] < 60)
+    assert blue.sum() > 10, "the opponent is in view"
+    env.close()
+
+
+def test_opponent_brakes_for_the_car_ahead_of_it() -> None:
+    env = racing("Racing-Slow-Opponents-v0", frame_skip=1)
+    observation = np.empty(env.observation_shape, np.uint8)
+    env.reset(3, observation)
+    assert env.opponents is not None
+    ram(env, 0, 0.0)  # in its lane
+    shift = np.array(env.opponents.bodies[0].position) - np.array(env.car.hull.position)
+    for part in (env.car.hull, *env.car.wheels):  # ahead of it by 7.2 units
+        part.position = tuple(np.array(part.position) + shift * 12.4 / 5.2)
+    brake = env.action_names.index("STRAIGHT_BRAKE")
+    for _ in range(50):
+        env.step(brake, observation)
+    assert env.opponents.bodies[0].linearVelocity.length < 0.5 * env.opponents.speed[0]
+    assert env.car.hull.linearVelocity.length < 5
+    env.close()
+
+
+def test_driver_who_follows_the_middle_of_the_road_overtakes_opponents() -> None:
+    env = racing("Racing-Fast-Opponents-v0")
+    driven = play(env, 1, lambda w: driver(w, 35.0))
+    env.close()
+    assert driven > 60
+
+
 def test_discrete_and_continuous_actions_drive_the_same_car() -> None:
     discrete, continuous = racing("Racing-Fast-v0"), racing("Racing-Fast-Continuous-v0")
     one = np.empty(discrete.observation_shape, np.uint8)

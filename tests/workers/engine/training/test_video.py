@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_env
+from workers.engine.envs.racing import RacingEnv
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.training.loop import Training
 from workers.engine.training.video import (
@@ -159,3 +160,31 @@ def test_observation_video_tiles_the_stack_and_keeps_colours() -> None:
     colours = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
     assert side_by_side(colours) is colours
     assert side_by_side(stack[:, :, :1]).shape == (2, 3, 3)
+
+
+@pytest.mark.long
+def test_replay_repeats_a_race_with_collisions(tmp_path: Path) -> None:
+    """`render` compares the reward of each decision, also after the car has hit an opponent."""
+    request = {"algorithm": "a3c", "environment": "Racing-Slow-Opponents-v0", "stop": {"agent_steps": 1}}
+    spec = parse_run_spec(request)
+    env = make_env(spec.environment, spec.environment_config)
+    assert isinstance(env, RacingEnv)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(1, observation)
+    assert env.opponents is not None
+    first, hits = env.opponents.bodies[0], 0
+    recorder = EpisodeRecorder()
+    for _ in range(90):
+        hull = env.car.hull
+        x, y = first.position - hull.position
+        off = (np.arctan2(-x, y) - hull.angle + np.pi) % (2 * np.pi) - np.pi
+        way = "LEFT" if off > 0.05 else "RIGHT" if off < -0.05 else "STRAIGHT"
+        action = env.action_names.index(f"{way}_GAS")
+        step = env.step(action, observation)
+        hits += any(edge.other == first and edge.contact.touching for edge in hull.contacts)
+        recorder.add(action, step.reward, 0.5, np.full(len(env.action_names), 1 / 9), env.lives())
+    assert hits > 5
+    replay = tmp_path / "r.npz"
+    recorder.save(replay, seed=1, protocol="plain", frames_per_step=4, action_names=env.action_names)
+    assert render(spec, replay, tmp_path / "r.mp4") > 0
+    env.close()

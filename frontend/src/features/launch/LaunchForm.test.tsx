@@ -283,6 +283,16 @@ describe('LaunchForm', () => {
     });
   });
 
+  it('asks for seeds of its own for each combination of a sweep', async () => {
+    show();
+    type('config.learning_rate', '0.001, 0.003');
+    fireEvent.click(screen.getByRole('checkbox', { name: 'Start as a sweep' }));
+    fireEvent.click(screen.getByRole('checkbox', { name: 'Seeds of its own for each combination' }));
+    submit();
+    await waitFor(() => expect(createSweep).toHaveBeenCalled());
+    expect(vi.mocked(createSweep).mock.calls[0]?.[0]).toMatchObject({ distinct_seeds: true, max_seeds: 10 });
+  });
+
   it('shows the errors of a sweep at the fields of the form', async () => {
     const errors = [
       { field: 'space.config.learning_rate', message: 'too high' },

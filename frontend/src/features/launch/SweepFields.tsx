@@ -19,6 +19,15 @@ export function SweepFields({ draft, error, onChange }: Props) {
         onChange={({ currentTarget }) => onChange({ sweep: currentTarget.checked })}
       />
       {draft.sweep && (
+        <Checkbox
+          size="xs"
+          label="Seeds of its own for each combination"
+          description="Combinations then differ by their initial weights too, as in random searches of papers."
+          checked={draft.distinctSeeds}
+          onChange={({ currentTarget }) => onChange({ distinctSeeds: currentTarget.checked })}
+        />
+      )}
+      {draft.sweep && (
         <TextInput
           label="Seeds of each combination, at most"
           inputWrapperOrder={['label', 'input', 'error', 'description']}

@@ -24,6 +24,8 @@ export type Draft = {
   sweep: boolean;
   /** Seeds of each combination of a sweep. */
   maxSeeds: string;
+  /** Whether each combination of a sweep has seeds of its own. */
+  distinctSeeds: boolean;
   device: 'auto' | 'cpu' | 'cuda';
   queue: 'cpu' | 'gpu';
   host: string;
@@ -123,6 +125,7 @@ export function newDraft(
     nSeeds: '1',
     sweep: false,
     maxSeeds: '10',
+    distinctSeeds: false,
     device: 'auto',
     queue: 'cpu',
     host: '',

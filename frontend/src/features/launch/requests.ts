@@ -125,6 +125,7 @@ export function toSweepRequest(fields: readonly ConfigField[], draft: Draft): Sw
     run: { ...run, ...(group ? { group } : {}) },
     space: Object.fromEntries(Object.entries(grid ?? {}).map(([path, values]) => [path, { values }])),
     max_seeds: parseNumber(draft.maxSeeds),
+    ...(draft.distinctSeeds ? { distinct_seeds: true } : {}),
   };
 }
 

@@ -20,7 +20,10 @@ export function SweepSummary({ sweep }: { sweep: SweepDetail }) {
       </Fact>
       <Fact label="Runs">
         {runsByState(sweep)}
-        <div className="muted">at most {formatInteger(spec.max_seeds)} seeds of each configuration</div>
+        <div className="muted">
+          at most {formatInteger(spec.max_seeds)} seeds of each configuration
+          {spec.distinct_seeds && ', of its own'}
+        </div>
       </Fact>
       <Fact label="Highest interquartile mean">
         {best ? (

@@ -185,6 +185,25 @@ def extend(
 
 
 @app.command()
+def export(
+    study_id: StudyId,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The zip file; default: study-ID.zip.")
+    ] = None,
+) -> None:
+    """Save a study as one folder in a zip file: figures, data, settings, commands and versions."""
+    path = output or Path(f"study-{study_id}.zip")
+    with _remote() as remote, remote.download(f"/studies/{study_id}/export", {}) as parts:
+        try:
+            with path.open("wb") as file:
+                for part in parts:
+                    file.write(part)
+        except OSError as error:
+            raise fail(f"--output: {error.strerror}: {path}", 1) from None
+    typer.echo(path)
+
+
+@app.command()
 def delete(study_id: StudyId) -> None:
     """Delete an ended study; its runs stay."""
     with _remote() as remote:

@@ -1,7 +1,7 @@
 """Studies: a paper's experiment, or one's own, as runs of several methods on several environments."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Path, Query, Response
@@ -20,7 +20,7 @@ from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
 from backend.specs.studies import ITEMS, study_of
 from backend.specs.study import Scale, StudySpec
-from backend.studies import estimate, reduction, repository, service
+from backend.studies import estimate, export, reduction, repository, service
 from backend.studies.schemas import (
     CellOut,
     CellPage,
@@ -39,6 +39,12 @@ from backend.text import Text
 router = APIRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
 reading = APIRouter()
 
+ARCHIVE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+        "description": "A zip file.",
+    }
+}
 StudyId = Annotated[str, Path(pattern=ULID, description="Id of the study.")]
 
 
@@ -155,6 +161,16 @@ def read_study_figure(
         "n_planned": drawn.n_planned,
     }
     return Response(orjson.dumps(answer), media_type="application/json")
+
+
+@router.get("/{study_id}/export", response_class=Response, responses=ARCHIVE)
+def export_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> Response:
+    """Everything of a study as one folder in a zip file: figures with their data and scripts, settings, runs,
+    commands and versions."""
+    study = service.get(session, study_id)
+    content = export.archive(session, study, service.spec_of(study))
+    disposition = f'attachment; filename="study-{study_id}.zip"'
+    return Response(content, media_type="application/zip", headers={"Content-Disposition": disposition})
 
 
 @router.patch("/{study_id}")

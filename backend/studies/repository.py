@@ -133,6 +133,32 @@ def page_of_cells(
     return cells, runs, next_cursor
 
 
+def all_cells(session: Session, study_id: str) -> list[tuple[StudyCell, Run | None]]:
+    """Every cell with its run, by number."""
+    query = (
+        select(StudyCell, Run)
+        .outerjoin(Run, Run.id == StudyCell.run_id)
+        .where(StudyCell.study_id == study_id)
+        .order_by(StudyCell.number)
+    )
+    return [(row[0], row[1]) for row in session.execute(query)]
+
+
+def provenances(session: Session, run_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What trained the latest attempt of each run, if that is known."""
+    found: dict[str, dict[str, Any]] = {}
+    for some in _chunks(run_ids):
+        query = (
+            select(Attempt.run_id, Attempt.provenance)
+            .where(Attempt.run_id.in_(some), Attempt.provenance.is_not(None))
+            .order_by(Attempt.number)
+        )
+        for run_id, provenance in session.execute(query):
+            if provenance:
+                found[run_id] = provenance
+    return found
+
+
 def settings(session: Session, study_id: str) -> dict[int, dict[str, Any]]:
     """The random settings of each cell, by number."""
     query = select(StudyCell.number, StudyCell.settings).where(StudyCell.study_id == study_id)

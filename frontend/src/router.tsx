@@ -1,6 +1,7 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import type { QueryClient } from '@tanstack/react-query';
 import {
+  IconBook2,
   IconChartDots,
   IconChartLine,
   IconListDetails,
@@ -114,6 +115,19 @@ const sweepRoute = createRoute({
   component: lazyRouteComponent(() => import('@/routes/SweepPage')),
 });
 
+const papersRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/papers',
+  staticData: { nav: { label: 'Papers', icon: IconBook2, underMore: true, covers: ['/studies/'] } },
+  component: lazyRouteComponent(() => import('@/routes/PapersPage')),
+});
+
+const studyRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/studies/$studyId',
+  component: lazyRouteComponent(() => import('@/routes/StudyPage')),
+});
+
 const environmentsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/environments',
@@ -160,6 +174,8 @@ const routeTree = rootRoute.addChildren([
     compareRoute,
     sweepsRoute,
     sweepRoute,
+    papersRoute,
+    studyRoute,
     environmentsRoute,
     hostsRoute,
     storageRoute,

@@ -1,4 +1,5 @@
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +53,9 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
         assert set(filled) == set(session.scalars(select(Run.id)))
         assert len(set(filled)) == 8
     assert study_id in callboard("studies", "list").output
+    saved = Path(body).with_name("study.zip")
+    assert callboard("studies", "export", study_id, "-o", str(saved)).output == f"{saved}\n"
+    assert zipfile.is_zipfile(saved)
     assert callboard("studies", "delete", study_id).exit_code == 0
 
 

@@ -17,6 +17,7 @@ export type LiveEvent = {
   host?: string;
   job?: string;
   sweep?: string;
+  study?: string;
 };
 
 export type Connection = {

@@ -7,7 +7,16 @@ import { updateRunInLists, runQuery, type RunList } from './runs';
 import { hasMember, type SweepDetail } from './sweeps';
 
 /** First elements of the keys of queries that events invalidate. */
-const LIVE: ReadonlySet<string> = new Set(['runs', 'run', 'series', 'hosts', 'sweeps', 'sweep']);
+const LIVE: ReadonlySet<string> = new Set([
+  'runs',
+  'run',
+  'series',
+  'hosts',
+  'sweeps',
+  'sweep',
+  'papers',
+  'study',
+]);
 
 /** Routine events, such as new points, are applied at most this often, however many arrive. */
 const FLUSH_MS = 2000;
@@ -83,6 +92,8 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   const [kind, ids, name] = queryKey;
   if (kind === 'hosts') return event.host !== undefined;
   if (kind === 'sweeps') return event.sweep !== undefined;
+  if (kind === 'papers') return event.study !== undefined;
+  if (kind === 'study') return ids === event.study;
   if (kind === 'sweep' && event.sweep !== undefined) return ids === event.sweep;
   if (event.run === undefined) return false;
   // A job belongs to a run, but does not change the run itself.

@@ -56,8 +56,10 @@ type PageProblemProps = {
   error: unknown;
   onRetry: () => void;
   /** The list that a missing resource would be in. */
-  back?: '/' | '/sweeps';
+  back?: '/' | '/sweeps' | '/papers';
 };
+
+const BACK = { '/': 'Back to runs', '/sweeps': 'Back to sweeps', '/papers': 'Back to papers' } as const;
 
 /** An error in place of a whole page; for a missing resource, with a link back. */
 export function PageProblem({ error, onRetry, back = '/' }: PageProblemProps) {
@@ -67,7 +69,7 @@ export function PageProblem({ error, onRetry, back = '/' }: PageProblemProps) {
       <Problem error={error} {...(missing ? {} : { onRetry })} />
       {missing && (
         <ButtonLink to={back} variant="default" mt={12} style={{ justifySelf: 'start' }}>
-          {back === '/' ? 'Back to runs' : 'Back to sweeps'}
+          {BACK[back]}
         </ButtonLink>
       )}
     </>

@@ -1,5 +1,8 @@
 """Figures of a study over REST, whose runs have scores chosen so that the reduced values are known."""
 
+import io
+import json
+import zipfile
 from base64 import b64decode
 from typing import Any
 
@@ -216,3 +219,29 @@ def test_unknown_figure_is_404_and_names_those_that_exist(sqlite_service: Runnin
     answer = sqlite_service.client.get(f"{STUDIES}/{study}/figures/none")
     assert answer.status_code == 404
     assert "it has f0" in answer.json()["detail"]
+
+
+def test_export_has_figures_with_scripts_runs_settings_and_versions(service: RunningService) -> None:
+    space = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-2}}
+    figures = [
+        {"kind": "scatter", "setting": "config.learning_rate"}, {"kind": "curves"}, {"kind": "table"},
+        {"kind": "stacked_bars", "metrics": ["paac/time_learning"]}, {"kind": "sorted"}, {"kind": "games"},
+    ]  # fmt: skip
+    study = started(service.client, *figures, draws={"n": 3, "space": space})
+    finish(service, study)
+    answer = service.client.get(f"{STUDIES}/{study}/export")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.testzip() is None
+        files = {name.partition("/")[2]: archive.read(name).decode() for name in archive.namelist()}
+    scripts = {f"f{at}.py" for at in range(6) if at != 2}
+    assert files.keys() == scripts | {f"f{at}.csv" for at in range(6)} | {
+        "README.md", "study.json", "runs.csv", "specs.jsonl", "versions.json"
+    }  # fmt: skip
+    assert len(files["runs.csv"].splitlines()) == len(files["specs.jsonl"].splitlines()) + 1 == 13
+    assert "highest score 31" in files["README.md"]
+    assert "CartPole,20.0,21.0" in files["f2.csv"]
+    again = service.client.post(STUDIES, json={"study": json.loads(files["study.json"])})
+    assert again.status_code == 201, again.text
+    for name in scripts:
+        compile(files[name], name, "exec")

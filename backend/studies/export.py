@@ -1,0 +1,128 @@
+"""Everything of a study as one folder: figures, data, settings, commands and versions."""
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from backend import __version__
+from backend.db import Run, Study, StudyCell
+from backend.figures.export_script import matplotlib_script
+from backend.figures.export_series import as_csv, printable
+from backend.specs.run import in_declared_order
+from backend.specs.study import StudySpec
+from backend.studies import reduction, repository
+from backend.studies.reduction import Drawn
+from backend.studies.tables import Table
+
+_CELL = ("number", "arm", "environment", "draw", "seed", "run", "state", "reused", "score", "agent_steps")
+
+
+def archive(session: Session, study: Study, spec: StudySpec) -> bytes:
+    """A zip file with a folder of the study's name."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as folder:
+        for name, text in _files(session, study, spec).items():
+            folder.writestr(f"study-{study.id}/{name}", text)
+    return content.getvalue()
+
+
+def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
+    """The text of each file, by name."""
+    rows = repository.all_cells(session, study.id)
+    drawn = [
+        reduction.draw(session, study, spec, figure.id, theme="light", width_px=960)
+        for figure in spec.figures
+    ]
+    files = {
+        "README.md": _readme(study, spec, drawn),
+        "study.json": spec.model_dump_json(indent=2),
+        "runs.csv": _runs(spec, rows),
+        "specs.jsonl": "".join(
+            json.dumps({"run": run.id} | in_declared_order(run.spec)) + "\n"
+            for _, run in rows
+            if run is not None
+        ),
+        "versions.json": json.dumps(_versions(session, rows), indent=2),
+    }
+    for one in drawn:
+        if one.figure is not None:
+            about = f"{one.caption}. {one.finding}"
+            files[f"{one.spec.id}.csv"] = as_csv(one.figure)
+            files[f"{one.spec.id}.py"] = matplotlib_script(one.figure, about)
+        if one.table is not None:
+            files[f"{one.spec.id}.csv"] = _table(one.table)
+    return files
+
+
+def _readme(study: Study, spec: StudySpec, drawn: Sequence[Drawn]) -> str:
+    lines = [f"# {printable(study.name)}", ""]
+    if study.definition:
+        lines += [f"Made from `{study.definition}` at the scale {study.scale}.", ""]
+    for one in drawn:
+        lines += [f"## {printable(one.spec.title)}", "", f"{one.caption}.", "", one.finding, ""]
+    lines += [
+        "## Files",
+        "",
+        "- `study.json`: the study; `callboard studies start --file study.json` starts it again.",
+        "- `runs.csv`: its runs, with their scores; `specs.jsonl`: their settings, defaults included.",
+        "- `versions.json`: what trained them.",
+        "- A CSV file for each figure or table, and for a figure a script that redraws it.",
+        "",
+        f"Written by Callboard {__version__}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]]) -> str:
+    paths = list(spec.draws.space)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_CELL, *paths])
+    for cell, run in rows:
+        writer.writerow(
+            [
+                cell.number,
+                printable(spec.arms[cell.arm].label),
+                cell.environment,
+                cell.draw,
+                cell.seed,
+                run.id if run else "",
+                run.state if run else "",
+                cell.reused,
+                run.score if run and run.score is not None else "",
+                run.agent_steps if run else "",
+                *(cell.settings.get(path, "") for path in paths),
+            ]
+        )
+    return text.getvalue()
+
+
+def _table(table: Table) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(printable(column.title) for column in table.columns)
+    writer.writerow(printable(f"{column.source}: {column.how}".rstrip(": ")) for column in table.columns)
+    for row in (*table.rows, *table.foot):
+        values = ("" if cell.value is None else cell.value for cell in row.cells)
+        writer.writerow([printable(row.label), *values])
+    return text.getvalue()
+
+
+def _versions(session: Session, rows: Sequence[tuple[StudyCell, Run | None]]) -> dict[str, Any]:
+    """The provenances of the runs' latest attempts, each once with the number of its runs."""
+    of_runs = repository.provenances(session, [run.id for _, run in rows if run is not None])
+    counted: dict[str, dict[str, Any]] = {}
+    for provenance in of_runs.values():
+        known: Mapping[str, Any] = {
+            name: provenance.get(name)
+            for name in ("version", "commit", "dirty", "packages", "processor", "cpu_count", "gpus")
+        }
+        entry = counted.setdefault(json.dumps(known, sort_keys=True), {**known, "runs": 0})
+        entry["runs"] += 1
+    return {"callboard": __version__, "engines": list(counted.values())}

@@ -1,0 +1,128 @@
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+} from '@tanstack/react-query';
+import { api, unwrap } from './client';
+import type { components } from './generated';
+import { keys } from './keys';
+import { type Answer, type Figure, wholeFigure } from './tails';
+
+export type Paper = components['schemas']['PaperOut'];
+export type PaperItem = components['schemas']['PaperItem'];
+export type Study = components['schemas']['StudyOut'];
+export type StudyDetail = components['schemas']['StudyDetail'];
+export type StudyEstimate = components['schemas']['StudyEstimate'];
+export type StudyTable = components['schemas']['TableOut'];
+export type StudyCell = components['schemas']['CellOut'];
+export type StudyExtension = components['schemas']['StudyExtension'];
+export type StudyChanges = components['schemas']['StudyChanges'];
+export type Scale = components['schemas']['ScaleOut']['scale'];
+type StudyFigureOut = components['schemas']['StudyFigureOut'];
+
+/** A figure or a table of a study, with what it says. */
+export type StudyFigure = Omit<StudyFigureOut, 'figure'> & { figure: Figure | null };
+
+/** A study's event reports what it starts, and no event the progress of its runs in between. */
+const REFETCH_MS = 5_000;
+
+const isRunning = (study: { state: string } | undefined): boolean => study?.state === 'running';
+
+/** The papers with their figures and tables, and the latest studies of each. */
+export const papersQuery = queryOptions({
+  queryKey: keys.papers(),
+  queryFn: async ({ signal }) => (await unwrap(api.GET('/api/v1/papers', { signal }))).items,
+  refetchInterval: ({ state: { data } }) =>
+    data?.some(({ items }) => items.some(({ studies }) => studies.some(isRunning))) ? REFETCH_MS : false,
+});
+
+const path = (id: string) => ({ params: { path: { study_id: id } } });
+
+/** A study with its definition and its progress. */
+export const studyQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.study(id),
+    queryFn: ({ signal }) => unwrap(api.GET('/api/v1/studies/{study_id}', { ...path(id), signal })),
+    refetchInterval: ({ state: { data } }) => (isRunning(data) ? REFETCH_MS : false),
+  });
+
+/** The cells of a study with their runs, page by page. */
+export const cellsQuery = (study: StudyDetail) =>
+  infiniteQueryOptions({
+    queryKey: keys.study(study.id, 'cells'),
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        api.GET('/api/v1/studies/{study_id}/cells', {
+          params: { path: { study_id: study.id }, query: { cursor: pageParam } },
+          signal,
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: isRunning(study) ? REFETCH_MS : false,
+  });
+
+type FigureRequest = { theme: 'light' | 'dark'; width: number };
+
+/** A figure of a study, drawn anew while its runs train. */
+export const studyFigureQuery = (study: StudyDetail, figure: string, request: FigureRequest) =>
+  queryOptions({
+    queryKey: keys.study(study.id, 'figure', figure, request),
+    queryFn: async ({ signal }): Promise<StudyFigure> => {
+      const params = {
+        path: { study_id: study.id, figure_id: figure },
+        query: { ...request, embedded: true },
+      };
+      const drawn = await unwrap(
+        api.GET('/api/v1/studies/{study_id}/figures/{figure_id}', { params, signal }),
+      );
+      // OpenAPI types plotly's data and layout as plain objects.
+      return { ...drawn, figure: drawn.figure ? wholeFigure(drawn.figure as unknown as Answer) : null };
+    },
+    refetchInterval: isRunning(study) ? REFETCH_MS : false,
+    placeholderData: keepPreviousData,
+    structuralSharing: false,
+  });
+
+/** What a figure or table of a paper would cost at a scale. */
+export const estimateQuery = (item: string, scale: Scale) =>
+  queryOptions({
+    queryKey: keys.estimate({ item, scale }),
+    queryFn: ({ signal }) => unwrap(api.POST('/api/v1/studies/estimate', { body: { item, scale }, signal })),
+    staleTime: 30_000,
+    retry: false,
+  });
+
+/** Starts a figure or table of a paper; requests with the same key start it once. */
+export const startStudy = (item: string, scale: Scale, key: string): Promise<Study> =>
+  unwrap(api.POST('/api/v1/studies', { body: { item, scale }, headers: { 'Idempotency-Key': key } }));
+
+/** The address of everything of a study as one archive. */
+export const exportUrl = (id: string): string => `/api/v1/studies/${id}/export`;
+
+/** The actions on one study. */
+export const studyActions = {
+  stop: (id: string) => unwrap(api.POST('/api/v1/studies/{study_id}/stop', path(id))),
+  retry: (id: string) => unwrap(api.POST('/api/v1/studies/{study_id}/retry', path(id))),
+  extend: (id: string, body: StudyExtension) =>
+    unwrap(api.POST('/api/v1/studies/{study_id}/extend', { ...path(id), body })),
+  change: (id: string, body: StudyChanges) =>
+    unwrap(api.PATCH('/api/v1/studies/{study_id}', { ...path(id), body })),
+  delete: (id: string) => unwrap(api.DELETE('/api/v1/studies/{study_id}', path(id))),
+};
+
+/** Runs a change of a study, then refetches it, the papers and the runs. */
+export function useStudyMutation<T>(id: string, change: (value: T) => Promise<unknown>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () =>
+      Promise.all(
+        [keys.study(id), keys.papers(), keys.allRuns()].map((queryKey) =>
+          client.invalidateQueries({ queryKey }),
+        ),
+      ),
+  });
+}

@@ -1,0 +1,70 @@
+import { Link } from '@tanstack/react-router';
+import type { Paper, PaperItem, Study } from '@/api/studies';
+import { StateBadge } from '@/components/run/StateBadge';
+import { Button } from '@mantine/core';
+import { RelativeTime } from '@/components/text';
+import { plural } from '@/lib/format';
+import classes from './papers.module.css';
+import { ShapeIcon } from './ShapeIcon';
+import { progressText, STUDY_MEANINGS } from './studyState';
+
+type Props = { paper: Paper; item: PaperItem; onReproduce: (item: PaperItem) => void };
+
+/** A figure or table of a paper: what it claims, a button that repeats it, and the studies made of it. */
+export function PaperCard({ paper, item, onReproduce }: Props) {
+  const title = `${paper.short}, ${item.label}: ${item.title}`;
+  return (
+    <section className={`panel ${classes.card}`} aria-label={title}>
+      <header>
+        <ShapeIcon shape={item.shape} />
+        <h3>
+          <span className="muted">{item.label}</span>
+          <br />
+          {item.title}
+        </h3>
+      </header>
+      <p>{item.claim}</p>
+      {item.studies.length > 0 && (
+        <ul aria-label="Studies">
+          {item.studies.slice(0, 3).map((study) => (
+            <StudyLine key={study.id} study={study} />
+          ))}
+        </ul>
+      )}
+      <div className={classes.foot}>
+        {item.scales.length > 0 ? (
+          <>
+            <Button
+              variant="default"
+              aria-label={`Reproduce ${item.label} of ${paper.short}`}
+              onClick={() => onReproduce(item)}
+            >
+              Reproduce
+            </Button>
+            <span className="muted">
+              from {plural(Math.min(...item.scales.map(({ n_runs }) => n_runs)), 'run')}
+            </span>
+          </>
+        ) : item.page ? (
+          <a href={item.page}>Shown on its page: no run needed</a>
+        ) : (
+          <span className="muted">{item.needs}</span>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function StudyLine({ study }: { study: Study }) {
+  return (
+    <li className={classes.study}>
+      <StateBadge state={study.state} meaning={STUDY_MEANINGS[study.state]} />
+      <Link to="/studies/$studyId" params={{ studyId: study.id }}>
+        {study.scale ?? study.name}
+      </Link>
+      <span className="muted nowrap">
+        {progressText(study)}, <RelativeTime at={study.created_at} />
+      </span>
+    </li>
+  );
+}

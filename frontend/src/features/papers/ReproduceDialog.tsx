@@ -1,0 +1,112 @@
+import { Button, Group, Modal, SegmentedControl } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { keys } from '@/api/keys';
+import { estimateQuery, startStudy, type PaperItem, type Scale, type StudyEstimate } from '@/api/studies';
+import { LoadingButton } from '@/components/controls';
+import { Loading, Problem } from '@/components/feedback';
+import { PermittedButton, useDenied } from '@/components/permission';
+import { formatBytes, formatCoarseDuration, formatCount, formatInteger } from '@/lib/format';
+import classes from './papers.module.css';
+
+type Props = { paper: string; item: PaperItem; onClose: () => void; onStarted: (study: string) => void };
+
+const LABELS: Record<Scale, string> = { minutes: 'Minutes', hours: 'Hours', paper: 'As in the paper' };
+
+/** Chooses how much of an experiment is repeated, says what it costs, and starts it. */
+export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
+  const denied = useDenied();
+  const client = useQueryClient();
+  const [scale, setScale] = useState<Scale>(item.scales[0]?.scale ?? 'minutes');
+  const [key] = useState(() => crypto.randomUUID());
+  const estimate = useQuery(estimateQuery(item.id, scale));
+  const start = useMutation({
+    mutationFn: () => startStudy(item.id, scale, `${key}-${scale}`),
+    onSuccess: async ({ id }) => {
+      onStarted(id);
+      await client.invalidateQueries({ queryKey: keys.papers() });
+    },
+  });
+  const chosen = item.scales.find((one) => one.scale === scale);
+  return (
+    <Modal opened onClose={onClose} title={`Reproduce: ${paper}, ${item.label}`} size="lg">
+      <div style={{ display: 'grid', gap: 16 }}>
+        <SegmentedControl
+          className="segments"
+          aria-label="Scale"
+          fullWidth
+          value={scale}
+          onChange={(value) => setScale(value)}
+          data={item.scales.map((one) => ({ value: one.scale, label: LABELS[one.scale] }))}
+        />
+        {estimate.error && <Problem error={estimate.error} />}
+        {!estimate.data && !estimate.error && <Loading label="Estimating the cost" lines={3} />}
+        {estimate.data && <Cost estimate={estimate.data} />}
+        {chosen && (
+          <section aria-label="What differs from the paper">
+            <h3 className="section-title">What differs from the paper</h3>
+            <ul className={classes.list}>
+              {chosen.differs.map((difference) => (
+                <li key={difference}>{difference}</li>
+              ))}
+            </ul>
+          </section>
+        )}
+        {start.error && <Problem error={start.error} />}
+        <Group justify="flex-end" gap={8}>
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          {denied === undefined ? (
+            <LoadingButton
+              loading={start.isPending}
+              unavailable={estimate.isError}
+              onClick={() => start.mutate()}
+              data-autofocus
+            >
+              Start {formatInteger(chosen?.n_runs)} runs
+            </LoadingButton>
+          ) : (
+            <PermittedButton denied={denied}>Start</PermittedButton>
+          )}
+        </Group>
+      </div>
+    </Modal>
+  );
+}
+
+/** What a study costs before it starts. */
+function Cost({ estimate }: { estimate: StudyEstimate }) {
+  const { n_runs, n_reused, agent_steps, time_s, minutes_on_two_cores, disk_bytes, slots } = estimate;
+  const measured = time_s === null ? 'not measured here yet' : `about ${formatCoarseDuration(time_s)}`;
+  return (
+    <dl className={classes.cost} aria-label="Cost">
+      <div>
+        <dt>Runs</dt>
+        <dd>
+          <span className="num">{formatInteger(n_runs)}</span>
+          {n_reused > 0 && <span className="muted"> ({formatInteger(n_reused)} exist)</span>}
+        </dd>
+      </div>
+      <div>
+        <dt>Agent steps</dt>
+        <dd className="num">{agent_steps === null ? 'by time' : formatCount(agent_steps)}</dd>
+      </div>
+      <div>
+        <dt>Time on these hosts</dt>
+        <dd>
+          {measured}
+          <div className="muted">
+            {minutes_on_two_cores === null
+              ? `${formatInteger(slots)} at a time`
+              : `about ${formatInteger(minutes_on_two_cores)} min on two idle cores`}
+          </div>
+        </dd>
+      </div>
+      <div>
+        <dt>Disk</dt>
+        <dd className="num">{formatBytes(disk_bytes)}</dd>
+      </div>
+    </dl>
+  );
+}

@@ -1,0 +1,34 @@
+/** What the states of a study mean, and how far it is. */
+import type { Study } from '@/api/studies';
+import { formatInteger } from '@/lib/format';
+
+export const STUDY_MEANINGS: Record<Study['state'], string> = {
+  running: 'Its runs are started by draw: first one of each arm on each environment.',
+  finished: 'No further run will be started.',
+  stopped: 'Stopped by a user. Retry continues it.',
+};
+
+const ACTIVE = ['queued', 'starting', 'running', 'stopping', 'lost'] as const;
+const FAILED = ['failed', 'stopped', 'deleted', 'invalid'] as const;
+
+type Runs = Readonly<Record<string, number>>;
+
+const sum = (runs: Runs, states: readonly string[]): number =>
+  states.reduce((total, state) => total + (runs[state] ?? 0), 0);
+
+/** The cells of a study, or of an arm, by how far their runs are. */
+export function partsOf(runs: Runs): { n: number; finished: number; active: number; failed: number } {
+  const n = Object.values(runs).reduce((total, one) => total + one, 0);
+  return { n, finished: runs.finished ?? 0, active: sum(runs, ACTIVE), failed: sum(runs, FAILED) };
+}
+
+/** Such as "12 of 24 runs". */
+export function progressText({ runs, n_runs }: Pick<Study, 'runs' | 'n_runs'>): string {
+  return `${formatInteger(runs.finished ?? 0)} of ${formatInteger(n_runs)} runs`;
+}
+
+/** Such as "3 running, 12 finished, 9 waiting". */
+export function runsText(runs: Runs): string {
+  const named = Object.entries(runs).filter(([, count]) => count > 0);
+  return named.map(([state, count]) => `${formatInteger(count)} ${state}`).join(', ') || 'none';
+}

@@ -1,0 +1,68 @@
+import { useDocumentTitle } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { studyQuery, type StudyDetail } from '@/api/studies';
+import { TextLink } from '@/components/controls';
+import { Empty, Loading, PageProblem } from '@/components/feedback';
+import { Markdown } from '@/components/Markdown';
+import classes from '@/features/papers/papers.module.css';
+import { StudyFigure } from '@/features/papers/StudyFigure';
+import { StudyHeader } from '@/features/papers/StudyHeader';
+import { StudyFacts, StudyProgress, StudyRuns } from '@/features/papers/StudyProgress';
+
+const route = getRouteApi('/shell/studies/$studyId');
+
+export default function StudyPage() {
+  const { studyId } = route.useParams();
+  const { data, error, refetch } = useQuery(studyQuery(studyId));
+  useDocumentTitle(`${data?.name ?? 'Study'} · Callboard`);
+  return (
+    <div className="page" style={{ display: 'grid', gap: 16, gridTemplateColumns: 'minmax(0, 1fr)' }}>
+      {!data && <h1 className="page-title">Study</h1>}
+      {error && !data && <PageProblem error={error} onRetry={() => void refetch()} back="/papers" />}
+      {!data && !error && <Loading label="Loading the study" lines={10} />}
+      {data && <Content study={data} />}
+    </div>
+  );
+}
+
+function Content({ study }: { study: StudyDetail }) {
+  const navigate = route.useNavigate();
+  const { figures } = study.spec;
+  return (
+    <>
+      <TextLink to="/papers" size="sm">
+        Papers
+      </TextLink>
+      <StudyHeader study={study} onDeleted={() => void navigate({ to: '/papers' })} />
+      {study.notes && <Markdown text={study.notes} />}
+      {figures.length === 0 && (
+        <div className="panel">
+          <Empty>This study has no figures: its runs are below.</Empty>
+        </div>
+      )}
+      {figures.map(({ id, title }) => (
+        <StudyFigure
+          key={id}
+          study={study}
+          figure={id}
+          title={title}
+          item={study.items.find((item) => item.figure === id)}
+        />
+      ))}
+      <StudyFacts study={study} />
+      <StudyProgress study={study} />
+      {study.differs.length > 0 && (
+        <section aria-label="What differs from the paper">
+          <h2 className="section-title">What differs from the paper</h2>
+          <ul className={classes.list}>
+            {study.differs.map((difference) => (
+              <li key={difference}>{difference}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <StudyRuns study={study} />
+    </>
+  );
+}

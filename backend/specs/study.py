@@ -152,6 +152,12 @@ class StudyFigure(Strict):
     reduction: ReductionRule = Field(
         default_factory=ReductionRule, description="The rule that gives each arm and environment its value."
     )
+    arms: tuple[str, ...] = Field(
+        default=(),
+        max_length=MAX_ARMS,
+        strict=False,
+        description="Labels of the arms that are drawn; empty for all.",
+    )
     published: tuple[str, ...] = Field(
         default=(),
         max_length=20,
@@ -247,6 +253,9 @@ class StudySpec(Strict):
                 yield f"{place}.setting", "is required by a scatter"
             if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
                 yield f"{place}.metrics", f"is required by {figure.kind}"
+            for number, arm in enumerate(figure.arms):
+                if arm not in labels:
+                    yield f"{place}.arms.{number}", f"no arm has this label; use one of {', '.join(labels)}"
             for name in ("ratio_to", "reference_arm"):
                 arm = getattr(figure.reduction, name)
                 if arm is not None and arm not in labels:

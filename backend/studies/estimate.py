@@ -60,7 +60,7 @@ def estimate(session: Session, spec: StudySpec) -> Estimate:
     slots = _slots(hosts.all_hosts(session), spec.concurrency)
     seconds = [_seconds(cell.spec, rates) for cell in to_start]
     known = [one for one in seconds if one is not None]
-    steps = [cell.spec.stop.agent_steps for cell in to_start]
+    steps = [_agent_steps(cell.spec, rates) for cell in to_start]
     return Estimate(
         n_runs=len(planned),
         n_reused=n_reused,
@@ -125,6 +125,15 @@ def _seconds(spec: RunSpec, rates: Mapping[Kind, float]) -> float | None:
     if spec.stop.agent_steps is not None and rate is not None:
         limits.append(spec.stop.agent_steps / rate)
     return min(limits) + START_S if limits else None
+
+
+def _agent_steps(spec: RunSpec, rates: Mapping[Kind, float]) -> int | None:
+    """Agent steps of a run; None if they are not known."""
+    rate = rates.get((spec.algorithm, spec.environment))
+    limits = [] if spec.stop.agent_steps is None else [spec.stop.agent_steps]
+    if spec.stop.wall_time_s is not None and rate is not None:
+        limits.append(round(spec.stop.wall_time_s * rate))
+    return min(limits, default=None)
 
 
 def _total_s(seconds: Sequence[float], slots: int) -> float:

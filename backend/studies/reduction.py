@@ -5,7 +5,7 @@ Scores come from finished runs alone: any other was cut short. Curves also have 
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,16 @@ class _Data:
     cells: list[CellRow]
     protocols: dict[str, str]
     settings: dict[int, dict[str, Any]]
+    drawn: tuple[str, ...] = ()
+    """Labels of the arms that are drawn; empty for all."""
     planned: dict[CellKey, int] = field(default_factory=dict)
     members: list[MemberRun] = field(default_factory=list)
     by_draw: dict[tuple[str, str, int], CellRow] = field(default_factory=dict)
+
+    @property
+    def arms(self) -> list[Arm]:
+        """The arms that are drawn."""
+        return [arm for arm in self.spec.arms if not self.drawn or arm.label in self.drawn]
 
     def title(self, environment: str) -> str:
         """The environment's name on figures."""
@@ -105,7 +112,7 @@ def draw(
         known = ", ".join(one.id for one in spec.figures)
         raise NotFound(f"the study has no figure {quoted(figure_id)}; it has {known}")
     data = _load(session, study, spec, figure)
-    frame = Frame(figure.title, [arm.label for arm in spec.arms], theme, width_px)
+    frame = Frame(figure.title, [arm.label for arm in data.arms], theme, width_px)
     panels = [data.title(one) for one in spec.environments]
     if figure.kind == "counts":
         return _counts(session, data, figure, frame)
@@ -136,12 +143,17 @@ def draw(
 
 
 def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) -> _Data:
-    cells = repository.cells(session, study.id)
-    data = _Data(spec, cells, expansion.protocols_of(spec), {})
     rule = figure.reduction
     labels = [arm.label for arm in spec.arms]
+    needed = (
+        {*figure.arms, *filter(None, (rule.reference_arm, rule.ratio_to))} if figure.arms else set(labels)
+    )
+    cells = [cell for cell in repository.cells(session, study.id) if labels[cell.arm] in needed]
+    data = _Data(spec, cells, expansion.protocols_of(spec), {}, figure.arms)
     for environment in spec.environments:
         for label in labels:
+            if label not in needed:
+                continue
             data.planned[label, environment] = 0
     for cell in cells:
         data.planned[labels[cell.arm], cell.environment] += 1
@@ -231,7 +243,9 @@ def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
                 scores[cell.environment] = cell.value
         members = [one for one in members if one.environment in scores]
         planned = {key: n for key, n in planned.items() if key[1] in scores}
-    return rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
+    reduction = rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
+    shown = {arm.label for arm in data.arms}
+    return replace(reduction, cells=tuple(cell for cell in reduction.cells if cell.arm in shown))
 
 
 def _curves(
@@ -369,6 +383,8 @@ def _metrics(
     labels = [arm.label for arm in data.spec.arms]
     for environment in data.spec.environments:
         for number, arm in enumerate(data.spec.arms):
+            if arm not in data.arms:
+                continue
             some = [
                 values.get(cell.run_id or "", {})
                 for cell in study_cells
@@ -435,7 +451,7 @@ def _metric_table(bars: Sequence[Bar], parts: Sequence[str], data: _Data) -> Tab
     rows = []
     several = len(data.spec.environments) > 1
     for environment in data.spec.environments:
-        for arm in data.spec.arms:
+        for arm in data.arms:
             some = {
                 bar.part: bar for bar in bars if (bar.arm, bar.panel) == (arm.label, data.title(environment))
             }
@@ -455,7 +471,7 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     source = figure.reduction.source
     ours = {protocol_title(one) for one in data.protocols.values()}
     how = "last 100 training episodes" if source == "training" else ", ".join(sorted(ours))
-    columns += [Column(arm.label, f"{how}; {rule}", "ours", unit=reduction.unit) for arm in data.spec.arms]
+    columns += [Column(arm.label, f"{how}; {rule}", "ours", unit=reduction.unit) for arm in data.arms]
     published = _published(data, figure.published)
     columns += [
         Column(label, f"{protocol_title(protocol)}; {where}", "published")
@@ -465,7 +481,7 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     rows = []
     for environment in data.spec.environments:
         cells = []
-        for arm in data.spec.arms:
+        for arm in data.arms:
             cell = by_place.get((arm.label, environment))
             cells.append(
                 TableCell(None)
@@ -483,7 +499,7 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
         for name in ("mean", "median", "iqm"):
             values = {one.arm: getattr(one, name) for one in across}
             n = len(across[0].environments) if across else 0
-            cells = [TableCell(values.get(arm.label)) for arm in data.spec.arms]
+            cells = [TableCell(values.get(arm.label)) for arm in data.arms]
             cells += [TableCell(None) for _ in published]
             title = {"mean": "Mean", "median": "Median", "iqm": "IQM"}[name]
             foot.append(TableRow(f"{title} over {n} environments", cells))
@@ -511,7 +527,7 @@ def _speedups(data: _Data, figure: StudyFigure) -> Drawn:
     rule = figure.reduction
     plain = rules.reducer_of(rule.model_copy(update={"ratio_to": None}), data.protocols)
     by_algorithm: dict[str, list[str]] = defaultdict(list)
-    for arm in data.spec.arms:
+    for arm in data.arms:
         by_algorithm[arm.algorithm].append(arm.label)
     columns = [
         Column("Method", "", "name"),

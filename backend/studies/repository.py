@@ -153,9 +153,7 @@ def provenances(session: Session, run_ids: Sequence[str]) -> dict[str, dict[str,
             .where(Attempt.run_id.in_(some), Attempt.provenance.is_not(None))
             .order_by(Attempt.number)
         )
-        for run_id, provenance in session.execute(query):
-            if provenance:
-                found[run_id] = provenance
+        found |= {run_id: provenance for run_id, provenance in session.execute(query) if provenance}
     return found
 
 

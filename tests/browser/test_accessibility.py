@@ -55,17 +55,37 @@ def sweep_id(installed: Any) -> str:
     return str(sweep)
 
 
+@pytest.fixture(scope="module")
+def study_id(installed: Any) -> str:
+    """A stopped study."""
+    client: httpx.Client = installed.client
+    study = {
+        "name": "checked study",
+        "arms": [{"label": "PAAC", "algorithm": "paac"}],
+        "environments": ["CartPole-v1"],
+        "draws": {"n": 2},
+        "run": {"stop": {"agent_steps": 1_000}},
+        "figures": [{"id": "scores", "title": "Scores", "kind": "table"}],
+        "concurrency": 1,
+    }
+    answer = client.post("/api/v1/studies", json={"study": study})
+    assert answer.status_code == 201, answer.text
+    study_id = answer.json()["id"]
+    assert client.post(f"/api/v1/studies/{study_id}/stop").is_success
+    return str(study_id)
+
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     "variants_of_a_page", [pytest.param(1, id="one"), pytest.param(4, id="all", marks=pytest.mark.long)]
 )
 def test_every_page_has_no_serious_axe_violation(
-    page: Page, script: httpx.Client, run_id: str, sweep_id: str, variants_of_a_page: int
+    page: Page, script: httpx.Client, run_id: str, sweep_id: str, study_id: str, variants_of_a_page: int
 ) -> None:
     episode = script.get(f"/api/v1/runs/{run_id}/episodes").json()["items"][0]["id"]
     run = f"/runs/{run_id}"
     addresses = [
-        *page_addresses({"runId": run_id, "episodeId": episode, "sweepId": sweep_id}),
+        *page_addresses({"runId": run_id, "episodeId": episode, "sweepId": sweep_id, "studyId": study_id}),
         "/?q=nothing-is-called-so",
         "/?group=seed",
         f"/new?fork={run_id}",

@@ -1,11 +1,95 @@
 """Mnih et al. 2016: asynchronous methods for deep reinforcement learning."""
 
-from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm
-from backend.specs.study import Draws, StudyFigure
-from backend.specs.sweep import Dimension
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm, games, rates
+from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
-_GAMES = ("ALE/BeamRider-v5", "ALE/Breakout-v5", "ALE/Pong-v5", "ALE/Qbert-v5", "ALE/SpaceInvaders-v5")
-_RATES = {"config.learning_rate": Dimension(distribution="log_uniform", low=1e-4, high=1e-2)}
+GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "SpaceInvaders")
+GAMES_7 = games("BeamRider", "Breakout", "Enduro", "Pong", "Qbert", "Seaquest", "SpaceInvaders")
+GAMES_57 = tuple(
+    name
+    for name, environment in ENVIRONMENTS.items()
+    if any((one.label, one.protocol) == ("human", "noop_starts") for one in environment.published)
+)
+VALUE_METHODS = (
+    ("1-step Q", "one_step_q"),
+    ("1-step Sarsa", "one_step_sarsa"),
+    ("n-step Q", "n_step_q"),
+)
+METHODS = (*VALUE_METHODS, ("A3C", "a3c"))
+SMALL_STOP = {"agent_steps": 20_000}
+HOURS_STOP = {"agent_steps": 1_000_000}
+PAPER_STOP = {"agent_steps": 80_000_000}
+UNSTATED = "The paper does not state how long these runs trained: 320 million frames are assumed"
+SMALL = "CartPole instead of five Atari games, 2 actor-learners and a small network without convolutions"
+HUMAN_STARTS = "Human starts need games played by people: here every episode starts with no-ops"
+
+
+def methods(preset: str | None = None) -> tuple[Arm, ...]:
+    """The four asynchronous methods."""
+    return tuple(arm(label, algorithm, preset) for label, algorithm in METHODS)
+
+
+def threads(counts: tuple[int, ...], preset: str | None = None) -> tuple[Arm, ...]:
+    """The four methods with several numbers of actor-learners, the fewest of each method first."""
+    return tuple(
+        arm(f"{label}, {n}", algorithm, preset, n_actors=n) for label, algorithm in METHODS for n in counts
+    )
+
+
+def labels_of(counts: tuple[int, ...], *methods_shown: str) -> tuple[str, ...]:
+    """Labels of these methods' arms with each number of actor-learners."""
+    return tuple(f"{label}, {n}" for label in methods_shown for n in counts)
+
+
+_BEST_RATES = ReductionRule(rule="mean_of_best", k=3)
+_FEW, _MANY = (1, 2, 4), (1, 2, 4, 8, 16)
+_NOT_SARSA = ("1-step Q", "n-step Q", "A3C")
+
+FIGURE_1 = Definition(
+    id="a3c-figure-1",
+    items=(
+        Item(
+            id="a3c-figure-1",
+            label="Figure 1",
+            title="Learning speed of DQN and four asynchronous methods",
+            shape="curves",
+            claim="The asynchronous methods on 16 CPU cores learn faster than DQN on a GPU, A3C fastest.",
+            paper_shows="On five games the asynchronous methods tend to learn faster than DQN, on some "
+            "n-step methods faster than one-step methods, and A3C ends far above the value-based methods.",
+            figure=StudyFigure(
+                id="speed",
+                title="Score against training time",
+                kind="curves",
+                x="hours",
+                reduction=ReductionRule(rule="mean_of_best", k=5),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(arm("DQN", "dqn"), *methods()),
+            environments=("CartPole-v1",),
+            draws=Draws(n=8, space=rates()),
+            stop=SMALL_STOP,
+            differs=(SMALL, "8 learning rates instead of 50, which DQN has too instead of seeds"),
+        ),
+        "hours": AtScale(
+            arms=(arm("DQN", "dqn", "two-cpu-cores"), *methods("paper")),
+            environments=games("Pong"),
+            draws=Draws(n=2, space=rates()),
+            stop={"wall_time_s": 600, "agent_steps": 1_000_000},
+            differs=("One game", "2 learning rates, which DQN has too", "10 minutes a run"),
+        ),
+        "paper": AtScale(
+            arms=(arm("DQN", "dqn", "paper"), *methods("paper")),
+            environments=GAMES,
+            draws=Draws(n=50, space=rates()),
+            stop=PAPER_STOP,
+            differs=("DQN has the 50 learning rates too instead of 5 seeds and a fixed rate", UNSTATED),
+        ),
+    },
+)
 
 FIGURE_2 = Definition(
     id="a3c-figure-2",
@@ -31,8 +115,8 @@ FIGURE_2 = Definition(
         "minutes": AtScale(
             arms=(arm("A3C", "a3c"),),
             environments=("CartPole-v1", "Acrobot-v1"),
-            draws=Draws(n=12, space=_RATES),
-            stop={"agent_steps": 20_000},
+            draws=Draws(n=12, space=rates()),
+            stop=SMALL_STOP,
             differs=(
                 "CartPole and Acrobot instead of five Atari games",
                 "12 learning rates instead of 50",
@@ -41,20 +125,353 @@ FIGURE_2 = Definition(
         ),
         "hours": AtScale(
             arms=(arm("A3C", "a3c", "full-frame"),),
-            environments=("ALE/Pong-v5",),
-            draws=Draws(n=8, space=_RATES),
-            stop={"agent_steps": 1_000_000},
+            environments=games("Pong"),
+            draws=Draws(n=8, space=rates()),
+            stop=HOURS_STOP,
             differs=("One game instead of five", "8 learning rates instead of 50", "4 actor-learners"),
         ),
         "paper": AtScale(
             arms=(arm("A3C", "a3c", "paper"),),
-            environments=_GAMES,
-            draws=Draws(n=50, space=_RATES),
-            stop={"agent_steps": 80_000_000},
-            differs=("The paper does not state how long these runs trained: 320 million frames are assumed",),
+            environments=GAMES,
+            draws=Draws(n=50, space=rates()),
+            stop=PAPER_STOP,
+            differs=(UNSTATED,),
         ),
     },
 )
+
+FIGURES_3_4 = Definition(
+    id="a3c-figures-3-4",
+    items=(
+        Item(
+            id="a3c-figure-3",
+            label="Figure 3",
+            title="Data efficiency by number of actor-learners",
+            shape="curves",
+            claim="One-step methods need less data for a score with more parallel actor-learners.",
+            paper_shows="Against epochs of 4 million frames, one-step Q-learning rises earlier with more "
+            "threads; the curves of n-step Q and A3C lie close together.",
+            figure=StudyFigure(
+                id="data", title="Score against data", kind="curves", x="epochs", reduction=_BEST_RATES,
+                arms=labels_of(_FEW, *_NOT_SARSA),
+            ),
+        ),
+        Item(
+            id="a3c-figure-4",
+            label="Figure 4",
+            title="Training speed by number of actor-learners",
+            shape="curves",
+            claim="All methods train faster with more parallel actor-learners.",
+            paper_shows="Against hours, every method's curves rise earlier with more threads.",
+            figure=StudyFigure(
+                id="time", title="Score against training time", kind="curves", x="hours",
+                reduction=_BEST_RATES, arms=labels_of(_FEW, *_NOT_SARSA),
+            ),
+        ),
+        Item(
+            id="a3c-figure-s5",
+            label="Figure S5",
+            title="Data efficiency of one-step Sarsa",
+            shape="curves",
+            claim="One-step Sarsa, too, needs less data with more actor-learners.",
+            paper_shows="As in Figure 3: Sarsa's curves rise earlier with more threads.",
+            figure=StudyFigure(
+                id="data-sarsa", title="Score against data, Sarsa", kind="curves", x="epochs",
+                reduction=_BEST_RATES, arms=labels_of(_FEW, "1-step Sarsa"),
+            ),
+        ),
+        Item(
+            id="a3c-figure-s6",
+            label="Figure S6",
+            title="Training speed of one-step Sarsa",
+            shape="curves",
+            claim="One-step Sarsa trains faster with more actor-learners.",
+            paper_shows="As in Figure 4: Sarsa's curves rise earlier with more threads.",
+            figure=StudyFigure(
+                id="time-sarsa", title="Score against training time, Sarsa", kind="curves", x="hours",
+                reduction=_BEST_RATES, arms=labels_of(_FEW, "1-step Sarsa"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=threads(_FEW),
+            environments=("CartPole-v1",),
+            draws=Draws(n=4, space=rates()),
+            stop=SMALL_STOP,
+            differs=(SMALL, "4 learning rates instead of 50", "1, 2 and 4 actor-learners instead of 1 to 16"),
+        ),
+        "paper": AtScale(
+            arms=threads(_MANY, "paper"),
+            environments=GAMES,
+            draws=Draws(n=50, space=rates()),
+            stop=PAPER_STOP,
+            differs=(UNSTATED, "The figures draw 1, 2 and 4 actor-learners; the study has 8 and 16 too"),
+        ),
+    },
+)  # fmt: skip
+
+TABLE_2 = Definition(
+    id="a3c-table-2",
+    items=(
+        Item(
+            id="a3c-table-2",
+            label="Table 2",
+            title="Speed-up by number of actor-learners",
+            shape="table",
+            claim="16 threads bring at least an order of magnitude, and one-step methods more than linear.",
+            paper_shows="Mean speed-ups over seven games with 16 threads: 24.1 for one-step Q, 22.1 for "
+            "one-step Sarsa, 17.2 for n-step Q and 12.5 for A3C.",
+            figure=StudyFigure(
+                id="speed-ups",
+                title="Speed-up over one actor-learner",
+                kind="speedups",
+                reduction=ReductionRule(
+                    rule="time_to",
+                    references={
+                        "CartPole-v1": 60.0,
+                        "ALE/BeamRider-v5": 600.0,
+                        "ALE/Breakout-v5": 10.0,
+                        "ALE/Enduro-v5": 50.0,
+                        "ALE/Pong-v5": -10.0,
+                        "ALE/Qbert-v5": 1_000.0,
+                        "ALE/Seaquest-v5": 500.0,
+                        "ALE/SpaceInvaders-v5": 350.0,
+                    },
+                ),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=threads(_FEW),
+            environments=("CartPole-v1",),
+            draws=Draws(n=3),
+            stop={"agent_steps": 40_000, "score": 70.0},
+            differs=(SMALL, "1, 2 and 4 actor-learners", "The reference score, 60, is ours"),
+        ),
+        "hours": AtScale(
+            arms=tuple(arm(f"A3C, {n}", "a3c", "paper", n_actors=n) for n in (1, 2)),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 2_400, "agent_steps": 5_000_000},
+            differs=("A3C alone, with 1 and 2 actor-learners", "One game", "The reference score is ours"),
+        ),
+        "paper": AtScale(
+            arms=threads(_MANY, "paper"),
+            environments=GAMES_7,
+            draws=Draws(n=3),
+            stop=PAPER_STOP,
+            differs=("The paper does not state its reference scores: these are ours", UNSTATED),
+        ),
+    },
+)
+
+_FINAL = ReductionRule(source="evaluations")
+TABLES_1_S1 = Definition(
+    id="a3c-tables-1-s1",
+    items=(
+        Item(
+            id="a3c-table-1",
+            label="Table 1",
+            title="Human-normalised scores over 57 games",
+            shape="table",
+            claim="A3C has the best mean over 57 games after half the training time, without a GPU.",
+            paper_shows="Mean and median from human starts: DQN 121.9 and 47.5 %, Gorila 215.2 and 71.3 %, "
+            "A3C after one day 344.1 and 68.2 %, after four days 496.8 and 116.6 %, with an LSTM 623.0 and "
+            "112.6 %.",
+            figure=StudyFigure(
+                id="normalised",
+                title="Human-normalised scores",
+                kind="table",
+                reduction=_FINAL.model_copy(update={"normalise": "human"}),
+            ),
+            needs=HUMAN_STARTS,
+        ),
+        Item(
+            id="a3c-table-s1",
+            label="Table S1",
+            title="Scores on 57 games",
+            shape="table",
+            claim="The scores behind Table 1, game by game.",
+            paper_shows="A3C scores higher with an LSTM than without on 33 of 57 games; on a few, such as "
+            "Montezuma's Revenge, it stays near 0.",
+            figure=StudyFigure(
+                id="scores",
+                title="Scores",
+                kind="table",
+                reduction=_FINAL,
+                published=("A3C FF", "A3C", "human"),
+            ),
+            needs=HUMAN_STARTS,
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(arm("A3C FF", "a3c"), arm("A3C LSTM", "a3c", recurrent=True)),
+            environments=("CartPole-v1", "Acrobot-v1"),
+            draws=Draws(n=2),
+            stop=SMALL_STOP,
+            differs=(
+                "CartPole and Acrobot, whose scores are not normalised",
+                "2 seeds of 20,000 agent steps",
+            ),
+        ),
+        "hours": AtScale(
+            arms=(arm("A3C FF", "a3c", "full-frame"),),
+            environments=games("Breakout", "Pong", "SpaceInvaders"),
+            draws=Draws(n=1),
+            stop=HOURS_STOP,
+            differs=("No-op starts instead of human starts", "Three games", "4 actor-learners, 10 minutes"),
+        ),
+        "paper": AtScale(
+            arms=(arm("A3C FF", "a3c", "paper-57-games"), arm("A3C LSTM", "a3c", "paper-lstm")),
+            environments=GAMES_57,
+            draws=Draws(n=1),
+            stop={"wall_time_s": 4 * 86_400, "agent_steps": 250_000_000},
+            differs=("No-op starts instead of human starts",),
+        ),
+    },
+)
+
+FIGURE_S2 = Definition(
+    id="a3c-figure-s2",
+    items=(
+        Item(
+            id="a3c-figure-s2",
+            label="Figure S2",
+            title="Car racing in TORCS",
+            shape="curves",
+            claim="A3C learns to drive from pixels, with slow and fast cars, best of all methods.",
+            paper_shows="After 12 hours A3C reaches 75 to 90 % of a human tester's score in four settings; "
+            "the value-based methods stay below.",
+            figure=StudyFigure(id="racing", title="Score against training time", kind="curves", x="hours"),
+            needs="TORCS is another simulator: here a car is seen from above, without opponents",
+        ),
+    ),
+    scales={
+        "hours": AtScale(
+            arms=(arm("A3C", "a3c", "racing"),),
+            environments=("Racing-Slow-v0", "Racing-Fast-v0"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 1_400},
+            differs=("gymnasium's car from above", "No opponents", "A3C alone, 23 minutes a run"),
+        ),
+        "paper": AtScale(
+            arms=(arm("A3C", "a3c", "paper-racing"),),
+            environments=("Racing-Slow-v0", "Racing-Fast-v0"),
+            draws=Draws(n=5),
+            stop={"wall_time_s": 12 * 3_600, "agent_steps": 40_000_000},
+            differs=("gymnasium's car from above", "No opponents", "A3C alone"),
+        ),
+    },
+)
+
+FIGURE_S7 = Definition(
+    id="a3c-figure-s7",
+    items=(
+        Item(
+            id="a3c-figure-s7",
+            label="Figure S7",
+            title="Learning rates of the value-based methods",
+            shape="scatter",
+            claim="One-step Q, one-step Sarsa and n-step Q are robust to the learning rate, too.",
+            paper_shows="For each method and game a range of learning rates leads to good scores.",
+            figure=StudyFigure(
+                id="scores-by-rate", title="Score by learning rate", kind="scatter",
+                setting="config.learning_rate", log=True,
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=tuple(arm(label, algorithm) for label, algorithm in VALUE_METHODS),
+            environments=("CartPole-v1",),
+            draws=Draws(n=12, space=rates()),
+            stop=SMALL_STOP,
+            differs=(SMALL, "12 learning rates instead of 50"),
+        ),
+        "paper": AtScale(
+            arms=tuple(arm(label, algorithm, "paper") for label, algorithm in VALUE_METHODS),
+            environments=GAMES,
+            draws=Draws(n=50, space=rates()),
+            stop=PAPER_STOP,
+            differs=(UNSTATED,),
+        ),
+    },
+)  # fmt: skip
+
+_OPTIMIZERS = (
+    ("Momentum SGD", "momentum_sgd"), ("RMSProp", "rmsprop"), ("Shared RMSProp", "shared_rmsprop")
+)  # fmt: skip
+OPTIMIZERS = Definition(
+    id="a3c-optimizers",
+    items=(
+        Item(
+            id="a3c-optimizers",
+            label="Optimizers",
+            title="Three optimizers, sorted scores",
+            shape="sorted",
+            claim="RMSProp with shared statistics is the most robust of the three optimizers.",
+            paper_shows="The sorted scores of 50 runs fall latest with shared RMSProp and earliest with "
+            "momentum SGD.",
+            figure=StudyFigure(id="sorted", title="Sorted scores", kind="sorted"),
+            extra=True,
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=tuple(arm(label, "a3c", optimizer=name) for label, name in _OPTIMIZERS),
+            environments=("CartPole-v1",),
+            draws=Draws(n=12, space=rates()),
+            stop=SMALL_STOP,
+            differs=(SMALL, "12 learning rates instead of 50", "A3C alone"),
+        ),
+        "paper": AtScale(
+            arms=tuple(arm(label, "a3c", "paper", optimizer=name) for label, name in _OPTIMIZERS),
+            environments=games("Breakout", "BeamRider", "Seaquest", "SpaceInvaders"),
+            draws=Draws(n=50, space=rates()),
+            stop=PAPER_STOP,
+            differs=("A3C alone, without n-step Q", UNSTATED),
+        ),
+    },
+)
+
+CONTINUOUS = Definition(
+    id="a3c-continuous",
+    items=(
+        Item(
+            id="a3c-continuous",
+            label="Continuous control",
+            title="Learning rates in continuous tasks",
+            shape="scatter",
+            claim="A3C solves continuous tasks from states for a wide range of learning rates.",
+            paper_shows="On all physical tasks a range of learning rates gives the best scores.",
+            figure=StudyFigure(
+                id="scores-by-rate", title="Score by learning rate", kind="scatter",
+                setting="config.learning_rate", log=True,
+            ),
+            more=(StudyFigure(id="speed", title="Score against training time", kind="curves", x="hours"),),
+            extra=True,
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(arm("A3C", "a3c", "feed-forward"),),
+            environments=("Pendulum-v1",),
+            draws=Draws(n=8, space=rates(1e-5, 1e-2)),
+            stop={"agent_steps": 40_000},
+            differs=("Pendulum instead of the physical tasks", "8 learning rates", "4 actors without LSTM"),
+        ),
+        "paper": AtScale(
+            arms=(arm("A3C", "a3c"),),
+            environments=("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Reacher-v5", "Swimmer-v5"),
+            draws=Draws(n=50, space=rates(1e-5, 1e-2)),
+            stop={"wall_time_s": 86_400, "agent_steps": 50_000_000},
+            differs=("gymnasium's tasks instead of the paper's",),
+        ),
+    },
+)  # fmt: skip
 
 A3C_PAPER = Paper(
     id="a3c",
@@ -62,5 +479,7 @@ A3C_PAPER = Paper(
     authors="Mnih, Badia, Mirza, Graves, Lillicrap, Harley, Silver, Kavukcuoglu",
     year=2016,
     short="A3C",
-    definitions=(FIGURE_2,),
-)
+    definitions=(
+        FIGURE_1, FIGURE_2, FIGURES_3_4, TABLES_1_S1, TABLE_2, FIGURE_S2, FIGURE_S7, OPTIMIZERS, CONTINUOUS
+    ),
+)  # fmt: skip

@@ -4,11 +4,12 @@ An item is a figure or a table of a paper, with its claim. Items that need the s
 whose studies have a figure for each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backend.specs.study import Arm, Draws, Scale, StudyFigure, StudySpec
+from backend.specs.sweep import Dimension
 
 Shape = Literal["curves", "scatter", "bars", "stacked_bars", "table", "steps", "counts", "sorted"]
 """The small drawing on an item's card."""
@@ -44,10 +45,12 @@ class Item:
     """What the paper's own figure or table shows, in words."""
     figure: StudyFigure | None = None
     """Its figure in a study; None if it needs no run or cannot be run here."""
+    more: tuple[StudyFigure, ...] = ()
+    """Further figures that belong to it."""
     page: str = ""
     """Address of the page that shows it without any run."""
     needs: str = ""
-    """What this installation lacks for the paper's version."""
+    """What this installation lacks for the paper's version, and what stands in its place."""
     extra: bool = False
     """Whether it is no figure or table of the paper's main count."""
 
@@ -86,6 +89,24 @@ def arm(label: str, algorithm: str, preset: str | None = None, **config: Any) ->
     return Arm(label=label, algorithm=algorithm, preset=preset, config=config)
 
 
+def fitting(figure: StudyFigure, environments: Sequence[str]) -> StudyFigure:
+    """The figure, without normalised scores where only Atari games have the scores for that."""
+    if all(environment.startswith("ALE/") for environment in environments):
+        return figure
+    plain = figure.reduction.model_copy(update={"normalise": None})
+    return figure.model_copy(update={"reduction": plain})
+
+
+def games(*names: str) -> tuple[str, ...]:
+    """The ids of Atari games."""
+    return tuple(f"ALE/{name}-v5" for name in names)
+
+
+def rates(low: float = 1e-4, high: float = 1e-2) -> dict[str, Dimension]:
+    """Learning rates that are drawn at random, from the range of Mnih et al. 2016 by default."""
+    return {"config.learning_rate": Dimension(distribution="log_uniform", low=low, high=high)}
+
+
 def study_of(paper: Paper, definition: Definition, scale: Scale) -> StudySpec:
     """The study of a definition at a scale."""
     at = definition.scales[scale]
@@ -96,6 +117,11 @@ def study_of(paper: Paper, definition: Definition, scale: Scale) -> StudySpec:
         environments=at.environments,
         draws=at.draws,
         run={"stop": at.stop} if at.stop else {},
-        figures=tuple(item.figure for item in definition.items if item.figure is not None),
+        figures=tuple(
+            fitting(figure, at.environments)
+            for item in definition.items
+            for figure in (item.figure, *item.more)
+            if figure is not None
+        ),
         concurrency=at.concurrency,
     )

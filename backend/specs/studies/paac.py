@@ -1,17 +1,96 @@
 """Clemente et al. 2017: efficient parallel methods for deep reinforcement learning."""
 
-from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm
-from backend.specs.study import Draws, StudyFigure
+from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm, games
+from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
-_GAMES = (
-    "ALE/BeamRider-v5",
-    "ALE/Breakout-v5",
-    "ALE/Pong-v5",
-    "ALE/Qbert-v5",
-    "ALE/Seaquest-v5",
-    "ALE/SpaceInvaders-v5",
-)
-_N_E = (16, 32, 64, 128, 256)
+GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "Seaquest", "SpaceInvaders")
+GAMES_12 = games(
+    "Amidar", "Centipede", "BeamRider", "Boxing", "Breakout", "MsPacman", "NameThisGame", "Pong", "Qbert",
+    "Seaquest", "SpaceInvaders", "UpNDown",
+)  # fmt: skip
+N_E = (16, 32, 64, 128, 256)
+PAPER_STOP = {"agent_steps": 115_000_000}
+NETWORKS = ("nips", "nature")
+
+
+def by_n_e(preset: str | None, learning_rate: float) -> tuple[Arm, ...]:
+    """PAAC with several numbers of environments, the learning rate in proportion."""
+    return tuple(
+        arm(f"nₑ = {n}", "paac", preset, n_e=n, scale_learning_rate=True, learning_rate=learning_rate)
+        for n in N_E
+    )
+
+
+def by_network(preset: str | None, **config: object) -> tuple[Arm, ...]:
+    """PAAC with both networks."""
+    return tuple(arm(f"PAAC {name}", "paac", preset, network=name, **config) for name in NETWORKS)
+
+
+def timed(preset: str | None, **config: object) -> tuple[Arm, ...]:
+    """PAAC with both networks and several numbers of environments."""
+    return tuple(
+        arm(f"{name}, nₑ = {n}", "paac", preset, network=name, n_e=n, **config)
+        for name in NETWORKS
+        for n in N_E
+    )
+
+
+FIGURE_2 = Definition(
+    id="paac-figure-2",
+    items=(
+        Item(
+            id="paac-figure-2",
+            label="Figure 2",
+            title="Time usage by number of environments",
+            shape="stacked_bars",
+            claim="About half of the time is spent in the environments; a larger network costs little.",
+            paper_shows="In Pong with nₑ = 32 and the network nips, about 50 % of the time goes to the "
+            "environments and 37 % to learning and action selection; nature costs 22 % of the steps a second "
+            "on a GPU and 41 % on a CPU.",
+            figure=StudyFigure(
+                id="time",
+                title="Share of time by nₑ and network",
+                kind="stacked_bars",
+                setting="config.n_e",
+                metrics=(
+                    "paac/time_environment", "paac/time_choosing", "paac/time_learning", "paac/time_rest"
+                ),
+            ),
+            more=(
+                StudyFigure(
+                    id="speed",
+                    title="Agent steps a second by nₑ and network",
+                    kind="bars",
+                    setting="config.n_e",
+                    metrics=("speed/agent_steps_per_s",),
+                ),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=timed(None, n_w=2, evaluation_episodes=0),
+            environments=("Catch-v0",),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 20.0},
+            differs=("Catch, whose frames cost little, instead of Pong", "20 seconds a run", "On CPUs"),
+        ),
+        "hours": AtScale(
+            arms=timed("full-frame", evaluation_episodes=0),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 120.0, "agent_steps": 10_000_000},
+            differs=("2 workers and 2 cores", "On CPUs", "2 minutes a run"),
+        ),
+        "paper": AtScale(
+            arms=timed("paper", evaluation_episodes=0),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 600.0, "agent_steps": 115_000_000},
+            differs=("10 minutes a run; the paper does not state how long it measured",),
+        ),
+    },
+)  # fmt: skip
 
 FIGURES_3_4 = Definition(
     id="paac-figures-3-4",
@@ -23,8 +102,8 @@ FIGURES_3_4 = Definition(
             shape="curves",
             claim="With a learning rate in proportion to nₑ, more environments do not cost data efficiency, "
             "up to a limit.",
-            paper_shows="The curves of 16 to 128 environments lie close together on six games; with 256 "
-            "environments, whose learning rate is the highest, training diverges on some of them.",
+            paper_shows="Most choices of nₑ result in similar scores at a given step; with 256 environments, "
+            "whose learning rate is the highest, training diverges in three games.",
             figure=StudyFigure(id="by-steps", title="Score by nₑ, against agent steps", kind="curves"),
         ),
         Item(
@@ -42,9 +121,7 @@ FIGURES_3_4 = Definition(
     ),
     scales={
         "minutes": AtScale(
-            arms=tuple(
-                arm(f"nₑ = {n}", "paac", n_e=n, scale_learning_rate=True, learning_rate=0.006) for n in _N_E
-            ),
+            arms=by_n_e(None, 0.006),
             environments=("CartPole-v1",),
             draws=Draws(n=2),
             stop={"agent_steps": 100_000},
@@ -55,21 +132,63 @@ FIGURES_3_4 = Definition(
             ),
         ),
         "hours": AtScale(
-            arms=tuple(
-                arm(f"nₑ = {n}", "paac", "full-frame", n_e=n, scale_learning_rate=True, learning_rate=0.0014)
-                for n in _N_E
-            ),
-            environments=("ALE/Pong-v5",),
+            arms=by_n_e("full-frame", 0.0014),
+            environments=games("Pong"),
             draws=Draws(n=1),
             stop={"agent_steps": 1_000_000},
             differs=("One game instead of six", "1 million agent steps instead of 115 million", "2 workers"),
         ),
         "paper": AtScale(
-            arms=tuple(arm(f"nₑ = {n}", "paac", "paper", n_e=n, scale_learning_rate=True) for n in _N_E),
-            environments=_GAMES,
+            arms=by_n_e("paper", 0.0224),
+            environments=GAMES,
             draws=Draws(n=3),
-            stop={"agent_steps": 115_000_000},
+            stop=PAPER_STOP,
             differs=("3 seeds; the paper does not state how many it has",),
+        ),
+    },
+)
+
+TABLE_1 = Definition(
+    id="paac-table-1",
+    items=(
+        Item(
+            id="paac-table-1",
+            label="Table 1",
+            title="Scores on twelve games",
+            shape="table",
+            claim="After half a day on one GPU, PAAC scores as well as Gorila, A3C and GA3C after days.",
+            paper_shows="PAAC with the network nature has the highest score of the four methods on 6 of 12 "
+            "games; each column has a protocol of its own.",
+            figure=StudyFigure(
+                id="scores",
+                title="Best of three agents",
+                kind="table",
+                reduction=ReductionRule(rule="best_of", k=3, source="evaluations"),
+                published=("PAAC nips", "PAAC nature", "Gorila", "A3C FF", "GA3C"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(arm("PAAC", "paac"),),
+            environments=("CartPole-v1", "Acrobot-v1"),
+            draws=Draws(n=3),
+            stop={"agent_steps": 60_000},
+            differs=("CartPole and Acrobot, for which nothing is published", "One small network"),
+        ),
+        "hours": AtScale(
+            arms=(arm("PAAC nips", "paac", "full-frame"),),
+            environments=games("Breakout", "Pong", "SpaceInvaders"),
+            draws=Draws(n=3),
+            stop={"agent_steps": 1_000_000},
+            differs=("Three games", "1 million agent steps instead of 115 million", "The network nips alone"),
+        ),
+        "paper": AtScale(
+            arms=by_network("paper"),
+            environments=GAMES_12,
+            draws=Draws(n=3),
+            stop=PAPER_STOP,
+            differs=(),
         ),
     },
 )
@@ -80,5 +199,5 @@ PAAC_PAPER = Paper(
     authors="Clemente, Castejón, Chandra",
     year=2017,
     short="PAAC",
-    definitions=(FIGURES_3_4,),
+    definitions=(FIGURE_2, FIGURES_3_4, TABLE_1),
 )

@@ -1158,6 +1158,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/studies/{study_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Study
+         * @description Everything of a study as one folder in a zip file: figures with their data and scripts, settings, runs,
+         *     commands and versions.
+         */
+        get: operations["export_study"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/studies/{study_id}/stop": {
         parameters: {
             query?: never;
@@ -13243,6 +13264,34 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["StudyFigureOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    export_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A zip file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

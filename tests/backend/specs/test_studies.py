@@ -29,8 +29,34 @@ def test_ids_are_those_of_their_papers_and_none_occurs_twice() -> None:
 
 def test_each_figure_of_a_study_belongs_to_one_item() -> None:
     for _, definition in DEFINITIONS.values():
-        figures = [item.figure.id for item in definition.items if item.figure]
+        figures = [one.id for item in definition.items for one in (item.figure, *item.more) if one]
         assert len(figures) == len(set(figures))
         for item in definition.items:
             assert bool(item.figure) == bool(definition.scales), item.id
-            assert bool(definition.scales) != bool(item.page or item.needs), item.id
+            assert definition.scales or item.page or item.needs, item.id
+
+
+def test_every_figure_and_table_of_the_papers_is_an_item() -> None:
+    counted = {
+        paper.id: sorted(item.label for item in paper.items if not item.extra) for paper in PAPERS.values()
+    }
+    assert counted == {
+        "a3c": [
+            *(f"Figure {n}" for n in (1, 2, 3, 4, "S2", "S5", "S6", "S7")),
+            "Table 1",
+            "Table 2",
+            "Table S1",
+        ],
+        "paac": ["Figure 2", "Figure 3", "Figure 4", "Table 1"],
+        "gorila": ["Figure 3", "Figure 4", "Figure 5", *(f"Table {n}" for n in (1, 2, 3, 4))],
+        "ga3c": [*(f"Figure {n}" for n in (2, 3, 4, 5, 6, 7)), "Table 1", "Table 2", "Table 3"],
+    }
+    assert sum(len(labels) for labels in counted.values()) == 31
+
+
+def test_scale_minutes_has_small_environments_and_few_runs() -> None:
+    for paper, definition in DEFINITIONS.values():
+        if "minutes" in definition.scales:
+            spec = study_of(paper, definition, "minutes")
+            assert spec.n_runs <= 50, definition.id
+            assert not any(environment.startswith("ALE/") for environment in spec.environments)

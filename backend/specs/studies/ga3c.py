@@ -1,0 +1,361 @@
+"""Babaeizadeh et al. 2017: reinforcement learning through asynchronous advantage actor-critic on a GPU."""
+
+from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm, games
+from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
+
+GAMES_5 = games("Boxing", "Breakout", "MsPacman", "Pong", "Qbert")
+GAMES_9 = games(
+    "Amidar", "Boxing", "Centipede", "MsPacman", "NameThisGame", "Pong", "Qbert", "Seaquest", "UpNDown"
+)
+HOURS_STOP = {"agent_steps": 1_000_000}
+_FIXED = {"adjustment_interval_s": 0.0, "evaluation_episodes": 0}
+_SMALL_PIXELS = "Catch, from pixels, instead of Atari games"
+_CPU = "On CPUs instead of a GPU"
+
+
+def sized(counts: tuple[tuple[int, int, int], ...], preset: str | None, **more: object) -> tuple[Arm, ...]:
+    """GA3C with fixed numbers of agents, predictors and trainers."""
+    return tuple(
+        arm(
+            f"{n_a}/{n_p}/{n_t}", "ga3c", preset,
+            n_actors=n_a, n_predictors=n_p, n_trainers=n_t, **(_FIXED | more),
+        )
+        for n_a, n_p, n_t in counts
+    )  # fmt: skip
+
+
+_SMALL_GRID = tuple((n_a, n_p, n_t) for n_a in (4, 8, 16) for n_p in (1, 2) for n_t in (1, 2))
+_PAPER_GRID = tuple(
+    (n_a, n_p, n_t) for n_a in (16, 32, 64, 128) for n_p in (1, 2, 4, 8, 16) for n_t in (1, 2, 4, 8, 16)
+)
+
+FIGURE_2 = Definition(
+    id="ga3c-figure-2",
+    items=(
+        Item(
+            id="ga3c-figure-2",
+            label="Figure 2",
+            title="Automatic adjustment of agents, predictors and trainers",
+            shape="counts",
+            claim="From one of each, the adjustment finds the numbers with the highest training rate.",
+            paper_shows="For Boxing and Pong on one system: the three numbers climb from 1 to two different "
+            "optima while the trainings per second rise.",
+            figure=StudyFigure(
+                id="adjustment",
+                title="Numbers of processes and the training rate",
+                kind="counts",
+                metrics=("ga3c/n_actors", "ga3c/n_predictors", "ga3c/n_trainers", "speed/updates_per_s"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(
+                arm(
+                    "GA3C", "ga3c", None,
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=4.0,
+                    evaluation_episodes=0,
+                ),
+            ),
+            environments=("Catch-v0",),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 240.0},
+            differs=(_SMALL_PIXELS, "A change every 4 seconds instead of every minute", _CPU),
+        ),
+        "paper": AtScale(
+            arms=(arm("GA3C", "ga3c", "paper", n_actors=1, n_predictors=1, n_trainers=1),),
+            environments=games("Boxing", "Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 4 * 3_600.0},
+            differs=("The figure draws the first game",),
+        ),
+    },
+)  # fmt: skip
+
+FIGURES_3_4 = Definition(
+    id="ga3c-figures-3-4",
+    items=(
+        Item(
+            id="ga3c-figure-3",
+            label="Figure 3",
+            title="Training rate by agents, predictors and trainers",
+            shape="bars",
+            claim="The numbers of agents, predictors and trainers have to be in balance.",
+            paper_shows="The trainings per second of the top three pairs of predictors and trainers for each "
+            "number of agents, normalised by the best: a 14 % drop between the best and the worst of them.",
+            figure=StudyFigure(
+                id="tps", title="Updates a second by agents/predictors/trainers", kind="bars",
+                metrics=("speed/updates_per_s",),
+            ),
+        ),
+        Item(
+            id="ga3c-figure-4",
+            label="Figure 4",
+            title="Training queue and prediction batches",
+            shape="bars",
+            claim="Too many agents fill the training queue; larger prediction batches use the GPU better.",
+            paper_shows="The mean size of the training queue and of prediction batches of the top three "
+            "configurations: both grow with the number of agents.",
+            figure=StudyFigure(
+                id="queues", title="Training queue and prediction batch", kind="bars",
+                metrics=("ga3c/training_queue", "ga3c/prediction_batch"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=sized(_SMALL_GRID, None),
+            environments=("Catch-v0",),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 15.0},
+            differs=(_SMALL_PIXELS, "All of 12 configurations instead of the top three of 25", _CPU),
+        ),
+        "paper": AtScale(
+            arms=sized(_PAPER_GRID, "paper"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 600.0},
+            differs=("All 100 configurations are drawn instead of the top three of each number of agents",),
+        ),
+    },
+)  # fmt: skip
+
+_SPEED = StudyFigure(id="speed", title="Score against training time", kind="curves", x="hours")
+FIGURE_5 = Definition(
+    id="ga3c-figure-5",
+    items=(
+        Item(
+            id="ga3c-figure-5",
+            label="Figure 5",
+            title="Prediction rate and convergence",
+            shape="curves",
+            claim="Configurations that play more frames converge faster.",
+            paper_shows="Four settings from one initial network over three hours: those that played more "
+            "frames rise earlier; the adjusted one catches up with the best from 1/1/1.",
+            figure=_SPEED,
+            more=(
+                StudyFigure(
+                    id="rates", title="Predictions a second", kind="table",
+                    metrics=("speed/predictions_per_s", "speed/updates_per_s"),
+                ),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(
+                *sized(((2, 1, 1), (8, 1, 1), (16, 2, 2)), None),
+                arm(
+                    "adjusted", "ga3c", None,
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=3.0,
+                    evaluation_episodes=0,
+                ),
+            ),
+            environments=("CartPole-v1",),
+            draws=Draws(n=2),
+            stop={"wall_time_s": 45.0},
+            differs=("CartPole instead of Atari games", "45 seconds instead of 3 hours", _CPU),
+        ),
+        "paper": AtScale(
+            arms=(
+                *sized(((16, 1, 1), (32, 2, 2), (128, 2, 2)), "paper"),
+                arm("adjusted", "ga3c", "paper", n_actors=1, n_predictors=1, n_trainers=1),
+            ),
+            environments=games("Boxing", "Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 3 * 3_600.0},
+            differs=("The paper does not state all of its four settings",),
+        ),
+    },
+)  # fmt: skip
+
+FIGURE_6 = Definition(
+    id="ga3c-figure-6",
+    items=(
+        Item(
+            id="ga3c-figure-6",
+            label="Figure 6",
+            title="Training curves with two learning rates",
+            shape="curves",
+            claim="GA3C trains stably on five games with two learning rates.",
+            paper_shows="Three runs of each of two learning rates on five games against hours: both learn on "
+            "every game, and runs of one rate lie close together.",
+            figure=_SPEED.model_copy(update={"id": "curves"}),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=tuple(arm(f"rate {rate:g}", "ga3c", None, learning_rate=rate) for rate in (0.001, 0.003)),
+            environments=("CartPole-v1", "Acrobot-v1"),
+            draws=Draws(n=3),
+            stop={"agent_steps": 40_000},
+            differs=("CartPole and Acrobot instead of five games", "Other learning rates", _CPU),
+        ),
+        "paper": AtScale(
+            arms=tuple(
+                arm(f"rate {rate:g}", "ga3c", "paper", learning_rate=rate) for rate in (0.0003, 0.0001)
+            ),
+            environments=GAMES_5,
+            draws=Draws(n=3),
+            stop={"wall_time_s": 86_400.0},
+            differs=("The text names three of the five games: Breakout, Pong and Q*bert",),
+        ),
+    },
+)
+
+FIGURE_7 = Definition(
+    id="ga3c-figure-7",
+    items=(
+        Item(
+            id="ga3c-figure-7",
+            label="Figure 7",
+            title="Minimum training batch",
+            shape="curves",
+            claim="Up to a batch of 20 to 40, larger training batches stabilise learning.",
+            paper_shows="Curves for several minimum batches: without a minimum some games collapse, with 20 "
+            "to 40 they converge faster. Pong hardly suffers.",
+            figure=_SPEED.model_copy(update={"id": "batches"}),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=tuple(
+                arm(f"batch {n}", "ga3c", None, min_training_batch=n, evaluation_episodes=0)
+                for n in (1, 5, 20, 40)
+            ),
+            environments=("CartPole-v1",),
+            draws=Draws(n=3),
+            stop={"agent_steps": 100_000},
+            differs=("CartPole instead of Atari games", _CPU),
+        ),
+        "hours": AtScale(
+            arms=tuple(
+                arm(f"batch {n}", "ga3c", "two-cpu-cores", min_training_batch=n) for n in (1, 5, 20, 40)
+            ),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop=HOURS_STOP,
+            differs=("One game", "One million agent steps", _CPU),
+        ),
+        "paper": AtScale(
+            arms=tuple(
+                arm(f"batch {n}", "ga3c", "paper", min_training_batch=n) for n in (1, 5, 10, 20, 40, 80)
+            ),
+            environments=GAMES_5,
+            draws=Draws(n=1),
+            stop={"wall_time_s": 86_400.0},
+            differs=("The paper does not state its training time here",),
+        ),
+    },
+)
+
+TABLE_1 = Definition(
+    id="ga3c-table-1",
+    items=(
+        Item(
+            id="ga3c-table-1",
+            label="Table 1",
+            title="Systems",
+            shape="table",
+            claim="The machines on which GA3C was measured.",
+            paper_shows="Four systems with their CPU, GPU and versions.",
+            page="/hosts",
+        ),
+    ),
+)
+
+_STRIDES = (4, 2, 1)
+TABLE_2 = Definition(
+    id="ga3c-table-2",
+    items=(
+        Item(
+            id="ga3c-table-2",
+            label="Table 2",
+            title="Predictions a second of A3C and GA3C",
+            shape="table",
+            claim="GA3C plays up to 6 times as fast as A3C with a small network, 45 times with a large one.",
+            paper_shows="Predictions a second on three systems for a small network and four large ones: the "
+            "larger the network, the larger GA3C's lead over A3C on CPUs.",
+            figure=StudyFigure(
+                id="rates", title="Predictions a second", kind="table",
+                metrics=("speed/agent_steps_per_s", "speed/updates_per_s", "system/cpu_pct"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(
+                arm("A3C, small", "a3c", None, n_actors=2, network="nips", evaluation_episodes=0),
+                arm("GA3C, small", "ga3c", None, n_actors=8, network="nips", **_FIXED),
+                *(
+                    arm(
+                        f"{title}, stride {stride}", name, None,
+                        network="large", first_layer_stride=stride, n_actors=n, **fixed,
+                    )
+                    for stride in _STRIDES
+                    for title, name, n, fixed in (
+                        ("A3C", "a3c", 2, {"evaluation_episodes": 0}), ("GA3C", "ga3c", 8, _FIXED)
+                    )
+                ),
+            ),
+            environments=("Catch-v0",),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 30.0, "agent_steps": 1_000_000},
+            differs=(_SMALL_PIXELS, _CPU, "Three large networks instead of four"),
+        ),
+    },
+)  # fmt: skip
+
+TABLE_3 = Definition(
+    id="ga3c-table-3",
+    items=(
+        Item(
+            id="ga3c-table-3",
+            label="Table 3",
+            title="Scores on nine games",
+            shape="table",
+            claim="GA3C scores as A3C does, after one day.",
+            paper_shows="Mean scores of 30 games with a random seed each: GA3C after one day is better than "
+            "A3C after four days on four of nine games.",
+            figure=StudyFigure(
+                id="scores",
+                title="Scores",
+                kind="table",
+                reduction=ReductionRule(source="evaluations"),
+                published=("GA3C", "A3C FF 1 day", "A3C FF", "human"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(arm("GA3C", "ga3c"),),
+            environments=("CartPole-v1", "Acrobot-v1"),
+            draws=Draws(n=2),
+            stop={"agent_steps": 60_000},
+            differs=("CartPole and Acrobot, for which nothing is published", _CPU),
+        ),
+        "hours": AtScale(
+            arms=(arm("GA3C", "ga3c", "two-cpu-cores"),),
+            environments=games("Boxing", "Pong"),
+            draws=Draws(n=1),
+            stop=HOURS_STOP,
+            differs=("Two games", "One million agent steps instead of one day", _CPU),
+        ),
+        "paper": AtScale(
+            arms=(arm("GA3C", "ga3c", "paper"),),
+            environments=GAMES_9,
+            draws=Draws(n=1),
+            stop={"wall_time_s": 86_400.0},
+            differs=(),
+        ),
+    },
+)
+
+GA3C_PAPER = Paper(
+    id="ga3c",
+    title="Reinforcement Learning through Asynchronous Advantage Actor-Critic on a GPU",
+    authors="Babaeizadeh, Frosio, Tyree, Clemons, Kautz",
+    year=2017,
+    short="GA3C",
+    definitions=(FIGURE_2, FIGURES_3_4, FIGURE_5, FIGURE_6, FIGURE_7, TABLE_1, TABLE_2, TABLE_3),
+)

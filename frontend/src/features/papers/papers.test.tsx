@@ -1,0 +1,174 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import {
+  createMemoryHistory,
+  createRootRoute,
+  createRoute,
+  createRouter,
+  RouterProvider,
+} from '@tanstack/react-router';
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
+import type { ReactNode } from 'react';
+import { afterEach, expect, it, vi } from 'vitest';
+import type { Paper, PaperItem, Study, StudyTable } from '@/api/studies';
+import { PaperCard } from './PaperCard';
+import { ReproduceDialog } from './ReproduceDialog';
+import { partsOf, progressText, runsText } from './studyState';
+import { StudyTableView } from './StudyTableView';
+
+const requests = vi.hoisted(() => {
+  const sent: { path: string; body: unknown }[] = [];
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = async (input) => {
+    const request = input as Request;
+    const path = new URL(request.url).pathname;
+    const body: unknown = request.method === 'POST' ? await request.clone().json() : null;
+    sent.push({ path, body });
+    if (path.endsWith('/estimate'))
+      return Response.json({
+        n_runs: 24,
+        n_reused: 4,
+        agent_steps: 400_000,
+        time_s: 240,
+        minutes_on_two_cores: 5,
+        disk_bytes: 2 ** 20,
+        slots: 2,
+        unmeasured: [],
+        differs: [],
+      });
+    if (path.endsWith('/me')) return Response.json({ role: 'operator', name: 'ada' });
+    return Response.json({ id: 'S1' }, { status: 201 });
+  };
+  return sent;
+});
+
+afterEach(() => {
+  cleanup();
+  requests.length = 0;
+});
+
+const STUDY = {
+  id: 'S',
+  name: 'A3C Figure 2, minutes',
+  scale: 'minutes',
+  state: 'running',
+  n_runs: 24,
+  runs: { finished: 12, running: 2, waiting: 9, failed: 1 },
+  created_at: '2026-01-01T00:00:00Z',
+} as unknown as Study;
+
+const ITEM = {
+  id: 'a3c-figure-2',
+  label: 'Figure 2',
+  title: 'Learning rates',
+  shape: 'scatter',
+  claim: 'It is robust.',
+  needs: '',
+  page: '',
+  extra: false,
+  studies: [],
+  scales: [
+    { scale: 'minutes', n_runs: 24, differs: ['CartPole instead of five games'] },
+    { scale: 'paper', n_runs: 250, differs: ['nothing'] },
+  ],
+} as unknown as PaperItem;
+
+const PAPER = { id: 'a3c', short: 'A3C', items: [ITEM] } as unknown as Paper;
+
+async function show(content: ReactNode): Promise<void> {
+  const rootRoute = createRootRoute({
+    component: () => (
+      <MantineProvider env="test">
+        <QueryClientProvider client={new QueryClient()}>{content}</QueryClientProvider>
+      </MantineProvider>
+    ),
+  });
+  const routes = ['/', '/studies/$studyId'].map((path) =>
+    createRoute({ getParentRoute: () => rootRoute, path }),
+  );
+  const router = createRouter({
+    routeTree: rootRoute.addChildren(routes),
+    history: createMemoryHistory({ initialEntries: ['/'] }),
+  });
+  await router.load();
+  render(<RouterProvider router={router as never} />);
+}
+
+it('counts the cells of a study by how far their runs are', () => {
+  expect(partsOf(STUDY.runs)).toEqual({ n: 24, finished: 12, active: 2, failed: 1 });
+  expect(progressText(STUDY)).toBe('12 of 24 runs');
+  expect(runsText({ finished: 2, queued: 0 })).toBe('2 finished');
+  expect(runsText({})).toBe('none');
+});
+
+it('shows the claim of a figure, its studies, and what it needs', async () => {
+  const onReproduce = vi.fn();
+  const shown = { ...ITEM, studies: [STUDY] };
+  await show(
+    <>
+      <PaperCard paper={PAPER} item={shown} onReproduce={onReproduce} />
+      <PaperCard
+        paper={PAPER}
+        item={{ ...ITEM, label: 'Table 1', scales: [], page: '/hosts' }}
+        onReproduce={onReproduce}
+      />
+      <PaperCard
+        paper={PAPER}
+        item={{ ...ITEM, label: 'Table 9', scales: [], needs: 'games played by people' }}
+        onReproduce={onReproduce}
+      />
+    </>,
+  );
+  const card = screen.getByRole('region', { name: /Figure 2/ });
+  expect(within(card).getByText('It is robust.')).toBeTruthy();
+  expect(within(card).getByRole('link', { name: 'minutes' }).getAttribute('href')).toBe('/studies/S');
+  expect(within(card).getByText(/12 of 24 runs/)).toBeTruthy();
+  fireEvent.click(within(card).getByRole('button', { name: 'Reproduce Figure 2 of A3C' }));
+  expect(onReproduce).toHaveBeenCalledWith(shown);
+  const table = screen.getByRole('region', { name: /Table 1/ });
+  expect(within(table).getByRole('link').getAttribute('href')).toBe('/hosts');
+  expect(within(table).queryByRole('button')).toBeNull();
+  expect(screen.getByText('games played by people')).toBeTruthy();
+});
+
+it('says what a study costs before one click starts it', async () => {
+  const onStarted = vi.fn();
+  await show(<ReproduceDialog paper="A3C" item={ITEM} onClose={() => undefined} onStarted={onStarted} />);
+  const dialog = await screen.findByRole('dialog');
+  expect(await within(dialog).findByText('CartPole instead of five games')).toBeTruthy();
+  const cost = await within(dialog).findByLabelText('Cost');
+  expect(cost.textContent).toContain('24 (4 exist)');
+  expect(cost.textContent).toContain('about 5 min on two idle cores');
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Start 24 runs' }));
+  await vi.waitFor(() => expect(onStarted).toHaveBeenCalledWith('S1'));
+  expect(requests.filter(({ path }) => path === '/api/v1/studies').map(({ body }) => body)).toEqual([
+    { item: 'a3c-figure-2', scale: 'minutes' },
+  ]);
+});
+
+it('labels published columns and missing values of a table', async () => {
+  const table: StudyTable = {
+    columns: [
+      { title: 'Environment', how: '', source: 'name', unit: '' },
+      { title: 'PAAC', how: 'no-op starts; best of 3 runs', source: 'ours', unit: 'score' },
+      { title: 'Gorila', how: 'no-op starts, 5 minutes', source: 'published', unit: '' },
+    ],
+    rows: [
+      {
+        label: 'Pong',
+        cells: [
+          { value: null, low: null, high: null, n: 0, planned: 3 },
+          { value: 18.3, low: null, high: null, n: null, planned: null },
+        ],
+      },
+    ],
+    foot: [],
+  };
+  await show(<StudyTableView table={table} label="Scores" />);
+  expect(screen.getByRole('columnheader', { name: /Gorila/ }).textContent).toContain(
+    'published, no-op starts',
+  );
+  const [ours, published] = screen.getAllByRole('cell');
+  expect([ours?.textContent, published?.textContent]).toEqual(['–', '18.3']);
+  expect(ours?.getAttribute('title')).toBe('0 of 3 runs');
+});

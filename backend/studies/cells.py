@@ -21,6 +21,7 @@ class CellRow:
     state: RunState | None
     score: float | None
     agent_steps: int
+    frames: int
     wall_time_s: float
 
     @property

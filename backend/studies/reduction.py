@@ -275,9 +275,7 @@ def _curves(
     for series in metrics.list_series(session, run_ids, [metric]):
         if series.n_points and not series.source:
             by_run[series.run_id] = series
-    furthest = max((getattr(cell, column, 0) or 0 for some in chosen.values() for cell in some), default=0)
-    if column == "frames":
-        furthest = 4 * max((cell.agent_steps for some in chosen.values() for cell in some), default=0)
+    furthest = max((float(getattr(cell, column)) for some in chosen.values() for cell in some), default=0.0)
     axes = Axes(column, _POINTS, smoothing="window", scale=max(1e-9, furthest * _SMOOTHED_SHARE))
     curves = []
     for (arm, environment), some in chosen.items():

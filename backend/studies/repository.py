@@ -97,6 +97,7 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
             Run.state,
             Run.score,
             Run.agent_steps,
+            Run.frames,
             Run.wall_time_s,
         )
         .outerjoin(Run, Run.id == StudyCell.run_id)
@@ -104,7 +105,14 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
         .order_by(StudyCell.number)
     )
     return [
-        CellRow(*row[:8], None if row[8] is None else RunState(row[8]), row[9], row[10] or 0, row[11] or 0.0)
+        CellRow(
+            *row[:8],
+            None if row[8] is None else RunState(row[8]),
+            row[9],
+            row[10] or 0,
+            row[11] or 0,
+            row[12] or 0.0,
+        )
         for row in session.execute(query)
     ]
 

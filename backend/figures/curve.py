@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from backend.metrics.chunks import Array, Columns
 from backend.metrics.rollups import merged_at_equal_x
 from backend.runs.styles import N_STYLES, distinct_styles
 
+Band = Literal["auto", "sd", "min_max", "none"]
+"""What is drawn around the lines of runs: `auto` is `sd` for a figure of one line, else `none`."""
+
 MANY = 10
-"""With more lines than this, only the lines are drawn: points and bands would hide them."""
+"""With more lines than this, only the lines are drawn: bands would hide them."""
 MIN_ENVELOPE = 8
 """Points of a bucket from which its range is drawn; the mean of fewer is drawn as a point."""
-ENVELOPE = "min–max"
+BAND_NAMES: dict[Band, str] = {"sd": "± 1 s.d.", "min_max": "min–max"}
 MAX_MARKED = 8
 """A line of up to this many points has markers; a line through one point would be invisible."""
 
@@ -37,8 +40,8 @@ class CurveLine:
     metric: str
     source: str
     columns: Columns
-    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed`; with `bucket`, those at one x are merged
-    already."""
+    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed` and the columns of `charts.WINDOW`; with
+    `bucket`, those at one x are merged already."""
     n_total: int = 0
     n_shown: int = 0
     start: int | None = None
@@ -78,9 +81,25 @@ def merged_columns(line: CurveLine) -> Columns:
     return merged_at_equal_x(numbered, "x")
 
 
-def details_of(columns: Columns) -> dict[str, Array]:
-    """The range and number of the values of each bucket."""
-    return {"low": columns["min"], "high": columns["max"], "n": columns["count"]}
+@dataclass(frozen=True)
+class Drawn:
+    """The points of a line."""
+
+    x: Array
+    y: Array
+    details: dict[str, Array]
+    """Of each point `low`, `high` and `n`: of a window mean the standard deviation below and above it, of
+    other values the range, and the number of values."""
+
+
+def drawn_points(columns: Columns, *, smooth: bool) -> Drawn:
+    """Where a line goes, as it is smoothed; NaN where it may not pass."""
+    if smooth and "window_mean" in columns:
+        mean, deviation = columns["window_mean"], columns["window_deviation"]
+        low, high = mean - deviation, mean + deviation
+        return Drawn(columns["window_x"], mean, {"low": low, "high": high, "n": columns["window_n"]})
+    details = {"low": columns["min"], "high": columns["max"], "n": columns["count"]}
+    return Drawn(columns["x"], columns["smoothed" if smooth else "mean"], details)
 
 
 def curve_figure(
@@ -89,19 +108,21 @@ def curve_figure(
     metric: str,
     x: str,
     smooth: str = "",
+    band: Band = "auto",
     title: str | None = None,
     styles: Mapping[str, int] | None = None,
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> Figure:
-    """Each series as a line; behind it, unless there are more than `MANY`, faint points and the range of
-    buckets of many points. Buckets at one x are merged before.
+    """Each series as a line. A single one has its points behind it, and the standard deviation of the points
+    of each window around it. Buckets at one x are merged before.
 
     Args:
         lines: the series.
         metric: their metric. Evaluations and learning rates are drawn as they are, not smoothed.
         x: one of `catalogue.X_AXES`.
         smooth: description of the moving average; empty for none.
+        band: what is drawn around up to `MANY` lines; a standard deviation only around means of windows.
         title: default: the metric's title.
         styles: by run; default: in the order of `lines`. Sources of a single run have its style and the next.
         theme: light or dark.
@@ -109,11 +130,21 @@ def curve_figure(
     """
     heading = title or describe(metric).title
     smooth = "" if is_exact(metric) else smooth
-    figure = Figure(layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x), x)
+    subtitle = _subtitle(lines, smooth, drawn_band(lines, metric, smooth, band))
+    figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x), x)
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
-    add_lines(figure, lines, metric=metric, smooth=smooth, styles=styles, theme=theme)
+    add_lines(figure, lines, metric=metric, smooth=smooth, band=band, styles=styles, theme=theme)
     return figure
+
+
+def drawn_band(lines: Sequence[CurveLine], metric: str, smooth: str, band: Band) -> Band:
+    """What is drawn around the lines."""
+    if is_exact(metric) or not lines or len(lines) > MANY or (band == "auto" and len(lines) > 1):
+        return "none"
+    if band in ("auto", "sd"):
+        return "sd" if smooth and "window_mean" in lines[0].columns else "none"
+    return band
 
 
 def add_lines(
@@ -122,6 +153,7 @@ def add_lines(
     *,
     metric: str,
     smooth: str,
+    band: Band = "auto",
     styles: Mapping[str, int] | None = None,
     theme: Theme,
 ) -> None:
@@ -129,15 +161,20 @@ def add_lines(
     is_smooth = bool(smooth) and not is_exact(metric)
     figure.n_total = sum(line.n_total for line in lines)
     figure.n_shown = sum(line.n_shown for line in lines)
+    around = drawn_band(lines, metric, smooth, band)
+    if around != "none":
+        figure.bands = [f"band: {BAND_NAMES[around]}"]
     has_ranges = False
     for line, looks in zip(lines, _looks(lines, styles, theme), strict=True):
         columns = merged_columns(line)
         sent = line.sent(columns)
-        if len(lines) <= MANY:
-            has_ranges |= _add_behind(figure, line, columns, sent, looks.colour, points=is_smooth)
-        _add_line(figure, line, columns, sent, looks, "smoothed" if is_smooth else "mean")
-    if len(lines) <= MANY:
-        _name_ranges(figure, lines, theme, has_ranges=has_ranges)
+        if around != "none":
+            has_ranges |= _add_band(figure, line, columns, len(sent["x"]), looks.colour, around)
+        if is_smooth and len(lines) == 1:
+            _add_points(figure, line, sent, looks.colour)
+        _add_line(figure, line, columns, sent, looks, smooth=is_smooth)
+    if around != "none":
+        _name_band(figure, lines, around, theme, has_ranges=has_ranges)
 
 
 def _are_sources(lines: Sequence[CurveLine]) -> bool:
@@ -166,7 +203,7 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
 
 
 def _add_line(
-    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, looks: Look, column: str
+    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, looks: Look, *, smooth: bool
 ) -> None:
     mode: dict[str, Any] = {} if looks.symbol else line.mode(columns)
 
@@ -183,40 +220,51 @@ def _add_line(
             "meta": line.facts("line"),
         }
 
+    points = drawn_points(sent, smooth=smooth)
     figure.add_growing(
         line.key,
         sent["bucket"],
         line.start,
         line_look,
-        {"x": sent["x"], "y": sent[column]},
-        details=details_of(sent),
+        {"x": points.x, "y": points.y},
+        details=points.details,
         changed=mode,
     )
 
 
-def _add_behind(
-    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, colour: str, *, points: bool
-) -> bool:
-    """Draw the ranges of buckets with many values, and the others as points; return if a range is drawn."""
-    is_many = columns["count"] >= MIN_ENVELOPE
-    n_new = len(sent["count"])
-    x, y, buckets = _outline(columns, is_many, n_new, line.start)
-    is_point = ~is_many[len(is_many) - n_new :]
-    # A bucket gets more values: its point becomes a range, and an infinite value ends its range.
-    may_shrink = not is_point.all()
+def _add_band(figure: Figure, line: CurveLine, columns: Columns, n_new: int, colour: str, band: Band) -> bool:
+    """Draw the standard deviation of windows, or the ranges of buckets with many values; return if any is
+    drawn."""
+    points = drawn_points(columns, smooth=band == "sd")
+    edges = {"x": points.x, "min": points.details["low"], "max": points.details["high"]}
+    has_band = columns["count"] >= (MIN_ENVELOPE if band == "min_max" else 1)
+    is_drawn = has_band & np.isfinite(edges["min"]) & np.isfinite(edges["max"])
+    x, y, buckets = _outline(edges | {"bucket": columns["bucket"]}, is_drawn, n_new, line.start)
 
-    def range_look() -> dict[str, Any]:
+    def band_look() -> dict[str, Any]:
         return {
             "mode": "lines",
             "fill": "toself",
             "fillcolor": faint(colour, _BAND_OPACITY),
             "line": {"color": faint(colour, 0.0), "width": 0},
-            "name": ENVELOPE,
-            "legendgroup": ENVELOPE,
+            "name": BAND_NAMES[band],
+            "legendgroup": BAND_NAMES[band],
             "showlegend": False,
             "hoverinfo": "skip",
             "meta": line.facts("range"),
         }
+
+    # A bucket gets more values, of which an infinite one ends its range.
+    may_shrink = bool((has_band & ~is_drawn)[len(is_drawn) - n_new :].any())
+    figure.add_growing(
+        f"{line.key} range", buckets, line.start, band_look, {"x": x, "y": y}, may_shrink=may_shrink
+    )
+    return len(x) > 0
+
+
+def _add_points(figure: Figure, line: CurveLine, sent: Columns, colour: str) -> None:
+    """Draw the buckets of few values as points."""
+    is_point = sent["count"] < MIN_ENVELOPE
 
     def points_look() -> dict[str, Any]:
         return {
@@ -230,22 +278,20 @@ def _add_behind(
         }
 
     figure.add_growing(
-        f"{line.key} range", buckets, line.start, range_look, {"x": x, "y": y}, may_shrink=may_shrink
+        f"{line.key} points",
+        sent["bucket"][is_point],
+        line.start,
+        points_look,
+        {"x": sent["x"][is_point], "y": sent["mean"][is_point]},
+        may_shrink=not is_point.all(),
     )
-    if points:
-        figure.add_growing(
-            f"{line.key} points",
-            sent["bucket"][is_point],
-            line.start,
-            points_look,
-            {"x": sent["x"][is_point], "y": sent["mean"][is_point]},
-            may_shrink=may_shrink,
-        )
-    return len(x) > 0
 
 
-def _name_ranges(figure: Figure, lines: Sequence[CurveLine], theme: Theme, *, has_ranges: bool) -> None:
-    """One legend entry for all ranges, if there are any."""
+def _name_band(
+    figure: Figure, lines: Sequence[CurveLine], band: Band, theme: Theme, *, has_ranges: bool
+) -> None:
+    """One legend entry for all bands, if there are any."""
+    name = BAND_NAMES[band]
 
     def legend_look() -> dict[str, Any]:
         return {
@@ -253,8 +299,8 @@ def _name_ranges(figure: Figure, lines: Sequence[CurveLine], theme: Theme, *, ha
             "fill": "toself",
             "fillcolor": faint(muted(theme), _BAND_OPACITY),
             "line": {"color": faint(muted(theme), 0.0), "width": 0},
-            "name": ENVELOPE,
-            "legendgroup": ENVELOPE,
+            "name": name,
+            "legendgroup": name,
             "showlegend": has_ranges,
             "hoverinfo": "skip",
             "meta": {"kind": "legend"},
@@ -264,24 +310,24 @@ def _name_ranges(figure: Figure, lines: Sequence[CurveLine], theme: Theme, *, ha
     nowhere = np.full(1 if start is None else 0, np.nan)
     changed = {"showlegend": True} if has_ranges else {}
     figure.add_growing(
-        ENVELOPE, np.arange(len(nowhere)), start, legend_look, {"x": nowhere, "y": nowhere}, changed=changed
+        name, np.arange(len(nowhere)), start, legend_look, {"x": nowhere, "y": nowhere}, changed=changed
     )
 
 
-def _outline(columns: Columns, is_many: Array, n_new: int, start: int | None) -> tuple[Array, Array, Array]:
+def _outline(columns: Columns, is_drawn: Array, n_new: int, start: int | None) -> tuple[Array, Array, Array]:
     """The outline of each stretch of drawn buckets, after a gap each, and the bucket of each corner.
 
     Args:
         columns: the buckets.
-        is_many: which of them have many values; without finite ones they are not drawn either.
+        is_drawn: which of them are drawn.
         n_new: number of the buckets that the client gets.
         start: the first bucket that the client lacks. A stretch that continues one of the client's starts at
             the bucket before, so that they join; its corners there belong to bucket `start`.
     """
-    n_joining = len(is_many) - n_new
-    if not is_many[n_joining:].any():
+    n_joining = len(is_drawn) - n_new
+    if not is_drawn[n_joining:].any():
         return _NOWHERE
-    is_drawn = is_many & np.isfinite(columns["min"]) & np.isfinite(columns["max"])
+    is_drawn = is_drawn.copy()
     is_drawn[:n_joining] &= is_drawn[n_joining : n_joining + 1].any()
     drawn = np.flatnonzero(is_drawn)
     firsts = drawn[np.concatenate([drawn[:1] >= 0, drawn[1:] > drawn[:-1] + 1])]
@@ -297,11 +343,13 @@ def _outline(columns: Columns, is_many: Array, n_new: int, start: int | None) ->
     return x, np.where(is_gap, np.nan, y), np.maximum(corners["bucket"], start or 0)
 
 
-def _subtitle(lines: Sequence[CurveLine], smooth: str) -> str:
+def _subtitle(lines: Sequence[CurveLine], smooth: str, band: Band) -> str:
     shown, total = sum(line.n_shown for line in lines), sum(line.n_total for line in lines)
     if not total:
         return ""
     parts = [f"{shown:,} of {total:,} points" if shown < total else f"{total:,} points"]
     if smooth:
-        parts.append(f"smoothed {smooth}")
+        parts.append(("mean " if smooth.startswith("over") else "smoothed ") + smooth)
+    if band != "none":
+        parts.append(f"band: {BAND_NAMES[band]}")
     return " · ".join(parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from backend.figures.curve import CurveLine, axes_layout, details_of, merged_columns
+from backend.figures.curve import CurveLine, axes_layout, drawn_points, merged_columns
 from backend.figures.figure import Figure
 from backend.figures.palette import Look, Theme, look
 from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, plain_text
@@ -177,21 +177,22 @@ def add_panel_lines(
     figure.n_total = sum(line.n_total for line in lines)
     figure.n_shown = sum(line.n_shown for line in lines)
     # Values that hold until the next change are not interpolated or smoothed.
-    column = "smoothed" if smooth and not panel.stepped else "mean"
+    is_smooth = bool(smooth) and not panel.stepped
     metrics = list(panel.names)
     by_metric = len({line.metric for line in lines}) == len(lines)
     for place, line in enumerate(lines):
         number = metrics.index(line.metric) if by_metric else place
-        _add_panel_line(figure, panel, line, column, look(number % N_STYLES, theme))
+        _add_panel_line(figure, panel, line, look(number % N_STYLES, theme), smooth=is_smooth)
 
 
-def _add_panel_line(figure: Figure, panel: Panel, line: CurveLine, column: str, looks: Look) -> None:
+def _add_panel_line(figure: Figure, panel: Panel, line: CurveLine, looks: Look, *, smooth: bool) -> None:
     columns = merged_columns(line)
     sent = line.sent(columns)
+    points = drawn_points(sent, smooth=smooth)
     has_symbols = bool(looks.symbol) and not panel.stacked
     mode: dict[str, Any] = {} if has_symbols else line.mode(columns)
     # A share that is always zero is left out of the legend, which has little room.
-    is_named = not panel.stacked or bool(np.nan_to_num(sent[column]).any())
+    is_named = not panel.stacked or bool(np.nan_to_num(points.y).any())
     named = {"showlegend": is_named} if panel.stacked else {}
 
     def properties() -> dict[str, Any]:
@@ -218,7 +219,7 @@ def _add_panel_line(figure: Figure, panel: Panel, line: CurveLine, column: str, 
         sent["bucket"],
         line.start,
         properties,
-        {"x": sent["x"], "y": sent[column]},
-        details=details_of(sent),
+        {"x": points.x, "y": points.y},
+        details=points.details,
         changed=mode | (named if is_named else {}),
     )

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.errors import Invalid
 from backend.figures import service
+from backend.figures.curve import Band
 from backend.figures.diagnostics import BY_ID
 from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
 from backend.figures.figure import Figure
@@ -99,6 +100,14 @@ async def _styles(
     return WantedStyles(style, of_groups)
 
 
+AroundRuns = Annotated[
+    Band,
+    Query(
+        description="Around the lines of runs: `sd`, one standard deviation of the points of each window "
+        "(only with `smoothing=window`), `min_max`, the range of each bucket of many points, or `none`; "
+        "`auto` is `sd` for a figure of one line, else `none`."
+    ),
+]
 Options = Annotated[FigureOptions, Depends(_options)]
 FormOptions = Annotated[FigureOptions, Depends(_options_of_form)]
 Styles = Annotated[WantedStyles, Depends(_styles)]
@@ -125,10 +134,13 @@ def read_figures(
     styles: Styles,
     had: Had,
     source: Sources = [],  # noqa: B006
+    band: AroundRuns = "auto",
 ) -> Response:
     """Several figures of the same runs, for a page that shows them."""
     names = [FigureName.parse(name) for name in figure]
-    request = FigureRequest(run, names, source, axes, spread, options, had.since, had.with_layout, styles)
+    request = FigureRequest(
+        run, names, source, axes, spread, options, had.since, had.with_layout, styles, band
+    )
     return _json({"items": service.draw(session, request).documents()})
 
 
@@ -154,11 +166,14 @@ def learning_curve(
     form: RequestedForm,
     styles: Styles,
     had: Had,
+    band: AroundRuns = "auto",
 ) -> Response:
     """Returns over training, with evaluations, published scores, checkpoints, restarts and setting
     changes."""
     name = FigureName("learning_curve", EPISODE_RETURN)
-    wanted = FigureRequest(run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles)
+    wanted = FigureRequest(
+        run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles, band
+    )
     return _answer_drawn(request, session, wanted, form, "learning_curve")
 
 
@@ -175,11 +190,12 @@ def curve(
     styles: Styles,
     had: Had,
     source: Sources = [],  # noqa: B006
+    band: AroundRuns = "auto",
 ) -> Response:
     """Any metric over training."""
     name = FigureName("curve", metric)
     wanted = FigureRequest(
-        run, [name], source, axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles
+        run, [name], source, axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles, band
     )
     return _answer_drawn(request, session, wanted, form, "curve")
 
@@ -273,11 +289,11 @@ def episode_trace(
 def _answer_drawn(
     request: Request, session: Session, wanted: FigureRequest, form: FigureForm, name: str
 ) -> Response:
+    if form.format != "json" and wanted.since:
+        raise Invalid.field("since_revision", "only JSON can be a part of a figure; leave it out")
     drawn = service.draw(session, wanted)
     [figure] = drawn.figures
     if form.format != "json":
-        if drawn.updated:
-            raise Invalid.field("since_revision", "only JSON can be a part of a figure; leave it out")
         about = service.caption_of(session, wanted, figure) if form.has_caption else None
         return file_response(figure, form, name, about)
     [document] = drawn.documents()

@@ -68,7 +68,9 @@ class Figure:
     n_shown: int = 0
     """Buckets, or grid points, that are drawn of them."""
     bands: list[str] = field(default_factory=list)
-    """What is drawn around or instead of the centres of groups."""
+    """What is drawn around the lines, or instead of the centres of groups."""
+    scale: float | None = None
+    """Width of the window or time constant of the smoothing over x; None without one."""
 
     def add_scatter(self, **properties: Any) -> None:
         """Add a trace of type scatter; properties that are None are left out."""
@@ -127,7 +129,8 @@ class Figure:
         document: dict[str, Any] = {"data": [_sendable(trace) for trace in self.data]}
         if self.layout:
             document |= {"layout": self.layout, "x": self.x}
-        return document | {"n_total": self.n_total, "n_shown": self.n_shown, "bands": self.bands}
+        counts = {"n_total": self.n_total, "n_shown": self.n_shown}
+        return document | counts | {"bands": self.bands, "scale": self.scale}
 
     def to_html(self) -> str:
         """A page that shows it without a network."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from backend.figures.curve import CurveLine, curve_figure
+from backend.figures.curve import Band, CurveLine, curve_figure
 from backend.figures.figure import Figure, Label
 from backend.figures.marks import Mark, add_marks
 from backend.figures.palette import Theme, look
@@ -45,6 +45,7 @@ def learning_curve_figure(
     *,
     x: str,
     smooth: str,
+    band: Band = "auto",
     runs: Sequence[str] = (),
     evaluations: Sequence[Evaluated] = (),
     levels: Sequence[Level] = (),
@@ -63,6 +64,7 @@ def learning_curve_figure(
         lines: the runs' episode returns.
         x: one of `catalogue.X_AXES`.
         smooth: as for `curve_figure`.
+        band: as for `curve_figure`.
         runs: all runs of the figure, also those without returns.
         evaluations: drawn as diamonds, named by their protocol.
         levels: drawn as thin labelled lines. The next one above `best`, and all below, are in view.
@@ -82,6 +84,7 @@ def learning_curve_figure(
         metric=EPISODE_RETURN,
         x=x,
         smooth=smooth,
+        band=band,
         title=title,
         styles=styles,
         theme=theme,

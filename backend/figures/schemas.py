@@ -13,8 +13,8 @@ class FigureOut(Schema):
     data: list[dict[str, Any]]
     """Traces. Those that grow have a `uid`, and in `meta` what they show: `kind` (`line`, `range`,
     `points`), `run` or `group`, `metric`, `source`, and `label` in parts {name, settings, detail}; and of
-    each point `low`, `high` and `n`, the range and number of its values, and `bucket`, which counts from 0
-    where it is missing.
+    each point `low`, `high` and `n`, the range (of a window mean: one standard deviation below and above it)
+    and number of its values, and `bucket`, which counts from 0 where it is missing.
 
     With `since_revision`, a trace without a change is missing, and a trace with `from` is the rest of one
     that the client has: drop the points of buckets from `from` on, append these, and replace the other
@@ -31,7 +31,10 @@ class FigureOut(Schema):
     n_shown: int = 0
     """Their buckets before any are merged, or grid points."""
     bands: list[str] = Field(default=[])
-    """What is drawn around or instead of the centres of groups."""
+    """What is drawn around the lines, or instead of the centres of groups."""
+    scale: float | None = Field(default=None, examples=[10_000])
+    """Width of the window or time constant of the smoothing over x; null without one. Send it as `had_scale`
+    with `since_revision`."""
 
 
 class FiguresOut(Schema):

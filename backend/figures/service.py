@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from backend.episodes import service as episodes
 from backend.errors import Invalid
 from backend.evaluations import repository as evaluations
 from backend.figures import repository
-from backend.figures.curve import MANY, CurveLine, add_lines, curve_figure
+from backend.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
 from backend.figures.diagnostics import (
     BY_ID,
     Panel,
@@ -35,7 +35,7 @@ from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure,
 from backend.figures.theme import in_panel, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.metrics.charts import Axes, SeriesBuckets, curves
+from backend.metrics.charts import Axes, SeriesBuckets, curves, scaled
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
@@ -118,6 +118,8 @@ class FigureRequest:
     """For a client with the figures: also the layout, and the traces that do not grow."""
     styles: WantedStyles = IN_ORDER
     """The view's."""
+    band: Band = "auto"
+    """Around the lines of runs."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +168,10 @@ class _Drawing:
 
     def __init__(self, session: Session, request: FigureRequest) -> None:
         self._session = session
-        self._request = request
         self.found = metrics.find_runs(session, request.runs)
-        self.since = metrics.revisions_had(request.since, request.runs, self.found)
+        axes = scaled(session, request.axes, self.found.values())
+        self.since = metrics.revisions_had(request.since, request.runs, self.found, request.axes, axes)
+        self._request = request = replace(request, axes=axes)
         self.chosen = self._choose()
         self._styles = run_styles(self.found, request.styles)
         self._has_layout = request.with_layout or self.since is None
@@ -190,10 +193,14 @@ class _Drawing:
             joining=has_ranges,
         )
         draw = self._draw_whole if self._has_layout else self._draw_tails
-        return [
+        figures = [
             draw(name, some, [] if name.kind == "seed_curve" else self._lines(name, some, read))
             for name, some in zip(names, self.chosen, strict=True)
         ]
+        axes = self._request.axes
+        for figure in figures:
+            figure.scale = axes.scale if axes.smoothing != "points" else None
+        return figures
 
     def _choose(self) -> list[list[Series]]:
         """The series of each figure."""
@@ -228,7 +235,8 @@ class _Drawing:
         elif name.kind == "diagnostic":
             add_panel_lines(figure, BY_ID[name.of], lines, smooth=smooth, theme=theme)
         else:
-            add_lines(figure, lines, metric=name.of, smooth=smooth, styles=self._styles, theme=theme)
+            band, styles = self._request.band, self._styles
+            add_lines(figure, lines, metric=name.of, smooth=smooth, band=band, styles=styles, theme=theme)
         return figure
 
     def _draw_whole(self, name: FigureName, series: Sequence[Series], lines: Sequence[CurveLine]) -> Figure:
@@ -246,6 +254,7 @@ class _Drawing:
                 metric=name.of,
                 x=_counted(request.axes.x, series),
                 smooth=request.axes.description,
+                band=request.band,
                 title=self._title(describe(name.of).title),
                 styles=self._styles,
                 theme=request.options.theme,
@@ -290,6 +299,7 @@ class _Drawing:
             setting_changes=setting_changes(changes, attempts, places, names, x_of),
             x=x,
             smooth=axes.description,
+            band=request.band,
             title=self._title("Learning curve"),
             styles=self._styles,
             theme=request.options.theme,

@@ -13,9 +13,11 @@ from backend.metrics.schemas import X
 from backend.metrics.smoothing import MAX_WEIGHT, Smoothing
 
 _MAX_X = 1e15
+DEFAULT_WEIGHT = 0.9
+"""Of a moving average over points of figures."""
 
 
-def _axes(default_smooth: float) -> Callable[..., AsyncIterator[Axes]]:
+def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
     async def requested(
         state: AppStateDep,
         x: Annotated[
@@ -29,19 +31,42 @@ def _axes(default_smooth: float) -> Callable[..., AsyncIterator[Axes]]:
             int, Query(ge=1, le=10_000, description="Maximum number of points per series.")
         ] = 1000,
         smooth: Annotated[
-            float,
-            Query(ge=0, le=MAX_WEIGHT, description="Weight of the past in the moving average over points."),
-        ] = default_smooth,
-        smoothing: Annotated[
-            Smoothing,
+            float | None,
             Query(
-                description="`points`: exponential moving average over points, with the weight `smooth`; "
-                "`ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x."
+                ge=0,
+                le=MAX_WEIGHT,
+                description="Weight of the past in the moving average over points; 0 for no smoothing. "
+                f"Default of `smoothing=points`: {DEFAULT_WEIGHT if default else 0:g}.",
             ),
-        ] = "points",
+        ] = None,
+        smoothing: Annotated[
+            Smoothing | None,
+            Query(
+                description="`window`: mean of a window of x, the last `scale` of it, which figures draw in "
+                "the middle of its points; `ema`: exponential moving average over x, with the time constant "
+                "`scale`; `points`: over points, with the weight `smooth`. Default: "
+                f"`{default or 'points'}`, with `smooth` `points`."
+            ),
+        ] = None,
         scale: Annotated[
             float | None,
-            Query(gt=0, le=_MAX_X, allow_inf_nan=False, description="In units of x, for `ema` and `window`."),
+            Query(
+                gt=0,
+                le=_MAX_X,
+                allow_inf_nan=False,
+                description="In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times "
+                "a power of ten that is at most a twentieth of the x that the runs have reached.",
+            ),
+        ] = None,
+        had_scale: Annotated[
+            float | None,
+            Query(
+                ge=0,
+                le=_MAX_X,
+                allow_inf_nan=False,
+                description="With `since_revision` and no `scale`: that of the data that the client has. "
+                "Where another is due by now, or without it, the answer is whole.",
+            ),
         ] = None,
         x_from: Annotated[
             float | None,
@@ -64,14 +89,17 @@ def _axes(default_smooth: float) -> Callable[..., AsyncIterator[Axes]]:
             ),
         ] = None,
     ) -> AsyncIterator[Axes]:
-        if smoothing != "points" and scale is None:
-            raise Invalid.field("scale", f"missing: smoothing={smoothing} needs a scale in units of x")
+        kind = smoothing or ("points" if smooth is not None or default is None else default)
+        weight = DEFAULT_WEIGHT if default and smooth is None else smooth or 0.0
         low, high = x_from or 0.0, _MAX_X if x_to is None else x_to
         if low >= high:
             raise Invalid.field("x_to", f"must be above x_from: got {low:g} to {high:g}")
         span = None if x_from is None and x_to is None else (low, high)
         async with state.limits.charts.turn(""):
-            yield Axes(x, points, smooth if smoothing == "points" else 0.0, smoothing, scale or 0.0, span)
+            if kind == "points":
+                yield Axes(x, points, weight, kind, span=span)
+            else:
+                yield Axes(x, points, 0.0, kind, scale, span, had_scale)
 
     return requested
 
@@ -86,7 +114,7 @@ def _spread(
     return Spread.chosen(centre, interval)
 
 
-RequestedAxes = Annotated[Axes, Depends(_axes(0.0), scope="function")]
-SmoothedAxes = Annotated[Axes, Depends(_axes(0.9), scope="function")]
+RequestedAxes = Annotated[Axes, Depends(_axes(None), scope="function")]
+SmoothedAxes = Annotated[Axes, Depends(_axes("window"), scope="function")]
 """With smoothing by default."""
 ChosenSpread = Annotated[Spread, Depends(_spread)]

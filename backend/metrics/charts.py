@@ -7,13 +7,14 @@ client with buckets of another size, or with rows that were superseded, starts f
 one with a range of x, unless nothing in it has changed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Series
+from backend.db import Run, Series
 from backend.metrics import repository
 from backend.metrics.catalogue import X_AXES
 from backend.metrics.chunks import Columns, empty, joined, n_rows, taken
@@ -28,9 +29,20 @@ from backend.metrics.rollups import (
     merged_at_equal_x,
 )
 from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, converted, stored_column
-from backend.metrics.smoothing import EMA_REACH, Smoothing, smoothed_at_ends, smoothed_over_x, window_rows
+from backend.metrics.smoothing import (
+    EMA_REACH,
+    Smoothing,
+    ema_over_x,
+    smoothed_at_ends,
+    window_means,
+    window_rows,
+)
 
 _MAX_ROWS_AT_ONCE = 1_000_000
+
+WINDOW = ("window_x", "window_mean", "window_deviation", "window_n")
+"""Of the smoothing `window`: where the mean of each window is drawn, the mean, NaN where a line may not pass,
+and the standard deviation and number of its rows."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +55,13 @@ class Axes:
     smooth: float = 0.0
     """Weight of the past in [0, 1); 0 for no smoothing. For the smoothing `points`."""
     smoothing: Smoothing = "points"
-    scale: float = 0.0
-    """For the other kinds of smoothing: time constant or width in units of x; 0 for no smoothing."""
+    scale: float | None = 0.0
+    """For the other kinds of smoothing: time constant or width in units of x; 0 for no smoothing; None for
+    `automatic_scale`, which `scaled` replaces."""
     span: tuple[float, float] | None = None
     """The shown range of x; None for all."""
+    scale_had: float | None = None
+    """The automatic scale of the data that the client has."""
 
     @property
     def column(self) -> str:
@@ -56,15 +71,45 @@ class Axes:
     @property
     def smooths(self) -> bool:
         """Whether there is any smoothing."""
-        return (self.smooth if self.smoothing == "points" else self.scale) > 0
+        return (self.smooth if self.smoothing == "points" else self.scale or 0.0) > 0
 
     @property
     def description(self) -> str:
         """The smoothing for a legend; empty for none."""
         if self.smoothing == "points":
             return f"{self.smooth:g}" if self.smooth > 0 else ""
+        if not self.scale:
+            return ""
         unit = X_AXES[self.x].unit
-        return f"over {self.scale:g} {unit}" + (" (EMA)" if self.smoothing == "ema" else "")
+        width = f"{self.scale:,.0f}" if self.scale >= 1000 else f"{self.scale:g}"
+        return f"over {width} {unit}" + (" (EMA)" if self.smoothing == "ema" else "")
+
+
+def automatic_scale(furthest: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is at most a twentieth of `furthest`; 0 if it is 0.
+
+    Between one fiftieth and one twentieth of the axis, it is narrow beside the axis and contains many
+    episodes. It changes three times while a run becomes ten times as long: then every client starts from
+    scratch.
+    """
+    if not furthest > 0:
+        return 0.0
+    widest = furthest * (1 + 1e-9) / 20
+    decade = 10.0 ** math.floor(math.log10(widest))
+    return max(factor * decade for factor in (0.5, 1.0, 2.0, 5.0) if factor * decade <= widest)
+
+
+def scaled(session: Session, axes: Axes, runs: Iterable[Run]) -> Axes:
+    """The same axes with a scale: the given one, or that of the run that got furthest."""
+    if axes.scale is not None:
+        return axes
+    ordered = list(runs)
+    known = conversions(session, [run.id for run in ordered], axes.x)
+    furthest = 0.0
+    for run in ordered:
+        at = np.array([getattr(run, axes.column)])
+        furthest = max(furthest, float(converted(at, known.get(run.id))[0]))
+    return replace(axes, scale=automatic_scale(furthest))
 
 
 @dataclass(frozen=True)
@@ -77,8 +122,8 @@ class SeriesBuckets:
     reset: bool
     first_bucket: int
     buckets: Columns
-    """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed` and `bucket`. With
-    `joining`, preceded by the bucket before `first_bucket`, if there is one; it is not smoothed."""
+    """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed`, those of `WINDOW` and
+    `bucket`. With `joining`, preceded by the bucket before `first_bucket`, if there is one."""
 
     @property
     def n_buckets(self) -> int:
@@ -255,22 +300,26 @@ def _plan(
         end_row=end,
         stored=[c for c in read if c.closed and not from_points],
         points=[c for c in read if from_points or not c.closed],
-        values=_averaged(chunks, axes, start + n_joining * size, end) if axes.smooths and start < end else [],
+        values=_averaged(chunks, axes, start, end, size) if axes.smooths and start < end else [],
     )
 
 
-def _averaged(chunks: list[ChunkInfo], axes: Axes, start: int, end: int) -> list[ChunkInfo]:
-    """The chunks with rows that enter the moving average of the rows from `start` to `end`."""
+def _averaged(chunks: list[ChunkInfo], axes: Axes, start: int, end: int, size: int) -> list[ChunkInfo]:
+    """The chunks with rows that enter the moving average of the rows from `start` to `end`, which are buckets
+    of `size` rows."""
     before = [c for c in chunks if c.first_row < end]
     if axes.smoothing == "points":
         return [c for c in before if c.end_row > start - window_rows(axes.smooth) + 1]
     if axes.x != "agent_steps":
         return before
-    reach = axes.scale * (EMA_REACH if axes.smoothing == "ema" else 1)
+    if axes.smoothing == "window":  # which looks at the bucket before
+        start = max(0, start - size)
+    reach = (axes.scale or 0.0) * (EMA_REACH if axes.smoothing == "ema" else 1)
     first = min(c.min_agent_steps for c in before if c.end_row > start)
-    # The rows must be consecutive.
+    # The rows must be consecutive, and the buckets whole.
     needed = [at for at, c in enumerate(before) if c.end_row > start or c.max_agent_steps >= first - reach]
-    return before[needed[0] :]
+    first_row = before[needed[0]].first_row // size * size
+    return [c for c in before if c.end_row > first_row]
 
 
 def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
@@ -299,7 +348,8 @@ def _buckets(
     if plan.start_row >= plan.end_row:
         nothing = bucketed(empty((axes.column, "value")), 1, (axes.column,))
         nothing[axes.x] = nothing.pop(axes.column)
-        return nothing | ({"smoothed": nothing["mean"]} if axes.smooths else {})
+        names = ("smoothed", *(WINDOW if axes.smoothing == "window" else ())) if axes.smooths else ()
+        return nothing | dict.fromkeys(names, nothing["mean"])
     parts: list[Columns] = []
     if plan.stored:
         base = joined([stored[chunk.id] for chunk in plan.stored])
@@ -318,13 +368,18 @@ def _buckets(
         before = plan.values[0].first_row
         averaged = slice(None, plan.end_row - before)
         column = np.concatenate([values[chunk.id]["value"] for chunk in plan.values])[averaged]
-        ends = plan.start_row + plan.n_joining * plan.bucket_rows - before, plan.bucket_rows
+        ends = plan.start_row - before, plan.bucket_rows
         if axes.smoothing == "points":
             smooth = smoothed_at_ends(column, axes.smooth, *ends)
         else:
             stored_x = np.concatenate([values[chunk.id][axes.column] for chunk in plan.values])
-            x = converted(stored_x[averaged], conversion)
-            smooth = smoothed_over_x(column, x, axes.smoothing, axes.scale, *ends)
-        # An area joins the bucket before, a line does not.
-        buckets |= {"smoothed": np.concatenate([np.full(plan.n_joining, np.nan), smooth])}
+            x, scale = converted(stored_x[averaged], conversion), axes.scale or 0.0
+            if axes.smoothing == "ema":
+                smooth = ema_over_x(column, x, scale, *ends)
+            else:
+                windows = window_means(column, x, scale, *ends)
+                smooth = windows.mean
+                columns = (windows.x, windows.drawn, windows.deviation, windows.n)
+                buckets |= dict(zip(WINDOW, columns, strict=True))
+        buckets["smoothed"] = np.where(np.isfinite(buckets["mean"]), smooth, np.nan)
     return buckets

@@ -1,8 +1,9 @@
 """Several seeds as one curve with an interval, on a common grid.
 
 Grid point k is at x = (k + 1) * step; step is the smallest power of two for which the last x of the group is
-on the grid. The value of a run there is the mean of its values in (k * step, (k + 1) * step], or its previous
-value if it has none there. It has no value before its first point or after its current x.
+on the grid. The value of a run there is the mean of its finite values in (k * step, (k + 1) * step], or its
+previous value if it has no point there. It has no value before its first point, after its current x, or
+where its latest point is not finite.
 """
 
 import math
@@ -83,28 +84,35 @@ def grid_step(furthest: float, max_points: int) -> float:
 
 
 def on_grid(x: Array, y: Array, step: float, n_points: int, at: float = 0.0, first: int = 0) -> Array:
-    """One run's values at `n_points` grid points from point `first` on; NaN outside its range. NaN in `y` is
-    ignored.
+    """One run's values at `n_points` grid points from point `first` on; NaN outside its range.
 
     A value holds until the next one, and the last one until the run's current x (`at`), so that a run does
-    not leave the mean between its last episode and its end.
+    not leave the mean between its last episode and its end. It does not hold beyond a value that is not
+    finite, which is drawn as a gap.
     """
-    known = ~np.isnan(y)
-    x, y = x[known], y[known]
     if not len(x):
         return np.full(n_points, np.nan)
+    finite = np.isfinite(y)
     cell = np.maximum(np.ceil(x / step).astype("<i8") - 1, 0) - first
     latest = int(cell.max()) + 1
     shown = (cell >= 0) & (cell < n_points)
-    count = np.bincount(cell[shown], minlength=n_points)
+    known = shown & finite
+    count = np.bincount(cell[known], minlength=n_points)
     with np.errstate(invalid="ignore", divide="ignore"):
-        values = np.bincount(cell[shown], y[shown], minlength=n_points) / count
-    earlier = cell[cell < 0]
-    # The value held at the first grid point is that of the last occupied cell before it.
-    held_before = y[cell == earlier.max()].mean() if len(earlier) else np.nan
-    here = np.where(count > 0, np.arange(n_points), -1)
+        values = np.bincount(cell[known], y[known], minlength=n_points) / count
+    holds = np.zeros(n_points, bool)
+    holds[cell[shown]] = finite[shown]  # the last row of each cell
+    earlier = cell < 0
+    held_before = np.nan
+    if earlier.any():
+        # The value held at the first grid point is that of the last occupied cell before it.
+        last_cell = cell == cell[earlier].max()
+        if finite[last_cell][-1]:
+            held_before = y[last_cell & finite].mean()
+    here = np.where(np.bincount(cell[shown], minlength=n_points) > 0, np.arange(n_points), -1)
     last = np.maximum.accumulate(here)
-    held = np.where(last >= 0, values[last], held_before)
+    held = np.where(last >= 0, np.where(holds[last], values[last], np.nan), held_before)
+    held = np.where(count > 0, values, held)
     held[max(latest, math.ceil(at / step) - first, 0) :] = np.nan
     return held
 

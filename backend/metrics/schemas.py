@@ -159,7 +159,8 @@ class Curve(Schema):
     count: list[int]
     """Values in the bucket that are not NaN; only these enter the other columns."""
     smoothed: Numbers | None
-    """The moving average at each bucket's last point, if there is one."""
+    """The moving average of the finite points up to each bucket's last one, if there is one; null where
+    `mean` is not finite."""
     bucket: list[int] | None
     """With `merge_equal_x`, the index of the last bucket merged into each; otherwise null, and they count
     from `first_bucket`."""
@@ -233,6 +234,8 @@ class Chart(Schema):
     """Number of series that are left out because their steps count something else than those of others."""
     smooth: float
     """Weight of the past in the moving average over points; 0 without one."""
+    scale: float | None
+    """Width of the window or time constant of the smoothing over x; null without one."""
     series: list[Curve]
     """One curve for each run, metric and source; empty with `group_by`."""
     groups: list[GroupCurve]

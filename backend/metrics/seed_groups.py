@@ -12,7 +12,7 @@ from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
 from backend.metrics.grouping import Spread, draws_seeds, grid_step, on_grid, summary
 from backend.metrics.run_axes import conversions, converted
-from backend.metrics.smoothing import smoothed, smoothed_over_x
+from backend.metrics.smoothing import ema_over_x, row_window_means, smoothed
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ def group_curve(
         rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
         conversion = known.get(series.run_id)
         x = converted(rows[axes.column], conversion)
-        y = _smoothed(rows["value"], x, axes)
+        x, y, delay = _smoothed(rows["value"], x, axes)
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
         at = np.array([getattr(session.get_one(Run, series.run_id), axes.column)])
-        loaded.append(_Member(x, y, had, float(converted(at, conversion)[0])))
+        loaded.append(_Member(x, y, had, float(converted(at, conversion)[0]) - delay))
     step, grid, values = _grid([(one.x, one.y, one.at) for one in loaded], axes, spread)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
@@ -82,12 +82,16 @@ def group_curve(
     )
 
 
-def _smoothed(values: Array, x: Array, axes: Axes) -> Array:
+def _smoothed(values: Array, x: Array, axes: Axes) -> tuple[Array, Array, float]:
+    """The rows as they are drawn, and by how much the latest is drawn before its x."""
     if not axes.smooths:
-        return values
+        return x, values, 0.0
     if axes.smoothing == "points":
-        return smoothed(values, axes.smooth)
-    return smoothed_over_x(values, x, axes.smoothing, axes.scale)
+        return x, smoothed(values, axes.smooth), 0.0
+    scale = axes.scale or 0.0
+    if axes.smoothing == "window":
+        return *row_window_means(values, x, scale), scale / 2
+    return x, np.where(np.isfinite(values), ema_over_x(values, x, scale), np.nan), 0.0
 
 
 def _grid(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
 from typing import Any
@@ -17,7 +17,7 @@ from backend.db import Run, Series
 from backend.db.engine import reading
 from backend.errors import Invalid, NotFound
 from backend.metrics import repository
-from backend.metrics.charts import Axes, SeriesBuckets, curves
+from backend.metrics.charts import WINDOW, Axes, SeriesBuckets, curves, scaled
 from backend.metrics.chunks import Array
 from backend.metrics.grouping import Spread, interval_name
 from backend.metrics.schemas import Format
@@ -99,7 +99,9 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
         Invalid: the response would be too large, or the number of revisions in `since` is wrong.
     """
     runs = find_runs(session, request.runs)
-    since = revisions_had(request.since, request.runs, runs)
+    axes = scaled(session, request.axes, runs.values())
+    since = revisions_had(request.since, request.runs, runs, request.axes, axes)
+    request = replace(request, axes=axes)
     found = choose(session, runs, request.metrics, request.sources, scored=request.scored)
     chosen = on_one_axis(found, request.axes.x)
     with bounded(len(chosen), request.axes):
@@ -132,7 +134,9 @@ def _chart_document(
     request: ChartRequest, documents: Iterable[dict[str, Any]], n_left_out: int
 ) -> memoryview:
     """The chart as JSON; each series or group is serialised, and freed, before the next."""
-    fields = {"x": request.axes.x, "smooth": request.axes.smooth}
+    axes = request.axes
+    scale = axes.scale if axes.smooths and axes.smoothing != "points" else None
+    fields = {"x": axes.x, "smooth": axes.smooth, "scale": scale}
     head = orjson.dumps(fields | {"n_left_out": n_left_out}).removesuffix(b"}")
     full, empty = (b"groups", b"series") if request.grouped else (b"series", b"groups")
     body = bytearray(b'%s,"%s":[],"%s":[' % (head, empty, full))
@@ -230,14 +234,17 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
 
 
 def revisions_had(
-    given: Sequence[int], run_ids: Sequence[str], runs: Mapping[str, Run]
+    given: Sequence[int], run_ids: Sequence[str], runs: Mapping[str, Run], asked: Axes, axes: Axes
 ) -> dict[str, int] | None:
-    """By run id, the revision that a client has; None for a client without data.
+    """By run id, the revision that a client has; None for a client without data, or with data of another
+    automatic scale.
 
     Args:
         given: one revision for all runs, or one per run.
         run_ids: the runs, in the requested order.
         runs: the runs by id.
+        asked: the requested axes.
+        axes: the same with their scale.
 
     Raises:
         Invalid: the number of revisions is wrong.
@@ -247,6 +254,8 @@ def revisions_had(
     if len(given) not in (1, len(run_ids)):
         message = f"must be one revision, or one per run: got {len(given)} revisions for {len(run_ids)} runs"
         raise Invalid.field("since_revision", message)
+    if asked.scale is None and asked.scale_had != axes.scale:
+        return None
     each = given if len(given) == len(run_ids) else [given[0]] * len(run_ids)
     # A client with a later revision has the data of another database: it starts from scratch.
     return {run: at if at <= runs[run].revision else -1 for run, at in zip(run_ids, each, strict=True)}
@@ -347,7 +356,7 @@ def _curve_documents(
 
 
 def _curve_document(series: Series, curve: SeriesBuckets, axes: Axes, revision: int) -> dict[str, Any]:
-    columns = {name: _plain(column) for name, column in curve.buckets.items()}
+    columns = {name: _plain(column) for name, column in curve.buckets.items() if name not in WINDOW}
     columns["x"] = columns.pop(axes.x)
     return {
         "run": series.run_id,

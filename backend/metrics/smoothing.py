@@ -1,6 +1,18 @@
-"""Causal smoothing: past values never change."""
+"""Causal smoothing: a smoothed value is computed from recorded points alone, and later ones never change it.
+
+A chart draws the mean of a window of x by default, as papers do: DQN's and Dopamine's learning curves are
+means over stretches of 250,000 frames or steps (Mnih et al. 2015, Extended Data Figure 2; Castro et al. 2018,
+"Dopamine: a research framework for deep reinforcement learning", section 4), and Machado et al. 2018,
+"Revisiting the Arcade Learning Environment", section 5, average training episodes up to fixed numbers of
+frames. Weights by x and not by point give a failing agent, whose episodes are short and many, no more weight.
+
+The mean of a window is drawn in the middle of the points that it is the mean of. Drawn at the window's end, a
+collapse would appear half a window late; an exponential moving average, drawn at its latest point, has a
+delay of its time constant.
+"""
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -33,7 +45,7 @@ def smoothed(values: Array, weight: float) -> Array:
 
     y_t = sum_j weight^j x_{t-j} / sum_j weight^j,  j = 0 .. window_rows(weight) - 1,
 
-    over the existing rows with finite x; NaN before the first of them. Each y_t is a function of the rows up
+    over the existing rows with finite x; NaN where x_t is not finite. Each y_t is a function of the rows up
     to t alone, to the bit.
 
     Args:
@@ -51,11 +63,13 @@ def smoothed(values: Array, weight: float) -> Array:
         shift, factor = 2 * shift, factor * factor
     with np.errstate(invalid="ignore"):
         total /= mass
+    total[~finite] = np.nan
     return total
 
 
 def smoothed_at_ends(values: Array, weight: float, first: int, size: int) -> Array:
-    """`smoothed` at the last row of each bucket only, identical to the bit.
+    """`smoothed` at the last row of each bucket only, identical to the bit; where that row is not finite, the
+    average of those before it.
 
     Args:
         values: one value per row, f8.
@@ -94,18 +108,14 @@ def _at_ends(values: Array, weight: float, size: int) -> Array:
         return np.asarray(total / mass)
 
 
-def smoothed_over_x(
-    values: Array, x: Array, kind: Smoothing, scale: float, first: int = 0, size: int = 1
-) -> Array:
-    """Moving average over x at the last row of each bucket, whatever the density of the rows.
+def ema_over_x(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Array:
+    """Exponential moving average over x at the last row of each bucket, whatever the density of the rows.
 
-    `ema`: y_t = sum_j w_j x_j / sum_j w_j with w_j = exp(-(x_t - x_j) / scale), over the rows up to t.
-    `window`: the mean of the rows up to t with x_j > x_t - scale.
+    y_t = sum_j w_j x_j / sum_j w_j with w_j = exp(-(x_t - x_j) / scale), over the finite rows up to t.
 
     Args:
         values: one value per row, f8; values that are not finite are left out.
         x: x of each row; where it decreases, the largest so far is used.
-        kind: `ema` or `window`.
         scale: in units of x, above 0.
         first: the first row of the first bucket; earlier rows still enter the average.
         size: rows of a bucket; the last one may be shorter.
@@ -119,20 +129,129 @@ def smoothed_over_x(
         return np.empty(0)
     finite = np.isfinite(values)
     known = np.where(finite, values, 0.0)
+    # The rows before the first bucket form one more.
+    last = np.concatenate([[first - 1], ends]) if first else ends
+    starts = np.concatenate([[0], last[:-1] + 1])
+    weight = np.exp((at - np.repeat(at[last], np.diff([*starts, len(at)]))) / scale)
+    total, mass = (np.add.reduceat(weight * column, starts) for column in (known, finite))
+    shift = 1
+    while shift < len(last):
+        decay = np.exp((at[last[:-shift]] - at[last[shift:]]) / scale)
+        total[shift:] += decay * total[:-shift]
+        mass[shift:] += decay * mass[:-shift]
+        shift *= 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        if kind == "window":
-            since = np.searchsorted(at, at[ends] - scale, side="right")
-            total, n = (np.concatenate([[0.0], np.cumsum(column)]) for column in (known, finite))
-            return np.asarray((total[ends + 1] - total[since]) / (n[ends + 1] - n[since]))
-        # The rows before the first bucket form one more.
-        last = np.concatenate([[first - 1], ends]) if first else ends
-        starts = np.concatenate([[0], last[:-1] + 1])
-        weight = np.exp((at - np.repeat(at[last], np.diff([*starts, len(at)]))) / scale)
-        total, mass = (np.add.reduceat(weight * column, starts) for column in (known, finite))
-        shift = 1
-        while shift < len(last):
-            decay = np.exp((at[last[:-shift]] - at[last[shift:]]) / scale)
-            total[shift:] += decay * total[:-shift]
-            mass[shift:] += decay * mass[:-shift]
-            shift *= 2
         return np.asarray((total / mass)[len(last) - len(ends) :])
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Of each bucket, the mean of the finite rows in the window of x that ends at its last row."""
+
+    mean: Array
+    """NaN without finite rows."""
+    deviation: Array
+    """Standard deviation of the same rows; NaN of fewer than two."""
+    n: Array
+    """Their number."""
+    x: Array
+    """Where the mean is drawn: in the middle of the first and the last of these rows. It does not decrease.
+    Without such rows, the bucket's x."""
+    drawn: Array
+    """The mean; NaN where a line may not go: in a bucket without a finite mean, and behind one."""
+
+
+def window_means(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Windows:
+    """Mean of the rows up to t with x_j > x_t - scale, at the last row t of each bucket.
+
+    Each number is the same to the bit whatever rows precede the window of the bucket before the first, so
+    that the latest part of a long series can be smoothed without the rest.
+
+    Args:
+        values: one value per row, f8; values that are not finite are left out.
+        x: x of each row; where it decreases, the largest so far is used.
+        scale: in units of x, above 0.
+        first: the first row of the first bucket; earlier rows still enter the windows.
+        size: rows of a bucket; the last one may be shorter.
+    """
+    if first >= len(values):
+        return Windows(*(np.empty(0) for _ in range(5)))
+    n_before = -first % size  # earlier rows form buckets of the same size
+    first += n_before
+    values = np.concatenate([np.full(n_before, np.nan), values])
+    at = np.maximum.accumulate(x.astype("<f8"))
+    at = np.concatenate([np.full(n_before, at[0]), at])
+    finite = np.isfinite(values)
+    known = np.where(finite, values, 0.0)
+    ends = last_rows(len(values), size)
+    # One bucket more, since a line may not cross those between its point and the first's.
+    numbers = np.arange(max(0, first // size - 1), len(ends))
+    since = np.minimum(np.searchsorted(at, at[ends[numbers]] - scale, side="right"), ends[numbers])
+    n = _window_sums(finite.astype("<f8"), since, numbers, size)
+    total, squares = (_window_sums(column, since, numbers, size) for column in (known, known * known))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        mean = total / n
+        variance = np.maximum(squares - n * mean * mean, 0.0) / np.where(n > 1, n - 1, np.nan)
+        deviation = np.sqrt(variance)
+    rows = np.arange(len(values))
+    next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
+    last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
+    middle = (at[next_finite[since]] + at[last_finite[ends[numbers]]]) / 2
+    middle = np.where(n > 0, middle, at[ends[numbers]])
+    starts = np.arange(0, len(values), size)
+    passes = np.logical_or.reduceat(finite, starts) & ~np.logical_or.reduceat(np.isinf(values), starts)
+    place = np.searchsorted(at[ends], middle)
+    drawn = np.where((n > 0) & _is_reached(place, passes), mean, np.nan)
+    shown = slice(first // size - int(numbers[0]), None)
+    return Windows(mean[shown], deviation[shown], n[shown], middle[shown], drawn[shown])
+
+
+def _window_sums(column: Array, since: Array, numbers: Array, size: int) -> Array:
+    """The sum of the rows from `since` to the end of each bucket, by sums of whole buckets.
+
+    A difference of cumulative sums would depend on all earlier rows, and lose small values after large ones.
+    """
+    ends = np.minimum((numbers + 1) * size, len(column))
+    head_ends = np.minimum((since // size + 1) * size, ends)
+    sums = np.add.reduceat(np.append(column, 0.0), np.ravel(np.column_stack([since, head_ends])))[::2]
+    if size == 1:
+        blocks = np.append(column, 0.0)
+    else:
+        blocks = np.append(np.add.reduceat(column, np.arange(0, len(column), size)), 0.0)
+    rest = since // size + 1
+    bodies = np.add.reduceat(blocks, np.ravel(np.column_stack([rest, numbers + 1])))[::2]
+    return np.asarray(sums + np.where(rest <= numbers, bodies, 0.0))
+
+
+def row_window_means(values: Array, x: Array, scale: float) -> tuple[Array, Array]:
+    """Where the mean of each row's window is drawn, and the mean, as `window_means` with buckets of one row,
+    in linear time.
+
+    Later rows change nothing, to the bit; all earlier ones must be there.
+    """
+    at = np.maximum.accumulate(x.astype("<f8"))
+    if not len(at):
+        return at, np.empty(0)
+    finite = np.isfinite(values)
+    rows = np.arange(len(at))
+    since = np.minimum(np.searchsorted(at, at - scale, side="right"), rows)
+    # Relative to the first value, so that a large one shared by all costs no digits.
+    origin = values[np.argmax(finite)] if finite.any() else 0.0
+    known = np.where(finite, values, origin) - origin
+    total, n = (np.concatenate([[0.0], np.cumsum(column, dtype=np.longdouble)]) for column in (known, finite))
+    count = (n[1:] - n[since]).astype("<f8")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (total[1:] - total[since]).astype("<f8") / count + origin
+    next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
+    last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
+    middle = np.where(count > 0, (at[next_finite[since]] + at[last_finite]) / 2, at)
+    place = np.searchsorted(at, middle)
+    return middle, np.where((count > 0) & _is_reached(place, finite), mean, np.nan)
+
+
+def _is_reached(place: Array, passes: Array) -> Array:
+    """Whether a line may go to the point at each place from the one before: neither its own place is one that
+    a line may not pass, nor any between them."""
+    n_gaps = np.cumsum(~passes)
+    crosses = n_gaps[place[1:]] - ~passes[place[1:]] > n_gaps[place[:-1]]
+    return np.asarray(passes[place] & ~np.concatenate([[False], crosses]))

@@ -19,6 +19,9 @@ N_REQUESTS = 50
 """Requests of each kind in a round. The lowest round counts: what else the machine does, or a machine beside
 it on the same processor, can only add to the time."""
 
+AUTOMATIC_SCALE = 10_000
+"""After 200,000 agent steps."""
+
 METRICS = [
     "loss/entropy",
     "loss/policy",
@@ -46,10 +49,10 @@ def _requests(run: dict[str, object], since_revision: int) -> dict[str, tuple[st
     figure: dict[str, object] = {
         "run": run["id"],
         "x": "agent_steps",
-        "smooth": 0.9,
         "theme": "light",
         "embedded": "true",
         "since_revision": since_revision,
+        "had_scale": AUTOMATIC_SCALE,
     }
     curves = {"points": 500, "figure": [f"curve:{metric}" for metric in METRICS], "source": ["*"]}
     returns = {"points": 1_000, "figure": "learning_curve"}

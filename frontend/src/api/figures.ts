@@ -61,7 +61,11 @@ export const figureQuery = (client: QueryClient, request: FigureRequest, version
       };
       const previous = client.getQueryData<DrawnFigure>(queryKey);
       if (previous) {
-        const had = { since_revision: [...previous.revisions], layout: previous.version !== version };
+        const had = {
+          since_revision: [...previous.revisions],
+          ...(previous.scale !== null && { had_scale: previous.scale }),
+          layout: previous.version !== version,
+        };
         const figure = withTails(previous, await fetchFigure({ ...query, ...had }, signal));
         if (figure) return { ...figure, version };
       }

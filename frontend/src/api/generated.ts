@@ -41,9 +41,6 @@ export interface paths {
         /**
          * Change Runs
          * @description Apply an action to many runs; runs that it cannot be applied to get a reason.
-         *
-         *     Several transactions change the runs one after the other. If the database fails in the middle, the results
-         *     say which runs were not reached.
          */
         post: operations["change_runs"];
         delete?: never;
@@ -1150,27 +1147,6 @@ export interface paths {
          * @description A figure of a study: its runs so far, reduced by the figure's rule.
          */
         get: operations["read_study_figure"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/studies/{study_id}/export": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Export Study
-         * @description Everything of a study as one folder in a zip file: figures with their data and scripts, settings, runs,
-         *     commands and versions.
-         */
-        get: operations["export_study"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2653,6 +2629,11 @@ export interface components {
              */
             smooth: number;
             /**
+             * Scale
+             * @description Width of the window or time constant of the smoothing over x; null without one.
+             */
+            scale: number | null;
+            /**
              * Series
              * @description One curve for each run, metric and source; empty with `group_by`.
              */
@@ -3134,7 +3115,8 @@ export interface components {
             count: number[];
             /**
              * Smoothed
-             * @description The moving average at each bucket's last point, if there is one.
+             * @description The moving average of the finite points up to each bucket's last one, if there is one; null where
+             *     `mean` is not finite.
              */
             smoothed: (number | ("Infinity" | "-Infinity") | null)[] | null;
             /**
@@ -3869,8 +3851,8 @@ export interface components {
              * Data
              * @description Traces. Those that grow have a `uid`, and in `meta` what they show: `kind` (`line`, `range`,
              *     `points`), `run` or `group`, `metric`, `source`, and `label` in parts {name, settings, detail}; and of
-             *     each point `low`, `high` and `n`, the range and number of its values, and `bucket`, which counts from 0
-             *     where it is missing.
+             *     each point `low`, `high` and `n`, the range (of a window mean: one standard deviation below and above it)
+             *     and number of its values, and `bucket`, which counts from 0 where it is missing.
              *
              *     With `since_revision`, a trace without a change is missing, and a trace with `from` is the rest of one
              *     that the client has: drop the points of buckets from `from` on, append these, and replace the other
@@ -3913,10 +3895,17 @@ export interface components {
             n_shown: number;
             /**
              * Bands
-             * @description What is drawn around or instead of the centres of groups.
+             * @description What is drawn around the lines, or instead of the centres of groups.
              * @default []
              */
             bands: string[];
+            /**
+             * Scale
+             * @description Width of the window or time constant of the smoothing over x; null without one. Send it as `had_scale`
+             *     with `since_revision`.
+             * @example 10000
+             */
+            scale?: number | null;
         };
         /**
          * FiguresOut
@@ -6360,16 +6349,10 @@ export interface components {
             best_return: number | null;
             /**
              * Agent Steps
-             * @description Agent steps of all its runs together that count these.
+             * @description Agent steps of all its runs together.
              * @example 3000000
              */
             agent_steps: number;
-            /**
-             * Iterations
-             * @description Iterations of its other runs together: external ones, whose agent steps are not known.
-             * @example 0
-             */
-            iterations: number;
         };
         /**
          * RunGroupPage
@@ -10412,12 +10395,14 @@ export interface operations {
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average over points. */
-                smooth?: number;
-                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
-                smoothing?: "points" | "ema" | "window";
-                /** @description In units of x, for `ema` and `window`. */
+                /** @description Weight of the past in the moving average over points; 0 for no smoothing. Default of `smoothing=points`: 0. */
+                smooth?: number | null;
+                /** @description `window`: mean of a window of x, the last `scale` of it, which figures draw in the middle of its points; `ema`: exponential moving average over x, with the time constant `scale`; `points`: over points, with the weight `smooth`. Default: `points`, with `smooth` `points`. */
+                smoothing?: ("points" | "ema" | "window") | null;
+                /** @description In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times a power of ten that is at most a twentieth of the x that the runs have reached. */
                 scale?: number | null;
+                /** @description With `since_revision` and no `scale`: that of the data that the client has. Where another is due by now, or without it, the answer is whole. */
+                had_scale?: number | null;
                 /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
@@ -10444,6 +10429,7 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_left_out": 1,
                      *       "smooth": 0.5,
+                     *       "scale": null,
                      *       "series": [
                      *         {
                      *           "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -10704,16 +10690,20 @@ export interface operations {
                 figure: string[];
                 /** @description As for `GET /series`. */
                 source?: string[];
+                /** @description Around the lines of runs: `sd`, one standard deviation of the points of each window (only with `smoothing=window`), `min_max`, the range of each bucket of many points, or `none`; `auto` is `sd` for a figure of one line, else `none`. */
+                band?: "auto" | "sd" | "min_max" | "none";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average over points. */
-                smooth?: number;
-                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
-                smoothing?: "points" | "ema" | "window";
-                /** @description In units of x, for `ema` and `window`. */
+                /** @description Weight of the past in the moving average over points; 0 for no smoothing. Default of `smoothing=points`: 0.9. */
+                smooth?: number | null;
+                /** @description `window`: mean of a window of x, the last `scale` of it, which figures draw in the middle of its points; `ema`: exponential moving average over x, with the time constant `scale`; `points`: over points, with the weight `smooth`. Default: `window`, with `smooth` `points`. */
+                smoothing?: ("points" | "ema" | "window") | null;
+                /** @description In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times a power of ten that is at most a twentieth of the x that the runs have reached. */
                 scale?: number | null;
+                /** @description With `since_revision` and no `scale`: that of the data that the client has. Where another is due by now, or without it, the answer is whole. */
+                had_scale?: number | null;
                 /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
@@ -10761,7 +10751,8 @@ export interface operations {
                      *           "x": "agent_steps",
                      *           "n_total": 0,
                      *           "n_shown": 0,
-                     *           "bands": []
+                     *           "bands": [],
+                     *           "scale": 10000
                      *         }
                      *       ]
                      *     }
@@ -10820,16 +10811,20 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
+                /** @description Around the lines of runs: `sd`, one standard deviation of the points of each window (only with `smoothing=window`), `min_max`, the range of each bucket of many points, or `none`; `auto` is `sd` for a figure of one line, else `none`. */
+                band?: "auto" | "sd" | "min_max" | "none";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average over points. */
-                smooth?: number;
-                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
-                smoothing?: "points" | "ema" | "window";
-                /** @description In units of x, for `ema` and `window`. */
+                /** @description Weight of the past in the moving average over points; 0 for no smoothing. Default of `smoothing=points`: 0.9. */
+                smooth?: number | null;
+                /** @description `window`: mean of a window of x, the last `scale` of it, which figures draw in the middle of its points; `ema`: exponential moving average over x, with the time constant `scale`; `points`: over points, with the weight `smooth`. Default: `window`, with `smooth` `points`. */
+                smoothing?: ("points" | "ema" | "window") | null;
+                /** @description In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times a power of ten that is at most a twentieth of the x that the runs have reached. */
                 scale?: number | null;
+                /** @description With `since_revision` and no `scale`: that of the data that the client has. Where another is due by now, or without it, the answer is whole. */
+                had_scale?: number | null;
                 /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
@@ -10883,7 +10878,8 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
-                     *       "bands": []
+                     *       "bands": [],
+                     *       "scale": 10000
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -10909,16 +10905,20 @@ export interface operations {
                 metric: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
+                /** @description Around the lines of runs: `sd`, one standard deviation of the points of each window (only with `smoothing=window`), `min_max`, the range of each bucket of many points, or `none`; `auto` is `sd` for a figure of one line, else `none`. */
+                band?: "auto" | "sd" | "min_max" | "none";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average over points. */
-                smooth?: number;
-                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
-                smoothing?: "points" | "ema" | "window";
-                /** @description In units of x, for `ema` and `window`. */
+                /** @description Weight of the past in the moving average over points; 0 for no smoothing. Default of `smoothing=points`: 0.9. */
+                smooth?: number | null;
+                /** @description `window`: mean of a window of x, the last `scale` of it, which figures draw in the middle of its points; `ema`: exponential moving average over x, with the time constant `scale`; `points`: over points, with the weight `smooth`. Default: `window`, with `smooth` `points`. */
+                smoothing?: ("points" | "ema" | "window") | null;
+                /** @description In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times a power of ten that is at most a twentieth of the x that the runs have reached. */
                 scale?: number | null;
+                /** @description With `since_revision` and no `scale`: that of the data that the client has. Where another is due by now, or without it, the answer is whole. */
+                had_scale?: number | null;
                 /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
@@ -10972,7 +10972,8 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
-                     *       "bands": []
+                     *       "bands": [],
+                     *       "scale": 10000
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -11002,12 +11003,14 @@ export interface operations {
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average over points. */
-                smooth?: number;
-                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
-                smoothing?: "points" | "ema" | "window";
-                /** @description In units of x, for `ema` and `window`. */
+                /** @description Weight of the past in the moving average over points; 0 for no smoothing. Default of `smoothing=points`: 0.9. */
+                smooth?: number | null;
+                /** @description `window`: mean of a window of x, the last `scale` of it, which figures draw in the middle of its points; `ema`: exponential moving average over x, with the time constant `scale`; `points`: over points, with the weight `smooth`. Default: `window`, with `smooth` `points`. */
+                smoothing?: ("points" | "ema" | "window") | null;
+                /** @description In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times a power of ten that is at most a twentieth of the x that the runs have reached. */
                 scale?: number | null;
+                /** @description With `since_revision` and no `scale`: that of the data that the client has. Where another is due by now, or without it, the answer is whole. */
+                had_scale?: number | null;
                 /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
@@ -11065,7 +11068,8 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
-                     *       "bands": []
+                     *       "bands": [],
+                     *       "scale": 10000
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -11136,7 +11140,8 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
-                     *       "bands": []
+                     *       "bands": [],
+                     *       "scale": 10000
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -11205,12 +11210,14 @@ export interface operations {
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average over points. */
-                smooth?: number;
-                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
-                smoothing?: "points" | "ema" | "window";
-                /** @description In units of x, for `ema` and `window`. */
+                /** @description Weight of the past in the moving average over points; 0 for no smoothing. Default of `smoothing=points`: 0.9. */
+                smooth?: number | null;
+                /** @description `window`: mean of a window of x, the last `scale` of it, which figures draw in the middle of its points; `ema`: exponential moving average over x, with the time constant `scale`; `points`: over points, with the weight `smooth`. Default: `window`, with `smooth` `points`. */
+                smoothing?: ("points" | "ema" | "window") | null;
+                /** @description In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times a power of ten that is at most a twentieth of the x that the runs have reached. */
                 scale?: number | null;
+                /** @description With `since_revision` and no `scale`: that of the data that the client has. Where another is due by now, or without it, the answer is whole. */
+                had_scale?: number | null;
                 /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
@@ -11260,7 +11267,8 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
-                     *       "bands": []
+                     *       "bands": [],
+                     *       "scale": 10000
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -11325,7 +11333,8 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
-                     *       "bands": []
+                     *       "bands": [],
+                     *       "scale": 10000
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -12191,8 +12200,7 @@ export interface operations {
                      *             "high": null
                      *           },
                      *           "best_return": 21,
-                     *           "agent_steps": 3000000,
-                     *           "iterations": 0
+                     *           "agent_steps": 3000000
                      *         }
                      *       ],
                      *       "total": 128
@@ -12616,7 +12624,8 @@ export interface operations {
                      *       "x": "agent_steps",
                      *       "n_total": 0,
                      *       "n_shown": 0,
-                     *       "bands": []
+                     *       "bands": [],
+                     *       "scale": 10000
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -13264,34 +13273,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["StudyFigureOut"];
-                };
-            };
-            401: components["responses"]["Unauthorized"];
-            404: components["responses"]["NotFound"];
-            422: components["responses"]["UnprocessableContent"];
-            503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
-        };
-    };
-    export_study: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Id of the study. */
-                study_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A zip file. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/zip": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

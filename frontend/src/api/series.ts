@@ -8,13 +8,13 @@ export type Curve = components['schemas']['Curve'];
 export type Chart = components['schemas']['Chart'];
 export type XAxis = Chart['x'];
 
-export const X_AXES: readonly { id: XAxis; label: string; unit: string; scale: number }[] = [
-  { id: 'agent_steps', label: 'Agent steps', unit: 'agent steps', scale: 10_000 },
-  { id: 'frames', label: 'Frames', unit: 'frames', scale: 40_000 },
-  { id: 'updates', label: 'Updates', unit: 'updates', scale: 100 },
-  { id: 'wall_time_s', label: 'Training time', unit: 's', scale: 60 },
-  { id: 'clock_time_s', label: 'Clock time', unit: 's', scale: 60 },
-  { id: 'episodes', label: 'Episodes', unit: 'episodes', scale: 100 },
+export const X_AXES: readonly { id: XAxis; label: string; unit: string }[] = [
+  { id: 'agent_steps', label: 'Agent steps', unit: 'agent steps' },
+  { id: 'frames', label: 'Frames', unit: 'frames' },
+  { id: 'updates', label: 'Updates', unit: 'updates' },
+  { id: 'wall_time_s', label: 'Training time', unit: 's' },
+  { id: 'clock_time_s', label: 'Clock time', unit: 's' },
+  { id: 'episodes', label: 'Episodes', unit: 'episodes' },
 ];
 
 /** What an axis of agent steps counts with series of some external runs. */
@@ -30,10 +30,13 @@ export function formatX(x: string, value: number): string {
   return unit === label.toLowerCase() ? place : `${place} ${unit}`;
 }
 
-export const SMOOTHINGS = ['points', 'ema', 'window'] as const;
+export const SMOOTHINGS = ['window', 'ema', 'points'] as const;
 
-/** A moving average over points with a weight, or over x with a time constant or width. */
-export type Smoothing = { kind: (typeof SMOOTHINGS)[number]; weight: number; scale: number };
+/**
+ * A moving average over x with a width or time constant, which is null where the service chooses it, or over
+ * points with a weight.
+ */
+export type Smoothing = { kind: (typeof SMOOTHINGS)[number]; weight: number; scale: number | null };
 
 export type Range = readonly [number, number];
 
@@ -48,12 +51,12 @@ export type Spread = { centre: (typeof CENTRES)[number]; interval: (typeof INTER
 
 /** The query parameters of smoothing. */
 export const smoothingParameters = ({ kind, weight, scale }: Smoothing) =>
-  kind === 'points' ? { smooth: weight } : { smooth: 0, smoothing: kind, scale };
+  kind === 'points' ? { smooth: weight } : { smoothing: kind, ...(scale !== null && { scale }) };
 
 export const DEFAULT_X: XAxis = 'agent_steps';
 export const DEFAULT_SMOOTH = 0.9;
 export const EPISODE_RETURN = 'rollout/episode_return';
-export const NO_SMOOTHING: Smoothing = { kind: 'points', weight: 0, scale: 0 };
+export const NO_SMOOTHING: Smoothing = { kind: 'points', weight: 0, scale: null };
 
 export type ChartRequest = {
   runs: readonly string[];

@@ -13,7 +13,10 @@ export type Meta = {
   label?: Label;
   /** The whole label, where the trace's name is shortened. */
   title?: string;
-  /** Of each point: the range and number of its values, and its bucket. */
+  /**
+   * Of each point: the range of its values, or the standard deviation below and above the mean of its window;
+   * their number; and its bucket.
+   */
   low?: Float64Array;
   high?: Float64Array;
   n?: Float64Array;
@@ -47,8 +50,10 @@ export type Figure = {
   revisions: readonly number[];
   n_total: number;
   n_shown: number;
-  /** What is drawn around or instead of the centres of groups. */
+  /** What is drawn around the lines, or instead of the centres of groups. */
   bands: readonly string[];
+  /** The width of the window that the lines are means of; null without one. */
+  scale: number | null;
 };
 
 /** The service's answer: a figure, or what a client lacks of it. */

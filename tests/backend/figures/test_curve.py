@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.curve import CurveLine, add_lines, curve_figure
+from backend.figures.curve import Band, CurveLine, add_lines, curve_figure
 from backend.figures.figure import Figure, Label, uid_of
 from backend.figures.palette import MAX_SYMBOLS, colours, look
 from tests.backend.figures.lines import A, B, drawn, line, numbers, valid
@@ -23,22 +23,56 @@ def draw(*lines: CurveLine, **more: Any) -> go.Figure:
     return valid(curve_figure(lines, **(defaults | more)))
 
 
-def test_smoothed_line_has_faint_points_and_the_range_of_buckets_of_many_points() -> None:
-    few = line(columns=COLUMNS | {"count": np.array([8, 9, 1, 8])})
-    figure = draw(few, smooth="0.9")
-    envelope, points, main = drawn(figure)
-    assert main.y == (1.0, 1.0, 2.0, 3.0)
-    assert main.meta["low"] == [0.0, 1.0, 2.0, 3.0]
-    assert main.meta["n"] == [8, 9, 1, 8]
+WINDOW = {
+    "window_x": np.array([10.0, 15.0, 25.0, 35.0]),
+    "window_mean": np.array([1.0, 1.5, 2.5, 3.5]),
+    "window_deviation": np.array([np.nan, 0.5, 0.5, 1.0]),
+    "window_n": np.array([1, 2, 2, 2]),
+}
+OVER = "over 20 agent steps"
+
+
+def test_single_line_of_window_means_has_faint_points_and_their_standard_deviation() -> None:
+    alone = line(columns=COLUMNS | WINDOW | {"count": np.array([8, 9, 1, 8])})
+    figure = draw(alone, smooth=OVER)
+    band, points, main = drawn(figure)
+    assert (main.x, main.y) == ((10, 15, 25, 35), (1.0, 1.5, 2.5, 3.5))
+    assert main.meta["low"] == [None, 1.0, 2.0, 2.5]
+    assert main.meta["high"] == [None, 2.0, 3.0, 4.5]
+    assert main.meta["n"] == [1, 2, 2, 2]
     assert (points.mode, points.x, points.y) == ("markers", (30,), (3.0,))
     assert points.marker.color.endswith("0.25)")
-    assert envelope.fill == "toself"
+    assert band.fill == "toself"
+    assert band.x == (15, 25, 35, 35, 25, 15)
+    assert band.y == (2.0, 3.0, 4.5, 2.5, 2.0, 1.0)
+    assert [trace.showlegend for trace in figure.data] == [False, False, True, True]
+    assert [trace.hoverinfo for trace in (band, points, main)] == ["skip", "skip", None]
+    assert main.line.color.startswith("#")
+    assert (
+        "mean over 20 agent steps · band: ± 1 s.d."
+        in draw(line(columns=alone.columns, n_total=4, n_shown=4), smooth=OVER).layout.title.subtitle.text
+    )
+
+
+def test_only_lines_are_drawn_from_two_on() -> None:
+    columns = COLUMNS | WINDOW | {"count": np.array([8, 9, 1, 8])}
+    figure = draw(line(A, columns=columns), line(B, columns=columns), smooth=OVER)
+    assert [trace.meta["kind"] for trace in figure.data] == ["line", "line"]
+    banded = draw(line(A, columns=columns), line(B, columns=columns), smooth=OVER, band="sd")
+    assert [trace.meta["kind"] for trace in banded.data] == ["range", "line", "range", "line", "legend"]
+
+
+def test_range_of_buckets_of_many_points_is_drawn_where_asked_for() -> None:
+    few = line(columns=COLUMNS | {"count": np.array([8, 9, 1, 8])})
+    envelope, points, main = drawn(draw(few, smooth="0.9", band="min_max"))
+    assert main.y == (1.0, 1.0, 2.0, 3.0)
+    assert main.meta["low"] == [0.0, 1.0, 2.0, 3.0]
     assert envelope.x == (10, 20, 20, 10, None, 40, 40)
     assert envelope.y == (2.0, 3.0, 1.0, 0.0, None, 9.0, 3.0)
     assert envelope.name == "min–max"
-    assert [trace.showlegend for trace in figure.data] == [False, False, True, True]
-    assert [trace.hoverinfo for trace in (envelope, points, main)] == ["skip", "skip", None]
-    assert main.line.color.startswith("#")
+    assert points.y == (3.0,)
+    assert [trace.meta["kind"] for trace in draw(few, smooth="0.9").data] == ["points", "line"]
+    assert [trace.meta["kind"] for trace in draw(few, smooth="0.9", band="sd").data] == ["points", "line"]
 
 
 def test_legend_names_the_range_once_and_only_where_it_is_drawn() -> None:
@@ -46,7 +80,7 @@ def test_legend_names_the_range_once_and_only_where_it_is_drawn() -> None:
     few: dict[str, Any] = {"columns": COLUMNS | {"count": np.full(4, 7)}}
 
     def named(*lines: CurveLine) -> list[str]:
-        return [t.name for t in draw(*lines).data if t.showlegend]
+        return [t.name for t in draw(*lines, band="min_max").data if t.showlegend]
 
     assert named(line(A, **few), line(B, **few)) == ["a run"] * 2
     assert sorted(named(line(A, **few), line(B, **many))) == ["a run", "a run", "min–max"]
@@ -62,29 +96,28 @@ def test_episodes_that_end_at_one_agent_step_are_averaged() -> None:
         "max": np.array([0.0, 7.0, 6.0, np.nan, 8.0]),
         "smoothed": np.array([0.0, 2.0, 3.0, 3.5, 4.0]),
     }
-    envelope, points, main = drawn(draw(line(columns=columns), smooth="0.9"))
+    points, main = drawn(draw(line(columns=columns), smooth="0.9"))
     assert (main.x, main.y) == ((10, 20), (2.0, 4.0))
     assert points.y == (3.0, 7.0)
-    assert not envelope.x
 
 
 def test_curve_without_smoothing_draws_mean() -> None:
-    envelope, main = drawn(draw(line()))
+    [main] = drawn(draw(line()))
     assert main.y == (1.0, None, 3.0)
-    assert (envelope.meta["kind"], main.meta["kind"]) == ("range", "line")
+    assert main.meta["kind"] == "line"
 
 
 @pytest.mark.parametrize("metric", ["eval/noop_starts/mean_return", "optim/learning_rate"])
 def test_means_and_schedules_are_not_smoothed(metric: str) -> None:
     figure = draw(line(metric=metric, n_total=3, n_shown=3), metric=metric, smooth="0.9")
-    assert [trace.y for trace in drawn(figure)] == [(), (1.0, None, 3.0)]
+    assert [trace.y for trace in drawn(figure)] == [(1.0, None, 3.0)]
     assert figure.layout.title.subtitle.text == "3 points"
 
 
 def test_line_of_few_points_has_markers() -> None:
     def mode(n: int, **more: Any) -> str:
         columns = {name: np.arange(float(n)) for name in ("x", "mean", "min", "max")}
-        [_, main] = drawn(draw(line(columns=columns | {"count": np.ones(n)}, **more)))
+        [main] = drawn(draw(line(columns=columns | {"count": np.ones(n)}, **more)))
         return str(main.mode)
 
     assert [mode(1), mode(8), mode(9)] == ["lines+markers", "lines+markers", "lines"]
@@ -92,13 +125,13 @@ def test_line_of_few_points_has_markers() -> None:
 
 def test_traces_state_what_they_show() -> None:
     traces = drawn(draw(line(source="actor 1", label=Label("a run", detail="actor 1")), smooth="0.5"))
-    assert [trace.meta["kind"] for trace in traces] == ["range", "points", "line"]
+    assert [trace.meta["kind"] for trace in traces] == ["points", "line"]
     assert {(t.meta["run"], t.meta["metric"], t.meta["source"]) for t in traces} == {
         (A, "loss/value", "actor 1")
     }
     assert traces[-1].meta["label"] == {"name": "a run", "detail": "actor 1"}
     assert traces[-1].name == "a run, actor 1"
-    assert len({trace.uid for trace in traces}) == 3
+    assert len({trace.uid for trace in traces}) == 2
 
 
 def growing(start: int | None, first: int, count: int = 8) -> CurveLine:
@@ -108,11 +141,13 @@ def growing(start: int | None, first: int, count: int = 8) -> CurveLine:
     return line(columns=columns | {"count": np.full(len(at), count), "bucket": at}, start=start)
 
 
-def updates(grown: CurveLine, smooth: str = "", style: int = 0) -> dict[str, dict[str, Any]]:
+def updates(
+    grown: CurveLine, smooth: str = "", style: int = 0, band: Band = "min_max"
+) -> dict[str, dict[str, Any]]:
     """What a client lacks of a figure of the line, by kind of trace."""
     figure = Figure()
     styles = {grown.run: style}
-    add_lines(figure, [grown], metric="loss/value", smooth=smooth, styles=styles, theme="light")
+    add_lines(figure, [grown], metric="loss/value", smooth=smooth, band=band, styles=styles, theme="light")
     document = figure.document()
     assert "layout" not in document
     names = {"line": grown.key, "range": f"{grown.key} range", "points": f"{grown.key} points"}

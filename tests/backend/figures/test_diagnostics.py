@@ -98,7 +98,8 @@ def test_diagnostic_endpoints_list_panels_and_draw_figures(sqlite_service: Runni
         series.append(session, run.id, 1, 1, [points(f"actor {k}") for k in (10, 9, 0)])
     (panel,) = client.get("/api/v1/figures/diagnostics", params={"run": run.id}).json()["items"]
     assert panel == {"id": "epsilon", "title": "Epsilon", "metrics": ["exploration/epsilon"]}
-    figure = client.get("/api/v1/figures/diagnostic", params={"run": run.id, "panel": "epsilon"}).json()
+    ask = {"run": run.id, "panel": "epsilon", "smooth": "0.9"}
+    figure = client.get("/api/v1/figures/diagnostic", params=ask).json()
     assert [trace["name"] for trace in figure["data"]] == ["actor 0", "actor 9", "actor 10"]
     assert 0.9 < figure["data"][0]["y"][1] < 1.0, "smoothed"
     refused = client.get("/api/v1/figures/diagnostic", params={"run": run.id, "panel": "nothing"})

@@ -62,9 +62,9 @@ def traces(answer: dict[str, Any], **meta: Any) -> list[dict[str, Any]]:
 
 
 def test_learning_curve_has_the_numbers_of_the_series(client: Client, recorded: RecordedRun) -> None:
-    ask: dict[str, Any] = {"run": recorded.run_id, "points": 1000, "x": "episodes"}
+    ask: dict[str, Any] = {"run": recorded.run_id, "points": 1000, "x": "episodes", "smooth": 0.9}
     figure = client.get(f"{FIGURES}/learning_curve", params=ask).json()
-    query = ask | {"metric": KEY[0], "smooth": 0.9, "merge_equal_x": True}
+    query = ask | {"metric": KEY[0], "merge_equal_x": True}
     chart = client.get("/api/v1/series", params=query).json()["series"][0]
     (trace,) = traces(figure, run=recorded.run_id, metric=KEY[0], kind="line")
     assert (numbers(trace["x"]), numbers(trace["y"])) == (chart["x"], chart["smoothed"])
@@ -346,7 +346,7 @@ def test_csv_of_a_seed_curve_has_the_numbers_of_the_figure(engine: Engine, clien
 
 def test_caption_compares_the_groups_that_it_shows(engine: Engine, client: Client) -> None:
     good, bad = two_rates(engine, 4)
-    ask: dict[str, Any] = {"run": good + bad, "format": "caption", "interval": "se"}
+    ask: dict[str, Any] = {"run": good + bad, "format": "caption", "interval": "se", "smooth": 0.9}
     answer = client.get(f"{FIGURES}/seed_curve", params=ask)
     assert answer.headers["content-type"].startswith("text/plain")
     assert "(n = 4)" in answer.text

@@ -104,9 +104,8 @@ def test_csv_of_a_curve_has_the_range_where_it_is_drawn() -> None:
         "count": np.array([8, 9, 2, 0, 8, 8]),
         "smoothed": np.array([1.0, 1.5, 2.5, np.nan, 4.0, 5.0]),
     }
-    figure = learning_curve_figure(
-        [line(metric=EPISODE_RETURN, label=Label("a <run>"), columns=columns)], x="agent_steps", smooth="0.9"
-    )
+    a_run = line(metric=EPISODE_RETURN, label=Label("a <run>"), columns=columns)
+    figure = learning_curve_figure([a_run], x="agent_steps", smooth="0.9", band="min_max")
     rows = rows_of(figure)
     curve = [row for row in rows if row["kind"] == "line"]
     assert {(row["series"], row["run"], row["metric"]) for row in curve} == {("a <run>", A, EPISODE_RETURN)}

@@ -6,6 +6,8 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
+from backend.db import Run
+from backend.db.engine import writing
 from tests.backend.figures.lines import numbers
 from tests.backend.metrics.oracle import RecordedRun
 from tests.support.service import RunningService
@@ -19,6 +21,13 @@ FIGURES = ["learning_curve", "curve:loss/value", "seed_curve:loss/value"]
 @pytest.fixture
 def client(service: RunningService) -> Client:
     return service.client
+
+
+def report(run: RecordedRun) -> None:
+    """Let the run's row state how far it got, which the automatic width of windows depends on."""
+    with writing(run.engine) as session:
+        row = session.get_one(Run, run.run_id)
+        row.agent_steps, row.episodes = run.agent_steps, run.agent_steps // 300
 
 
 class Page:
@@ -38,7 +47,10 @@ class Page:
 
     def update(self) -> None:
         """Ask for what is new, and add it."""
-        updates = self._load(since_revision=self._items[0]["revisions"], layout=True)
+        had = {"since_revision": self._items[0]["revisions"], "layout": True}
+        if self._items[0]["scale"] is not None:
+            had["had_scale"] = self._items[0]["scale"]
+        updates = self._load(**had)
         figures = [_added(item, update) for item, update in zip(self._items, updates, strict=True)]
         if None in figures:
             self.n_whole += 1
@@ -112,18 +124,31 @@ def _shown(figure: dict[str, Any]) -> dict[str, Any]:
     return {name: figure[name] for name in ("layout", "n_total", "n_shown", "bands")} | {"data": traces}
 
 
-@pytest.mark.parametrize("x", ["agent_steps", "episodes"])
-def test_updated_figures_equal_loaded_ones(engine: Engine, client: Client, x: str) -> None:
+@pytest.mark.parametrize(
+    ("x", "more"),
+    [
+        ("agent_steps", {}),
+        ("episodes", {}),
+        ("agent_steps", {"smoothing": "window", "scale": 20_000, "band": "sd"}),
+        ("episodes", {"smooth": 0.9, "band": "min_max"}),
+    ],
+    ids=["default", "episodes", "window", "points"],
+)
+def test_updated_figures_equal_loaded_ones(
+    engine: Engine, client: Client, x: str, more: dict[str, Any]
+) -> None:
     """While series grow past a doubling of the buckets, merge at equal x (episodes) and are cut."""
     runs = [RecordedRun(engine, seed) for seed in range(2)]
     for run in runs:
         run.append({RETURN: 60, LOSS: 700})
-    page = Page(client, [run.run_id for run in runs], x=x, points=100)
+    page = Page(client, [run.run_id for run in runs], x=x, points=100, **more)
     for step, n in enumerate((1, 3, 40, 0, 7, 130, 9, 64, 2)):
         for run in runs[: 1 + step % 2]:
             run.append({RETURN: n, LOSS: 3 * n})
         if step == 6:
             runs[0].cut(0.5)
+        for run in runs:
+            report(run)
         page.update()
         assert page.shown == page.expected
     assert page.n_whole == 1
@@ -144,6 +169,8 @@ def test_update_without_layout_has_growing_traces_alone(engine: Engine, client: 
     run.append({RETURN: 30})
     run.append({RETURN: 2})
     query: dict[str, Any] = {"run": run.run_id, "since_revision": run.revision - 1}
+    assert "layout" in client.get("/api/v1/figures/learning_curve", params=query).json()
+    query["had_scale"] = client.get("/api/v1/figures/learning_curve", params=query).json()["scale"]
     update = client.get("/api/v1/figures/learning_curve", params=query).json()
     assert "layout" not in update
     assert {trace["from"] for trace in update["data"]} == {30}

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from backend.db.engine import reading
 from backend.metrics import repository
-from backend.metrics.charts import Axes, SeriesBuckets, curves
+from backend.metrics.charts import Axes, SeriesBuckets, automatic_scale, curves
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns
 from backend.metrics.rollups import AGGREGATES, bucket_rows, merged_at_equal_x
 from backend.metrics.smoothing import Smoothing, smoothed
@@ -26,11 +26,16 @@ steps = st.lists(
     min_size=1,
     max_size=12,
 )
-axes = st.builds(
-    Axes,
-    x=st.sampled_from(X_COLUMNS),
-    max_points=st.sampled_from([1, 2, 3, 10, 50, 700, 10_000]),
-    smooth=st.sampled_from([0.0, 0.0, 0.5, 0.9, 0.99]),
+max_points = st.sampled_from([1, 2, 3, 10, 50, 700, 10_000])
+axes = st.one_of(
+    st.builds(Axes, st.sampled_from(X_COLUMNS), max_points, st.sampled_from([0.0, 0.5, 0.9, 0.99])),
+    st.builds(
+        Axes,
+        st.sampled_from(X_COLUMNS),
+        max_points,
+        smoothing=st.just("window"),
+        scale=st.sampled_from([0.5, 300.0, 50_000.0]),
+    ),
 )
 handfuls = st.dictionaries(st.sampled_from(METRICS), st.integers(1, 5), min_size=1)
 merging = st.builds(
@@ -177,7 +182,10 @@ def test_full_read_matches_definition(engine: Engine, steps: list[Any], how: Axe
         if how.smooth:
             smooth = smoothed(rows["value"], how.smooth)
             ends = [min(first + size, len(smooth)) - 1 for first in range(0, len(smooth), size)]
-            assert np.array_equal(curve.buckets["smoothed"], smooth[ends], equal_nan=True)
+            known = np.isfinite(curve.buckets["mean"])
+            assert np.array_equal(np.isfinite(curve.buckets["smoothed"]), known)
+            known &= np.isfinite(rows["value"][ends])
+            assert np.array_equal(curve.buckets["smoothed"][known], smooth[ends][known])
 
 
 def test_read_without_new_points_sends_nothing(engine: Engine) -> None:
@@ -299,3 +307,11 @@ def test_zoom_of_a_long_series_reads_only_the_chunks_in_view(
     how = Axes("agent_steps", 1000, span=(float(at[middle]), float(at[middle + 500])))
     assert read(recorded, how)[METRICS[0]].bucket_rows == 1
     assert sum(read_rows) == CHUNK_ROWS
+
+
+@pytest.mark.parametrize(
+    ("furthest", "scale"),
+    [(0, 0), (1, 0.05), (19.9, 0.5), (20, 1), (60_000, 2000), (100_000, 5000), (200_000, 10_000), (1e9, 5e7)],
+)
+def test_automatic_scale_is_round_and_at_most_a_twentieth(furthest: float, scale: float) -> None:
+    assert automatic_scale(furthest) == pytest.approx(scale)

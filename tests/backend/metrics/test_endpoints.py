@@ -9,6 +9,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
+from backend.db import Run
 from backend.db.engine import writing
 from backend.metrics import repository
 from backend.metrics.grouping import Spread, interval_name
@@ -399,13 +400,37 @@ def test_range_of_x_is_finer_and_counts_its_own_points(client: Client, engine: E
     assert zoomed["x"][-1] >= high
 
 
+def test_window_is_a_round_share_of_what_the_runs_reached(client: Client, engine: Engine) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 200})
+    ask: dict[str, Any] = {"run": recorded.run_id, "metric": METRICS[0][0], "smoothing": "window"}
+
+    def reach(agent_steps: int) -> None:
+        with writing(engine) as session:
+            session.get_one(Run, recorded.run_id).agent_steps = agent_steps
+
+    reach(90_000)
+    whole = client.get(SERIES, params=ask).json()
+    assert whole["scale"] == 2000
+    known = {"since_revision": recorded.revision, "had_scale": 2000}
+    assert not client.get(SERIES, params=ask | known).json()["series"][0]["reset"]
+    reach(100_000)
+    wider = client.get(SERIES, params=ask | known).json()
+    assert (wider["scale"], wider["series"][0]["reset"]) == (5000, True)
+    given = client.get(SERIES, params=ask | known | {"scale": 300}).json()
+    assert (given["scale"], given["series"][0]["reset"]) == (300, False)
+    assert (
+        client.get(SERIES, params={"run": recorded.run_id, "metric": METRICS[0][0]}).json()["scale"] is None
+    )
+
+
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
         ({"x_from": 5, "x_to": 5}, "x_to"),
         ({"x_from": -1}, "x_from"),
         ({"x_to": "inf"}, "x_to"),
-        ({"smoothing": "window"}, "scale"),
+        ({"smoothing": "window", "had_scale": -1}, "had_scale"),
         ({"smoothing": "ema", "scale": 0}, "scale"),
         ({"interval": "se", "centre": "median"}, "interval"),
     ],

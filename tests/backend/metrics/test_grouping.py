@@ -24,7 +24,11 @@ from backend.statistics.estimates import median
 from tests.support.rows import CARTPOLE
 
 points = st.lists(
-    st.tuples(st.integers(0, 5000), st.one_of(st.floats(-100, 100), st.just(math.nan))), max_size=60
+    st.tuples(
+        st.integers(0, 5000),
+        st.one_of(st.floats(-100, 100), st.sampled_from([math.nan, math.inf, -math.inf])),
+    ),
+    max_size=60,
 )
 
 
@@ -33,15 +37,16 @@ MEDIAN = Spread("median", "ci95")
 
 
 def slow_on_grid(rows: list[tuple[int, float]], step: float, n_points: int, at: float) -> list[float]:
-    rows = [(x, y) for x, y in rows if not math.isnan(y)]
     out, held = [], math.nan
     furthest = max((x for x, _ in rows), default=-1)
     for k in range(n_points):
         low, high = k * step, (k + 1) * step
         inside = [y for x, y in rows if low < x <= high or (k == 0 and x == 0)]
+        finite = [y for y in inside if math.isfinite(y)]
         if inside:
-            held = statistics.fmean(inside)
-        out.append(held if low < max(furthest, at) or (k == 0 and furthest == 0) else math.nan)
+            held = statistics.fmean(finite) if math.isfinite(inside[-1]) else math.nan
+        here = statistics.fmean(finite) if finite else held
+        out.append(here if low < max(furthest, at) or (k == 0 and furthest == 0) else math.nan)
     return out
 
 
@@ -64,6 +69,11 @@ def test_on_grid_from_a_later_point_has_the_same_values(
 def test_on_grid_holds_last_value_until_current_position() -> None:
     x, y = np.array([10, 40, 50]), np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(on_grid(x, y, 10.0, 8, 65.0), [1, 1, 1, 2, 3, 3, 3, np.nan])
+
+
+def test_on_grid_has_no_value_where_the_latest_is_not_finite() -> None:
+    x, y = np.array([10, 20, 50, 60]), np.array([1.0, np.nan, 3.0, np.inf])
+    np.testing.assert_array_equal(on_grid(x, y, 10.0, 8, 80.0), [1, *[np.nan] * 3, 3, *[np.nan] * 3])
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))

@@ -12,7 +12,7 @@ from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.grouping import Spread, grid_step, on_grid, summary
 from backend.metrics.seed_groups import GroupGrid, group_curve
-from backend.metrics.smoothing import Smoothing, smoothed
+from backend.metrics.smoothing import Smoothing, row_window_means, smoothed
 from tests.backend.metrics.oracle import METRICS, RecordedRun, columns_of
 
 pytestmark = pytest.mark.service
@@ -39,8 +39,16 @@ def read(recorded_runs: list[RecordedRun], how: Axes, since: list[int] | None = 
         )
 
 
+axes = [
+    Axes("agent_steps", 20),
+    Axes("wall_time_s", 100, 0.9),
+    Axes("frames", 1000),
+    Axes("agent_steps", 50, smoothing="window", scale=700.0),
+]
+
+
 @few
-@given(steps, st.sampled_from([Axes("agent_steps", 20), Axes("wall_time_s", 100, 0.9), Axes("frames", 1000)]))
+@given(steps, st.sampled_from(axes))
 def test_incremental_reads_add_up_to_mean_of_runs(engine: Engine, steps: list[Any], how: Axes) -> None:
     recorded_runs = [RecordedRun(engine, seed) for seed in range(3)]
     for recorded in recorded_runs:
@@ -63,6 +71,9 @@ def test_incremental_reads_add_up_to_mean_of_runs(engine: Engine, steps: list[An
     rows = [columns_of(recorded.live[KEY]) for recorded in recorded_runs]
     xs = [columns[how.x] for columns in rows]
     ys = [smoothed(c["value"], how.smooth) if how.smooth else c["value"] for c in rows]
+    if how.scale:
+        drawn = [row_window_means(y, x, how.scale) for x, y in zip(xs, ys, strict=True)]
+        xs, ys = [x for x, _ in drawn], [y for _, y in drawn]
     furthest = max((float(x.max()) for x in xs if len(x)), default=0.0)
     step = grid_step(furthest, how.max_points)
     assert curve.step == step

@@ -48,13 +48,19 @@ describe('CurveControls', () => {
 
   it('offers a window in the unit of x, which Enter applies', () => {
     show({});
-    choose('Smoothing', 'window');
-    expect(search.smoothing).toBe('window');
-    const field = screen.getByRole('textbox', { name: 'Window in agent steps' });
+    const field = screen.getByRole<HTMLInputElement>('textbox', { name: 'Window in agent steps' });
+    expect(field.value).toBe('');
     fireEvent.change(field, { target: { value: '20000' } });
     expect(search.scale).not.toBe(20_000);
     fireEvent.keyDown(field, { key: 'Enter' });
     expect(search.scale).toBe(20_000);
+    fireEvent.change(screen.getByRole('textbox', { name: 'Window in agent steps' }), {
+      target: { value: '' },
+    });
+    fireEvent.blur(screen.getByRole('textbox', { name: 'Window in agent steps' }));
+    expect(search.scale).toBeUndefined();
+    choose('Smoothing', 'points');
+    expect(search.smooth).toBe(0.9);
   });
 
   it('names iterations where the runs count them', () => {

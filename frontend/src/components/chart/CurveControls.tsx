@@ -7,9 +7,15 @@ import classes from './Chart.module.css';
 import { useCurveView } from './curveView';
 
 const LABELS: Record<Smoothing['kind'], string> = {
-  points: 'EMA over points',
+  window: 'Window mean',
   ema: 'EMA over x',
-  window: 'Window of x',
+  points: 'EMA over points',
+};
+
+const SMOOTHING_TITLES: Record<Smoothing['kind'], string> = {
+  window: 'The mean of each window of x, drawn in the middle of its points',
+  ema: 'An exponential moving average; a change appears late by the time constant',
+  points: 'An exponential moving average over points, however far apart; a change appears late',
 };
 
 const X_TITLES: Partial<Record<XAxis, string>> = {
@@ -35,10 +41,11 @@ export function CurveControls() {
         <NativeSelect
           size="xs"
           aria-label="Smoothing"
+          title={SMOOTHING_TITLES[smoothing.kind]}
           value={smoothing.kind}
           data={SMOOTHINGS.map((kind) => ({ value: kind, label: LABELS[kind] }))}
           onChange={({ currentTarget }) => {
-            const kind = SMOOTHINGS.find((each) => each === currentTarget.value) ?? 'points';
+            const kind = SMOOTHINGS.find((each) => each === currentTarget.value) ?? 'window';
             change({ smoothing: { ...smoothing, kind } });
           }}
         />
@@ -99,13 +106,18 @@ function Weight({ weight, onWeight }: { weight: number; onWeight: (weight: numbe
   );
 }
 
-type ScaleProps = { label: string; unit: string; scale: number; onScale: (scale: number) => void };
+type ScaleProps = {
+  label: string;
+  unit: string;
+  scale: number | null;
+  onScale: (scale: number | null) => void;
+};
 
-/** Applied with Enter or when the field is left. */
+/** Applied with Enter or when the field is left; empty for the width that the service chooses. */
 function Scale({ label, unit, scale, onScale }: ScaleProps) {
-  const [typed, setTyped] = useState(String(scale));
-  const number = parseNumber(typed);
-  const valid = number > 0 && number <= 1e15;
+  const [typed, setTyped] = useState(scale === null ? '' : String(scale));
+  const number = typed.trim() === '' ? null : parseNumber(typed);
+  const valid = number === null || (number > 0 && number <= 1e15);
   const apply = (): void => {
     if (valid && number !== scale) onScale(number);
   };
@@ -115,7 +127,8 @@ function Scale({ label, unit, scale, onScale }: ScaleProps) {
         size="xs"
         inputMode="decimal"
         aria-label={label}
-        title={label}
+        title={`${label}; empty for 2 to 5 % of the axis`}
+        placeholder="auto"
         error={!valid}
         classNames={{ root: classes.scale ?? '', input: 'num' }}
         value={typed}

@@ -13,14 +13,17 @@ describe('the view of charts in the address', () => {
   it('is read back as written', () => {
     const search = {
       x: 'frames' as const,
-      smooth: 0.5,
-      smoothing: 'window' as const,
+      smoothing: 'ema' as const,
       scale: 2e6,
       zoom: '1000..2500000',
       log: 'loss/td,loss/value',
     };
     expect(searchOf(viewOf(search))).toEqual(search);
     expect(viewOf(search)).toMatchObject({ zoom: [1000, 2_500_000], log: ['loss/td', 'loss/value'] });
+    expect(viewOf({}).smoothing).toMatchObject({ kind: 'window', scale: null });
+    expect(viewOf({ smooth: 0 }).smoothing).toMatchObject({ kind: 'points', weight: 0 });
+    for (const each of [{ smooth: 0 }, { smooth: 0.9 }, { scale: 500 }])
+      expect(searchOf(viewOf(each))).toMatchObject(each);
   });
 
   it('is empty for the default', () =>
@@ -34,7 +37,7 @@ describe('the view of charts in the address', () => {
   it('loses its range and scale with the x axis', () => {
     const view = viewOf({ zoom: '1..2', smoothing: 'ema', scale: 7 });
     const next = changed(view, { x: 'wall_time_s' });
-    expect(next).toMatchObject({ zoom: null, smoothing: { kind: 'ema', scale: 60 } });
+    expect(next).toMatchObject({ zoom: null, smoothing: { kind: 'ema', scale: null } });
     expect(changed(view, { log: ['m'] })).toMatchObject({ zoom: [1, 2], smoothing: { scale: 7 } });
   });
 });

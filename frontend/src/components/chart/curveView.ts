@@ -1,15 +1,7 @@
 import { createContext, useContext } from 'react';
 import { joinNames, splitNames } from '@/lib/names';
 import type { StyleParameters } from '@/api/figures';
-import {
-  DEFAULT_SMOOTH,
-  DEFAULT_X,
-  type Range,
-  type Smoothing,
-  SMOOTHINGS,
-  X_AXES,
-  type XAxis,
-} from '@/api/series';
+import { DEFAULT_SMOOTH, DEFAULT_X, type Range, type Smoothing, type XAxis } from '@/api/series';
 
 /** How all charts of a page are shown. */
 export type CurveView = {
@@ -24,6 +16,7 @@ export type CurveView = {
 export type CurveSearch = {
   x?: XAxis;
   smooth?: number;
+  /** Without it `points` where there is a weight, else `window`. */
   smoothing?: Exclude<Smoothing['kind'], 'points'>;
   scale?: number;
   /** Such as `1000..2000`. */
@@ -43,17 +36,14 @@ export function parseZoom(zoom: string | undefined): Range | null {
 const digits = (value: number): string => String(Number(value.toPrecision(7)));
 export const formatZoom = ([from, to]: Range): string => `${digits(from)}..${digits(to)}`;
 
-export const defaultScale = (x: XAxis): number => X_AXES.find(({ id }) => id === x)?.scale ?? 1;
-
 /** The view in a page's address. */
 export function viewOf(search: { [K in keyof CurveSearch]?: CurveSearch[K] | undefined }): CurveView {
-  const x = search.x ?? DEFAULT_X;
   return {
-    x,
+    x: search.x ?? DEFAULT_X,
     smoothing: {
-      kind: search.smoothing ?? SMOOTHINGS[0],
+      kind: search.smoothing ?? (search.smooth === undefined ? 'window' : 'points'),
       weight: search.smooth ?? DEFAULT_SMOOTH,
-      scale: search.scale ?? defaultScale(x),
+      scale: search.scale ?? null,
     },
     zoom: parseZoom(search.zoom),
     log: search.log ? splitNames(search.log) : [],
@@ -67,9 +57,9 @@ export function searchOf({ x, smoothing, zoom, log }: CurveView): {
   const { kind, weight, scale } = smoothing;
   return {
     x: x === DEFAULT_X ? undefined : x,
-    smooth: weight === DEFAULT_SMOOTH ? undefined : weight,
-    smoothing: kind === 'points' ? undefined : kind,
-    scale: kind === 'points' || scale === defaultScale(x) ? undefined : scale,
+    smooth: kind === 'points' ? weight : undefined,
+    smoothing: kind === 'ema' ? kind : undefined,
+    scale: kind === 'points' || scale === null ? undefined : scale,
     zoom: zoom ? formatZoom(zoom) : undefined,
     log: joinNames(log) || undefined,
   };
@@ -79,7 +69,7 @@ export function searchOf({ x, smoothing, zoom, log }: CurveView): {
 export function changed(view: CurveView, to: Partial<CurveView>): CurveView {
   const next = { ...view, ...to };
   if (next.x === view.x) return next;
-  return { ...next, zoom: null, smoothing: { ...next.smoothing, scale: defaultScale(next.x) } };
+  return { ...next, zoom: null, smoothing: { ...next.smoothing, scale: null } };
 }
 
 /** The x under the pointer, shown on all charts of a page. */

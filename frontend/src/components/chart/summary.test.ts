@@ -12,6 +12,7 @@ const figure = (n_total: number, n_shown: number, more: object = {}): Figure => 
   layout: {},
   revisions: [],
   bands: [],
+  scale: null,
   n_total,
   n_shown,
   ...more,

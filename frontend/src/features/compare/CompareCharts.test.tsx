@@ -123,8 +123,8 @@ it('the x axis and the smoothing of all panels are chosen once', () => {
   const { onSearch } = show();
   choose('X axis', 'clock_time_s');
   expect(onSearch).toHaveBeenLastCalledWith(expect.objectContaining({ x: 'clock_time_s' }));
-  choose('Smoothing', 'window');
-  expect(onSearch).toHaveBeenLastCalledWith(expect.objectContaining({ smoothing: 'window' }));
+  choose('Smoothing', 'ema');
+  expect(onSearch).toHaveBeenLastCalledWith(expect.objectContaining({ smoothing: 'ema' }));
 });
 
 /** The query of each request of a path. */
@@ -168,12 +168,11 @@ it('a panel requests its metric as the controls are set, until it is removed', a
   expect(added?.get('x')).toBe('agent_steps');
 
   choose('X axis', 'clock_time_s');
-  choose('Smoothing', 'window');
+  choose('Smoothing', 'ema');
   await vi.waitFor(() =>
     expect(sent('/api/v1/figures').at(-1)).toMatchObject({
       x: 'clock_time_s',
-      smoothing: 'window',
-      scale: '60',
+      smoothing: 'ema',
     }),
   );
   fireEvent.click(screen.getByRole('radio', { name: 'Over seeds' }));

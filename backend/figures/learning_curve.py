@@ -66,12 +66,13 @@ def learning_curve_figure(
         smooth: as for `curve_figure`.
         band: as for `curve_figure`.
         runs: all runs of the figure, also those without returns.
-        evaluations: drawn as diamonds, named by their protocol.
+        evaluations: in the lane under the curves; those of a single run also as diamonds at their returns,
+            named by their protocol.
         levels: drawn as thin labelled lines. The next one above `best`, and all below, are in view.
         best: the best return so far, if there is one.
-        checkpoints: drawn as faint ticks at the bottom of the plot.
-        restarts: drawn as dotted vertical lines.
-        setting_changes: drawn as dash-dotted vertical lines.
+        checkpoints: in the lane, of a single run.
+        restarts: in the lane.
+        setting_changes: in the lane.
         title: title of the figure.
         styles: by run; default: in the order of `runs`.
         theme: light or dark.
@@ -91,40 +92,45 @@ def learning_curve_figure(
         width_px=width_px,
     )
     colours = {run: look(style, theme).colour for run, style in styles.items()}
-    _add_evaluations(figure, evaluations, colours, theme)
-    _add_levels(figure, levels, best, theme)
-    add_marks(figure, "checkpoints", checkpoints, colours, theme)
+    add_levels(figure, levels, best, theme)
+    several = len(colours) > 1
+    if not several:
+        _add_evaluations(figure, evaluations, colours)
+        add_marks(figure, "checkpoints", checkpoints, colours, theme)
+    add_marks(figure, "evaluations", [_mark(one, several=several) for one in evaluations], colours, theme)
     add_marks(figure, "restarts", restarts, colours, theme)
     add_marks(figure, "setting changes", setting_changes, colours, theme)
     return figure
 
 
-def _add_evaluations(
-    figure: Figure, evaluations: Sequence[Evaluated], colours: dict[str, str], theme: Theme
-) -> None:
-    """One legend entry per protocol for all runs; runs are distinguished by colour."""
-    several = len(colours) > 1
-    ordered = sorted(evaluations, key=lambda one: (one.protocol, one.run, one.x))
+def _mark(one: Evaluated, *, several: bool) -> Mark:
+    name = f"{plain_text(one.name)}: " if several else ""
+    result = f"mean return {one.mean_return:.5g} of {one.n_episodes} episodes".replace("-", MINUS)
+    return Mark(one.run, one.x, f"{name}evaluation ({protocol_title(one.protocol)}), {result}")
+
+
+def _add_evaluations(figure: Figure, evaluations: Sequence[Evaluated], colours: dict[str, str]) -> None:
+    """The returns of a single run's evaluations, one legend entry per protocol."""
+    ordered = sorted(evaluations, key=lambda one: (one.protocol, one.x))
     for protocol, alike in groupby(ordered, key=lambda one: one.protocol):
-        kind = f"evaluation ({protocol_title(protocol)})"
-        shared: dict[str, Any] = {"mode": "lines+markers", "legendgroup": kind}
-        if several:
-            look = _diamonds(muted(theme))
-            figure.add_scatter(x=[None], y=[None], name=kind, meta={"kind": "legend"}, **look, **shared)
-        for run, some in groupby(alike, key=lambda one: one.run):
-            points = list(some)
-            label = Label(points[0].name, detail=kind) if several else Label(kind)
-            figure.add_scatter(
-                x=[point.x for point in points],
-                y=[point.mean_return for point in points],
-                text=[f"mean of {point.n_episodes} episodes" for point in points],
-                name=plain_text(label.text),
-                showlegend=not several,
-                hovertemplate="%{y:.5~g} (%{text})",
-                meta={"kind": "evaluations", "run": run, "protocol": protocol, "label": label.parts()},
-                **_diamonds(colours[run]),
-                **shared,
-            )
+        points = list(alike)
+        label = Label(f"evaluation ({protocol_title(protocol)})")
+        figure.add_scatter(
+            x=[point.x for point in points],
+            y=[point.mean_return for point in points],
+            text=[f"mean of {point.n_episodes} episodes" for point in points],
+            mode="lines+markers",
+            name=plain_text(label.text),
+            legendgroup=label.text,
+            hovertemplate="%{y:.5~g} (%{text})",
+            meta={
+                "kind": "evaluations",
+                "run": points[0].run,
+                "protocol": protocol,
+                "label": label.parts(),
+            },
+            **_diamonds(colours[points[0].run]),
+        )
 
 
 def _diamonds(colour: str) -> dict[str, Any]:
@@ -134,7 +140,15 @@ def _diamonds(colour: str) -> dict[str, Any]:
     }
 
 
-def _add_levels(figure: Figure, levels: Sequence[Level], best: float | None, theme: Theme) -> None:
+def add_levels(figure: Figure, levels: Sequence[Level], best: float | None, theme: Theme) -> None:
+    """Draw reference scores as labelled dashed lines; no other line is dashed.
+
+    Args:
+        figure: of returns.
+        levels: the scores.
+        best: the best return so far; the next level above it, and all below, are in view.
+        theme: light or dark.
+    """
     ordered = sorted(levels, key=lambda level: level.score)
     line = {"color": muted(theme), "width": 1, "dash": "dash"}
     for level in ordered:

@@ -1,4 +1,4 @@
-"""Events of runs marked over the course of training, with one legend entry per kind."""
+"""Events of runs over the course of training, in a lane under the curves, with one legend entry per kind."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,21 @@ from typing import Any, Literal
 
 from backend.figures.figure import Figure
 from backend.figures.palette import Theme
-from backend.figures.theme import faint, muted
+from backend.figures.theme import muted
 
-MarkKind = Literal["checkpoints", "restarts", "setting changes"]
+MarkKind = Literal["checkpoints", "evaluations", "restarts", "setting changes"]
 
-_LINES: dict[str, tuple[str, float]] = {"restarts": ("dot", 0.8), "setting changes": ("dashdot", 0.8)}
-"""Kinds that are drawn as vertical lines: dash and opacity."""
+_SYMBOLS: dict[MarkKind, str] = {
+    "checkpoints": "line-ns-open",
+    "evaluations": "diamond",
+    "restarts": "triangle-right",
+    "setting changes": "circle-open",
+}
+_SYMBOL_PX = 9
+_MIDDLE = 0.5
 
-_TICK_OPACITY = 0.5
-_FOOT = 0.01
+LANE_TOP, CURVES_BOTTOM = 0.09, 0.13
+"""Shares of the plot's height: the lane is below, the curves are above."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,8 @@ def add_marks(
     """Draw marks of one kind, in the colours of their runs.
 
     Args:
-        figure: gets a second y axis, so that marks do not depend on the values.
-        kind: checkpoints are faint ticks at the bottom, the others vertical lines.
+        figure: gets a second y axis of its own under the first, so that no mark covers a curve.
+        kind: each has a symbol.
         marks: shown with their label on hover; marks of runs that are not in `colours` are left out.
         colours: `#rrggbb` by run.
         theme: light or dark.
@@ -42,36 +48,37 @@ def add_marks(
     ordered = sorted((mark for mark in marks if mark.run in colours), key=lambda mark: (mark.run, mark.x))
     if not ordered:
         return
-    figure.layout["yaxis2"] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
+    _add_lane(figure)
     shared: dict[str, Any] = {"name": kind, "legendgroup": kind}
-    # One legend entry in a neutral colour: it stands for all runs. It is on the first y axis, which
-    # may have no other trace: Plotly draws the lines of an axis without one at NaN.
-    figure.add_scatter(x=[None], y=[None], meta={"kind": "legend"}, **_look(kind, muted(theme)), **shared)
+    # One legend entry in a neutral colour: it stands for all runs. It is on the first y axis, which may have
+    # no other trace: Plotly draws the lines of an axis without one at NaN.
+    entry = _look(kind, muted(theme))
+    figure.add_scatter(x=[None], y=[None], meta={"kind": "legend"}, **entry, **shared)
     for run, some in groupby(ordered, key=lambda mark: mark.run):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        texts: list[str] = []
-        for mark in some:
-            points = [(mark.x, 0.0), (mark.x, 1.0), (None, None)] if kind in _LINES else [(mark.x, _FOOT)]
-            x += [at for at, _ in points]
-            y += [height for _, height in points]
-            texts += [mark.label] * len(points)
+        points = list(some)
         figure.add_scatter(
-            x=x,
-            y=y,
-            text=texts,
+            x=[mark.x for mark in points],
+            y=[_MIDDLE] * len(points),
+            text=[mark.label for mark in points],
             showlegend=False,
             hovertemplate="%{text}<extra></extra>",
             meta={"kind": "marks", "run": run, "marks": kind},
             yaxis="y2",
+            cliponaxis=False,
             **_look(kind, colours[run]),
             **shared,
         )
 
 
+def _add_lane(figure: Figure) -> None:
+    """The axes of the lane; the x axis is at its bottom."""
+    lane = {"domain": [0.0, LANE_TOP], "range": [0, 1], "visible": False, "fixedrange": True, "anchor": "x"}
+    figure.layout["yaxis2"] = lane
+    figure.layout["yaxis"] = figure.layout.get("yaxis", {}) | {"domain": [CURVES_BOTTOM, 1.0]}
+    figure.layout["xaxis"] = figure.layout.get("xaxis", {}) | {"anchor": "y2"}
+
+
 def _look(kind: MarkKind, colour: str) -> dict[str, Any]:
-    if kind in _LINES:
-        dash, opacity = _LINES[kind]
-        return {"mode": "lines", "line": {"color": faint(colour, opacity), "width": 1, "dash": dash}}
-    marker = {"symbol": "line-ns-open", "size": 10, "color": faint(colour, _TICK_OPACITY)}
+    line = {"width": 1.5} if _SYMBOLS[kind].endswith("-open") else {"width": 0}
+    marker = {"symbol": _SYMBOLS[kind], "size": _SYMBOL_PX, "color": colour, "line": line}
     return {"mode": "markers", "marker": marker}

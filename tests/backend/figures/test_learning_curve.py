@@ -4,7 +4,6 @@ import plotly.graph_objects as go
 
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.figures.marks import Mark
-from backend.figures.theme import faint
 from backend.metrics.catalogue import EPISODE_RETURN
 from tests.backend.figures.lines import A, B, drawn, line, valid
 
@@ -29,7 +28,10 @@ def run_colour(figure: go.Figure) -> str:
 def test_evaluations_are_grouped_by_protocol_in_order_of_training() -> None:
     done = [Evaluated(A, "a run", "noop_starts", at, at / 10, 30) for at in (30.0, 10.0)]
     done.append(Evaluated(A, "a run", "plain", 20.0, 5.0, 10))
-    noops, plain = [trace for trace in draw(evaluations=done).data if "protocol" in trace.meta]
+    figure = draw(evaluations=done)
+    noops, plain = [trace for trace in figure.data if "protocol" in trace.meta]
+    (marks,) = [trace for trace in figure.data if trace.meta.get("marks") == "evaluations"]
+    assert marks.x == (10.0, 20.0, 30.0)
     assert noops.name == "evaluation (no-op starts)"
     assert (noops.x, noops.y) == ((10.0, 30.0), (1.0, 3.0))
     assert noops.text[0] == "mean of 30 episodes"
@@ -37,15 +39,19 @@ def test_evaluations_are_grouped_by_protocol_in_order_of_training() -> None:
     assert noops.line.color == run_colour(draw())
 
 
-def test_evaluations_of_several_runs_share_one_legend_entry() -> None:
-    done = [Evaluated(run, f"run {run}", "plain", 10.0, 1.0, 30) for run in (A, B)]
+def test_events_of_several_runs_are_in_the_lane_alone_and_without_checkpoints() -> None:
+    done = [Evaluated(run, f"run {run}", "plain", 10.0, -1.5, 30) for run in (A, B)]
     lines = [line(A, metric=EPISODE_RETURN), line(B, metric=EPISODE_RETURN)]
-    figure = valid(learning_curve_figure(lines, x="agent_steps", smooth="0.9", evaluations=done))
-    entry, *diamonds = [trace for trace in figure.data if trace.legendgroup == "evaluation (standard resets)"]
-    assert (entry.name, entry.x) == ("evaluation (standard resets)", (None,))
-    assert [(trace.meta["run"], trace.showlegend) for trace in diamonds] == [(A, False), (B, False)]
-    assert diamonds[1].meta["label"]["name"] == f"run {B}"
-    assert diamonds[1].name == f"run {B}, evaluation (standard resets)"
+    saved = [Mark(A, 40.0, "checkpoint")]
+    figure = valid(
+        learning_curve_figure(lines, x="agent_steps", smooth="0.9", evaluations=done, checkpoints=saved)
+    )
+    kinds = [trace.meta["kind"] for trace in figure.data]
+    assert kinds == ["line", "line", "legend", "marks", "marks"]
+    assert figure.data[-1].text == (
+        f"run {B}: evaluation (standard resets), mean return −1.5 of 30 episodes",
+    )
+    assert {trace.yaxis for trace in figure.data[3:]} == {"y2"}
 
 
 def test_levels_are_thin_labelled_lines() -> None:
@@ -84,8 +90,7 @@ def test_marks_have_the_colour_of_their_run() -> None:
     marked = {trace.meta["marks"]: trace for trace in figure.data if "marks" in trace.meta}
     assert list(marked) == ["checkpoints", "restarts", "setting changes"]
     colour = run_colour(figure)
-    for trace in marked.values():
-        assert (trace.line.color or trace.marker.color).startswith(faint(colour, 0.5)[:-4])
+    assert {trace.marker.color for trace in marked.values()} == {colour}
 
 
 def test_figure_without_extras_has_only_the_curve() -> None:

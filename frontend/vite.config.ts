@@ -12,6 +12,8 @@ export default defineConfig({
     // data: URLs would need a wider Content Security Policy than 'self'.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 5000,
+    // jsPDF loads them for HTML and for its own reading of SVG, which nothing asks for.
+    rolldownOptions: { external: ['canvg', 'dompurify', 'html2canvas'] },
     manifest: true, // scripts/size.mjs reads which files a page loads
   },
   server: { proxy: { '/api': { target: service, ws: true }, '/login': service } },

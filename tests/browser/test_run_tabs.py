@@ -134,28 +134,30 @@ def test_episode_is_selected_for_replay_and_latest_checkpoint_evaluated(
     expect(page.get_by_role("region", name="Evaluations").get_by_text("done")).to_be_visible(timeout=WORK_MS)
 
 
-def test_chart_is_downloaded_as_drawn(page: Page, script: httpx.Client, run_id: str) -> None:
+def test_chart_is_exported_as_drawn(page: Page, script: httpx.Client, run_id: str) -> None:
     end(script, run_id)
     page.goto(f"/runs/{run_id}")
     points = await_points(page)
     menu = page.get_by_role("button", name="Options for tabbed learning curve")
-    for item, suffix in (
-        ("Download PNG", ".png"),
-        ("Download SVG", ".svg"),
-        ("Download CSV (downsampled)", ".csv"),
-    ):
-        menu.click()
+    menu.click()
+    page.get_by_role("menuitem", name="Export figure…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("img", name="Preview of Learning curve")).to_be_visible()
+    for form, suffix in (("png", ".png"), ("svg", ".svg"), ("csv", ".csv")):
+        dialog.get_by_label("Format").select_option(form)
         with page.expect_download() as saved:
-            page.get_by_role("menuitem", name=item).click()
+            dialog.get_by_role("button", name="Download").click()
         assert saved.value.suggested_filename == f"tabbed learning curve{suffix}"
         content = saved.value.path().read_bytes()
         if suffix == ".png":
             assert content.startswith(b"\x89PNG")
         elif suffix == ".svg":
-            assert b"Return (true score)" in content
+            assert b'aria-label="Return (true score)"' in content
         else:
             rows = list(csv.DictReader(content.decode().splitlines()))
-            assert [float(row["agent_steps"]) for row in rows] == points
+            assert [float(row["x"]) for row in rows if row["kind"] == "line"] == points
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
     menu.click()
     page.get_by_role("menuitem", name="Logarithmic scale").click()
     page.wait_for_url("**log=rollout**")

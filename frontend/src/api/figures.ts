@@ -25,7 +25,8 @@ export type FigureRequest = {
   styles?: StyleParameters | undefined;
 };
 
-function nameOf({ metric, panel, metrics, spread }: FigureRequest): string {
+/** What the service calls a figure. */
+export function nameOf({ metric, panel, metrics, spread }: FigureRequest): string {
   if (spread) return `seed_curve:${metrics[0] ?? ''}`;
   if (panel !== undefined) return `diagnostic:${panel}`;
   return metric === undefined ? 'learning_curve' : `curve:${metric}`;

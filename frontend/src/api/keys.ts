@@ -16,6 +16,7 @@ export const keys = {
   metrics: (runs: readonly string[]) => ['metrics', ...runs] as const,
   palette: () => ['catalogue', 'palette'] as const,
   figure: (...request: readonly unknown[]) => ['figure', ...request] as const,
+  exported: (...request: readonly unknown[]) => ['exported', ...request] as const,
   trace: (episode: string) => ['trace', episode] as const,
   algorithms: () => ['catalogue', 'algorithms'] as const,
   environments: () => ['catalogue', 'environments'] as const,

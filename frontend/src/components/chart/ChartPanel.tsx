@@ -9,6 +9,7 @@ import type { Trace } from '@/api/tails';
 import { Chart } from './Chart';
 import { ChartMenu } from './ChartMenu';
 import { useCurveView } from './curveView';
+import { curveSource } from './export/source';
 import { type LegendNames, withShortNames } from './legend';
 import { onLogScale, yAxis } from './scale';
 import { summaryOf } from './summary';
@@ -142,7 +143,11 @@ export function ChartPanel(props: ChartPanelProps) {
         )}
         <ChartMenu
           element={element}
-          series={request}
+          source={curveSource(
+            { name: fileName, title },
+            { ...request, theme: 'light', spread, styles, ...drawn },
+            { hidden, log, names },
+          )}
           name={fileName}
           log={log}
           onLog={(to) => change({ log: to ? [...view.log, id] : view.log.filter((each) => each !== id) })}

@@ -5,6 +5,8 @@ import { scatterQuery, type Score, type StyleParameters } from '@/api/figures';
 import type { Figure, Trace } from '@/api/tails';
 import type { Run } from '@/api/runs';
 import curves from '@/components/chart/curves.module.css';
+import { ExportButton } from '@/components/chart/export/ExportFigure';
+import { sourceAt } from '@/components/chart/export/source';
 import { Scatter } from '@/components/chart/Scatter';
 import { Empty, Problem } from '@/components/feedback';
 import { formatInteger, plural } from '@/lib/format';
@@ -86,6 +88,13 @@ export function ScoreScatter({ runs, styles, setting, onSetting, score, onScore 
           onChange={({ currentTarget }) =>
             onScore(SCORES.find(({ value }) => value === currentTarget.value)?.value ?? 'score')
           }
+        />
+        <ExportButton
+          source={sourceAt(
+            { name: 'score-by-setting', title: 'Score by hyperparameter' },
+            '/api/v1/figures/scatter',
+            { run: runs.map(({ id }) => id), x, y: score, ...styles },
+          )}
         />
       </header>
       {problem ? (

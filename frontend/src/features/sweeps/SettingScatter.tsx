@@ -3,6 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { type SweepDetail, sweepScatterQuery } from '@/api/sweeps';
 import curves from '@/components/chart/curves.module.css';
+import { ExportButton } from '@/components/chart/export/ExportFigure';
+import { sourceAt } from '@/components/chart/export/source';
 import { Scatter } from '@/components/chart/Scatter';
 import { Empty, Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
@@ -56,6 +58,15 @@ export function SettingScatter({ sweep, setting, onSetting, log, onLog }: Props)
             label="Log scale"
             checked={data?.layout.xaxis?.type === 'log'}
             onChange={({ currentTarget }) => onLog(currentTarget.checked)}
+          />
+        )}
+        {scored.length > 0 && (
+          <ExportButton
+            source={sourceAt(
+              { name: 'score-by-setting', title: 'Score by hyperparameter' },
+              `/api/v1/sweeps/${sweep.id}/scatter`,
+              { setting: path, ...(log !== undefined && { log }) },
+            )}
           />
         )}
       </header>

@@ -1,0 +1,218 @@
+import { Button, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useEffect, useId, useMemo, useRef, useState } from 'react';
+import { keys } from '@/api/keys';
+import { Loading, Problem } from '@/components/feedback';
+import { showToast } from '@/components/toasts';
+import { plural } from '@/lib/format';
+import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withOutlines } from './drawing';
+import classes from './export.module.css';
+import { LEGENDS, type PrintOptions, WIDTHS } from './printLayout';
+import type { ExportSource, ScriptOptions } from './source';
+import { labelProblems } from './texts';
+
+const FORMATS = {
+  pdf: { label: 'PDF', ending: 'pdf' },
+  svg: { label: 'SVG', ending: 'svg' },
+  png: { label: 'PNG, 2×', ending: 'png' },
+  csv: { label: 'CSV of what is drawn', ending: 'csv' },
+  matplotlib: { label: 'Matplotlib script', ending: 'py' },
+} as const;
+
+type Format = keyof typeof FORMATS;
+
+const LINE_WIDTHS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
+
+const options = (labels: Readonly<Record<string, string | { label: string }>>) =>
+  Object.entries(labels).map(([value, each]) => ({
+    value,
+    label: typeof each === 'string' ? each : each.label,
+  }));
+
+function save(blob: Blob, name: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** What a reader of the figure could not read. */
+function warningsOf(svg: Element, missing: string): string[] {
+  const { outside, overlapping } = labelProblems(svg);
+  return [
+    ...(outside.length > 0
+      ? [`${plural(outside.length, 'label')} outside the page: ${outside.join(', ')}.`]
+      : []),
+    ...overlapping.slice(0, 3).map(([a, b]) => `“${a}” and “${b}” overlap.`),
+    ...(missing
+      ? [`The figure’s font has no ${Array.from(missing).join(' ')}: boxes stand in their place.`]
+      : []),
+  ];
+}
+
+/** The figure as it will be saved, and what is wrong with it. */
+function Preview({ drawing, label }: { drawing: Drawing; label: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [warnings, setWarnings] = useState<readonly string[]>([]);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const svg = document.importNode(withOutlines(drawing), true);
+    element.replaceChildren(svg);
+    setWarnings(warningsOf(svg, missingIn(drawing)));
+  }, [drawing]);
+  return (
+    <>
+      <div ref={box} role="img" aria-label={label} className={classes.preview} />
+      <div role="status" aria-label="Problems of the figure" className={classes.warnings}>
+        {warnings.map((warning) => (
+          <div key={warning}>{warning}</div>
+        ))}
+      </div>
+    </>
+  );
+}
+
+type Props = {
+  source: ExportSource;
+  /** Whether the vertical axis is logarithmic. */
+  log: boolean;
+  onClose: () => void;
+};
+
+/** Exports a figure for a paper, with a preview. */
+export default function ExportDialog({ source, log, onClose }: Props) {
+  const [format, setFormat] = useState<Format>('pdf');
+  const [print, setPrint] = useState<PrintOptions>({
+    width: 'column',
+    line_width_pt: 1.25,
+    legend: 'below',
+    title: '',
+  });
+  const captionId = useId();
+  const set = (to: Partial<PrintOptions>) => setPrint({ ...print, ...to });
+  const figure = useQuery({
+    queryKey: keys.exported('figure', ...source.key),
+    queryFn: ({ signal }) => source.figure(signal),
+    structuralSharing: false,
+    gcTime: 0,
+  });
+  const caption = useQuery({
+    queryKey: keys.exported('caption', ...source.key),
+    queryFn: ({ signal }) => source.file('caption', {}, signal),
+    gcTime: 0,
+  });
+  const { data } = figure;
+  const preview = useQuery({
+    queryKey: keys.exported('preview', ...source.key, figure.dataUpdatedAt, print),
+    queryFn: () => (data ? drawn(data, print) : null),
+    enabled: data !== undefined,
+    structuralSharing: false,
+    placeholderData: (previous) => previous,
+    gcTime: 0,
+  });
+  const script: ScriptOptions = useMemo(
+    () => ({
+      width_in: WIDTHS[print.width].width_in,
+      line_width_pt: print.line_width_pt,
+      legend: print.legend,
+      heading: print.title,
+      log_y: log,
+    }),
+    [print, log],
+  );
+  const file = async (): Promise<Blob> => {
+    if (format === 'csv' || format === 'matplotlib') {
+      const text = await source.file(format, script);
+      return new Blob([text], { type: format === 'csv' ? 'text/csv' : 'text/x-python' });
+    }
+    if (!data) throw new Error('The figure is not drawn yet.');
+    const drawing = await drawn(data, print);
+    if (format === 'svg') return svgFile(drawing);
+    if (format === 'png') return pngFile(drawing);
+    return pdfFile(drawing, { title: print.title || source.title, subject: (caption.data ?? '').trim() });
+  };
+  const download = useMutation({
+    mutationFn: async () => save(await file(), `${source.name}.${FORMATS[format].ending}`),
+  });
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText((caption.data ?? '').trim());
+    showToast('Caption copied.');
+  };
+  const error = figure.error ?? preview.error ?? download.error;
+  return (
+    <Modal opened onClose={onClose} title={`Export figure: ${source.title}`} size="auto">
+      <div className={classes.dialog}>
+        <form
+          className={classes.fields}
+          noValidate
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (!download.isPending) download.mutate();
+          }}
+        >
+          <NativeSelect
+            label="Format"
+            data-autofocus
+            value={format}
+            data={options(FORMATS)}
+            onChange={({ currentTarget }) => setFormat(currentTarget.value as Format)}
+          />
+          <NativeSelect
+            label="Width"
+            value={print.width}
+            data={options(WIDTHS)}
+            onChange={({ currentTarget }) => set({ width: currentTarget.value as PrintOptions['width'] })}
+          />
+          <NativeSelect
+            label="Line width"
+            value={String(print.line_width_pt)}
+            data={LINE_WIDTHS.map((each) => ({ value: String(each), label: `${each} pt` }))}
+            onChange={({ currentTarget }) => set({ line_width_pt: Number(currentTarget.value) })}
+          />
+          <NativeSelect
+            label="Legend"
+            value={print.legend}
+            data={options(LEGENDS)}
+            onChange={({ currentTarget }) => set({ legend: currentTarget.value as PrintOptions['legend'] })}
+          />
+          <TextInput
+            label="Title"
+            placeholder="None"
+            maxLength={200}
+            value={print.title}
+            onChange={({ currentTarget }) => set({ title: currentTarget.value })}
+          />
+          {format === 'matplotlib' && (
+            <p className="muted">It reads the CSV: save both under one name in one folder.</p>
+          )}
+          <Button type="submit" loading={download.isPending} disabled={!preview.data}>
+            Download
+          </Button>
+        </form>
+        <div className={classes.result} aria-busy={preview.isFetching}>
+          {error && <Problem error={error} />}
+          {preview.data ? (
+            <Preview drawing={preview.data} label={`Preview of ${source.title}`} />
+          ) : (
+            !error && <Loading label="Drawing the figure…" lines={8} />
+          )}
+          {caption.data && (
+            <section aria-labelledby={captionId}>
+              <Group justify="space-between">
+                <span id={captionId} className="section-title">
+                  Caption
+                </span>
+                <Button variant="subtle" size="compact-xs" onClick={() => void copy()}>
+                  Copy
+                </Button>
+              </Group>
+              <p className={classes.caption}>{caption.data.trim()}</p>
+            </section>
+          )}
+        </div>
+      </div>
+    </Modal>
+  );
+}

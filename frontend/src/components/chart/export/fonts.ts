@@ -1,0 +1,72 @@
+/** The font of exported figures, for measuring, for outlines and for embedding. */
+import cyrillic from '@fontsource/inter/files/inter-cyrillic-400-normal.woff?url';
+import greek from '@fontsource/inter/files/inter-greek-400-normal.woff?url';
+import latinExtended from '@fontsource/inter/files/inter-latin-ext-400-normal.woff?url';
+import latin from '@fontsource/inter/files/inter-latin-400-normal.woff?url';
+import type { Font } from 'opentype.js';
+import { sfntOf } from './woff';
+
+/** Also the font's name in the page and in a PDF. */
+export const FAMILY = 'Inter';
+
+/** A part of the font: a file holds the characters of some scripts. */
+export type FontPart = {
+  /** In a PDF. */
+  family: string;
+  font: Font;
+  /** The file, as TrueType. */
+  file: ArrayBuffer;
+};
+
+const LATIN = { family: FAMILY, url: latin };
+const OTHERS = [
+  { family: `${FAMILY} Greek`, url: greek },
+  { family: `${FAMILY} Cyrillic`, url: cyrillic },
+  { family: `${FAMILY} Latin Extended`, url: latinExtended },
+];
+
+const loading = new Map<string, Promise<FontPart>>();
+
+function load({ family, url }: { family: string; url: string }): Promise<FontPart> {
+  let part = loading.get(family);
+  if (!part) {
+    part = (async () => {
+      const [{ parse }, response] = await Promise.all([import('opentype.js'), fetch(url)]);
+      if (!response.ok) throw new Error(`The font could not be loaded (${response.status}).`);
+      const file = await sfntOf(await response.arrayBuffer());
+      const face = new FontFace(FAMILY, file);
+      if (family === FAMILY) document.fonts.add(await face.load());
+      return { family, file, font: parse(file) };
+    })();
+    loading.set(family, part);
+    // A failed download is not cached.
+    part.catch(() => loading.delete(family));
+  }
+  return part;
+}
+
+const has = ({ font }: FontPart, character: string): boolean => font.charToGlyphIndex(character) > 0;
+
+/** The parts of the font that some texts need, that of Latin first; others are loaded for other scripts only. */
+export async function fontsFor(texts: readonly string[]): Promise<FontPart[]> {
+  const main = await load(LATIN);
+  const rest = new Set(Array.from(texts.join('')).filter((character) => !has(main, character)));
+  if (rest.size === 0) return [main];
+  const further = await Promise.all(OTHERS.map(load));
+  return [main, ...further.filter((part) => [...rest].some((character) => has(part, character)))];
+}
+
+/** A piece of a text in one part of the font; without one where no part has its characters. */
+export type Piece = { text: string; part: FontPart | undefined };
+
+/** A text in pieces. */
+export function piecesOf(text: string, parts: readonly FontPart[]): Piece[] {
+  const pieces: Piece[] = [];
+  for (const character of text) {
+    const part = parts.find((each) => has(each, character));
+    const last = pieces.at(-1);
+    if (last && last.part === part) last.text += character;
+    else pieces.push({ text: character, part });
+  }
+  return pieces;
+}

@@ -1,0 +1,14 @@
+/** What is used of a library that has no types of its own. */
+declare module 'opentype.js' {
+  export type Glyph = {
+    index: number;
+    advanceWidth: number;
+    getPath: (x: number, y: number, size: number) => { toPathData: (digits: number) => string };
+  };
+  export type Font = {
+    unitsPerEm: number;
+    charToGlyph: (character: string) => Glyph;
+    charToGlyphIndex: (character: string) => number;
+  };
+  export function parse(file: ArrayBuffer): Font;
+}

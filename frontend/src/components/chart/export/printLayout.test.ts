@@ -1,0 +1,43 @@
+import type { Data } from 'plotly.js';
+import { expect, it } from 'vitest';
+import { printFigure, wrapped } from './printLayout';
+
+const widthOf = (text: string): number => 10 * Array.from(text).length;
+
+it.each([
+  ['ab cd ef', 50, ['ab cd', 'ef']],
+  ['abcdefgh', 30, ['abc', 'def', 'gh']],
+  ['a bcdefg', 30, ['a', 'bcd', 'efg']],
+  ['short', 1000, ['short']],
+  ['', 100, ['']],
+])('wrapped breaks %j at %d px', (text, room, lines) => {
+  expect(wrapped(text, room, widthOf)).toEqual(lines);
+});
+
+const trace = { type: 'scatter', name: 'a &lt;run&gt;', line: { width: 2 }, marker: { size: 9 } } as Data;
+
+it('printFigure is white, of the width in inches, and scales lines and fonts', () => {
+  const options = { width: 'column', line_width_pt: 0.75, legend: 'below', title: 'x < y' } as const;
+  const layout = { title: { text: 'old' }, paper_bgcolor: '#000', xaxis: {}, yaxis2: {} };
+  const figure = printFigure({ data: [trace, trace], layout }, options, widthOf);
+  expect(figure.layout).toMatchObject({
+    width: 312,
+    paper_bgcolor: '#ffffff',
+    plot_bgcolor: '#ffffff',
+    showlegend: true,
+    title: { text: 'x &lt; y' },
+  });
+  expect(figure.data[0]).toMatchObject({
+    name: 'a &lt;run&gt;',
+    line: { width: 1 },
+    marker: { size: 8 },
+  });
+  expect(figure.layout.xaxis?.tickfont?.size).toBeCloseTo((8 * 96) / 72);
+});
+
+it('printFigure of one line has no legend, and without a title no title', () => {
+  const options = { width: 'page', line_width_pt: 1, legend: 'below', title: '' } as const;
+  const { layout } = printFigure({ data: [trace], layout: { title: { text: 'old' } } }, options, widthOf);
+  expect(layout.showlegend).toBe(false);
+  expect(layout.title).toBeUndefined();
+});

@@ -1,0 +1,137 @@
+"""A chart exported as a figure for a paper."""
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from fontTools.ttLib import TTFont
+from playwright.sync_api import Locator, Page, expect
+from sqlalchemy import Engine
+
+from backend.db.engine import writing
+from backend.metrics import repository as series
+from backend.specs.events import PointsEvent
+from backend.specs.states import RunState
+from tests.support.pdf import PdfPage
+from tests.support.rows import make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.browser
+
+RATES = (0.1, 0.03, 0.01, 0.003, 0.001)
+INK = (0.106, 0.118, 0.137)
+"""Of the light theme's text."""
+FORMATS = {"pdf": ".pdf", "svg": ".svg", "png": ".png", "csv": ".csv", "matplotlib": ".py"}
+
+
+def five_configs(engine: Engine, n_seeds: int) -> list[str]:
+    """Runs with returns that rise, differently for each learning rate and seed."""
+    ids = []
+    for at, rate in enumerate(RATES):
+        for seed in range(n_seeds):
+            run = make_run(engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate})
+            steps = list(range(1000, 31_000, 1000))
+            points = PointsEvent(
+                metric="rollout/episode_return",
+                agent_steps=steps,
+                frames=steps,
+                wall_time_s=[step / 1000 for step in steps],
+                episodes=list(range(len(steps))),
+                value=[(at + 1) * step / 1000 + seed for step in steps],
+            )
+            with writing(engine) as session:
+                series.append(session, run.id, 1, 1, [points])
+            ids.append(run.id)
+    return ids
+
+
+def export_dialog(page: Page, runs: list[str]) -> Locator:
+    """The dialog of the comparison of groups of runs, with its preview."""
+    page.goto("/compare?runs=" + ",".join(runs))
+    page.get_by_role("radiogroup", name="Group curves").get_by_text("Over seeds").click()
+    page.get_by_role("button", name="Options for").first.click()
+    page.get_by_role("menuitem", name="Export figure…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("img", name="Preview").locator("svg")).to_be_visible()
+    return dialog
+
+
+def downloaded(dialog: Locator, form: str) -> bytes:
+    dialog.get_by_label("Format").select_option(form)
+    with dialog.page.expect_download() as saved:
+        dialog.get_by_role("button", name="Download").click()
+    assert saved.value.suggested_filename.endswith(FORMATS[form])
+    return saved.value.path().read_bytes()
+
+
+def assert_readable(pdf: PdfPage, width_pt: float) -> None:
+    assert pdf.width_pt == pytest.approx(width_pt, abs=0.1)
+    assert pdf.outside == []
+    assert pdf.overlapping == []
+    for font in pdf.fonts.values():
+        assert font.file is not None, f"{font.name} is not embedded"
+        assert TTFont(io.BytesIO(font.file))["glyf"].keys()
+    texts = [one.text for one in pdf.texts]
+    legend = [f"learning_rate = {rate}, 2 seeds" for rate in RATES]
+    assert " ".join(legend) in " ".join(texts), "whole, in one line or two"
+    assert {"Agent steps", "Return (true score)"} <= set(texts)
+
+
+def test_pdf_of_five_configs_is_light_with_embedded_fonts_and_readable_labels(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    page = service_page
+    page.emulate_media(color_scheme="dark")
+    dialog = export_dialog(page, five_configs(sqlite_service.engine, 2))
+    pdf = PdfPage(downloaded(dialog, "pdf"))
+    assert_readable(pdf, 3.25 * 72)
+    assert {one.colour for one in pdf.texts} == {INK}
+    expect(dialog.get_by_role("status", name="Problems of the figure")).to_have_text("")
+
+
+@pytest.mark.long
+def test_figure_is_exported_in_every_format_and_size(
+    service_page: Page, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    page = service_page
+    dialog = export_dialog(page, five_configs(sqlite_service.engine, 2))
+    dialog.get_by_label("Title").fill(
+        "Learning rates of PAAC, ε < 1 & β → 0, in one figure with a long title"
+    )
+    for width, width_in in (("slide", 10.0), ("page", 6.75), ("column", 3.25)):
+        dialog.get_by_label("Width", exact=True).select_option(width)
+        for legend in ("below", "inside", "right"):
+            if (width, legend) == ("column", "right"):
+                continue  # no room for a plot beside it
+            dialog.get_by_label("Legend").select_option(legend)
+            assert_readable(PdfPage(downloaded(dialog, "pdf")), 72 * width_in)
+    dialog.get_by_label("Legend").select_option("below")
+    svg = ElementTree.fromstring(downloaded(dialog, "svg"))
+    assert svg.get("width") == "3.25in"
+    assert not [one for one in svg.iter() if one.tag.endswith("}text")], "outlines"
+    png = downloaded(dialog, "png")
+    assert png.startswith(b"\x89PNG")
+    assert int.from_bytes(png[16:20]) == 2 * 312
+    (tmp_path / "figure.csv").write_bytes(downloaded(dialog, "csv"))
+    (tmp_path / "figure.py").write_bytes(downloaded(dialog, "matplotlib"))
+    rows = list(csv.DictReader((tmp_path / "figure.csv").read_text().splitlines()))
+    lines = page.evaluate(
+        "() => document.querySelector('[role=img][aria-label^=\"Learning curves\"]').data"
+        ".filter(trace => trace.meta?.kind === 'line')"
+        ".map(trace => Array.from(trace.y, y => Number.isFinite(y) ? y : null))"
+    )
+    assert [float(row["y"]) if row["y"] else None for row in rows] == [
+        value for line in lines for value in line
+    ]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(tmp_path / "figure.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"/MediaBox [ 0 0 234 " in (tmp_path / "figure.pdf").read_bytes()

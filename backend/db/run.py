@@ -203,8 +203,9 @@ class ExternalSource(Base):
     """Its rows that were not stored."""
 
 
-RATE_TIME_CONSTANT_S = 10.0
-"""Training time over which a run's rate is averaged, so that the estimated time left is stable."""
+RATE_TIME_CONSTANT_S = 120.0
+"""Training time over which a run's rate is averaged: on a busy machine the rates of the last seconds differ
+by factors, and with them would the estimated time left."""
 
 
 def averaged_rate(before: float | None, rate: float, passed_s: float) -> float:

@@ -84,7 +84,8 @@ def test_live_config_changes_last_through_resume_and_fork(
     end(script, run_id)
 
     await_state(page, "stopped")
-    page.get_by_role("link", name="Fork", exact=True).click()
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Fork", exact=True).click()
     page.locator("[name='config.gamma']").fill("0.98")
     page.get_by_role("button", name="Start fork").click()
     expect(page.get_by_text("forked from")).to_be_visible()

@@ -106,11 +106,11 @@ def test_agent_steps_per_s_is_averaged_over_reports(
         return run_row(engine, claimed.run_id).agent_steps_per_s
 
     claimed.write(STARTED)
-    assert rate_after(report(0, 160), report(1, 60)) == pytest.approx(60 + 100 * math.exp(-0.1))
-    assert rate_after(report(1, 0)) == pytest.approx(60 + 100 * math.exp(-0.1)), (
+    assert rate_after(report(0, 160), report(12, 60)) == pytest.approx(60 + 100 * math.exp(-0.1))
+    assert rate_after(report(12, 0)) == pytest.approx(60 + 100 * math.exp(-0.1)), (
         "no training since the last report"
     )
-    assert rate_after(report(11, 60)) == pytest.approx(60 + 100 * math.exp(-1.1))
+    assert rate_after(report(132, 60)) == pytest.approx(60 + 100 * math.exp(-1.1))
 
 
 def test_published_change_names_the_parts_that_a_batch_changed(context: Context, claimed: ClaimedRun) -> None:

@@ -16,6 +16,20 @@ export const algorithmsQuery = queryOptions({
   ...NEVER_STALE,
 });
 
+export const environmentQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.environment(id),
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET('/api/v1/environments/{environment_id}', {
+          params: { path: { environment_id: id } },
+          signal,
+        }),
+      ),
+    ...NEVER_STALE,
+    retry: false,
+  });
+
 export const environmentsQuery = queryOptions({
   queryKey: keys.environments(),
   queryFn: async ({ signal }) => (await unwrap(api.GET('/api/v1/environments', { signal }))).items,

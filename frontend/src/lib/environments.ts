@@ -39,3 +39,24 @@ export function findEnvironments<E extends Named>(environments: readonly E[], ty
     return words.every((word) => text.includes(word));
   });
 }
+
+type Scored<S> = { published: readonly S[]; evaluation_protocols: readonly string[] };
+
+/** The published scores by protocols under which agents can be evaluated here: only these are comparable. */
+export const comparableScores = <S extends { protocol: string }>({
+  published,
+  evaluation_protocols,
+}: Scored<S>): S[] => published.filter(({ protocol }) => evaluation_protocols.includes(protocol));
+
+/** The comparable scores of random play and of a human by one protocol, from no-op starts if there are any. */
+export function referenceScores<S extends { protocol: string; label: string }>(
+  environment: Scored<S> | undefined,
+): S[] {
+  const levels = (environment ? comparableScores(environment) : []).filter(
+    ({ label }) => label === 'random' || label === 'human',
+  );
+  const protocol = (levels.find((each) => each.protocol === 'noop_starts') ?? levels[0])?.protocol;
+  return ['random', 'human'].flatMap(
+    (label) => levels.find((each) => each.label === label && each.protocol === protocol) ?? [],
+  );
+}

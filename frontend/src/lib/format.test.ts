@@ -7,6 +7,7 @@ import {
   formatNumber,
   formatCoarseDuration,
   formatScore,
+  formatTimeLeft,
   formatValue,
   parseNumber,
   plural,
@@ -119,4 +120,19 @@ describe('parseNumber', () => {
     '1 2',
     '',
   ])('returns NaN for "%s"', (raw) => expect(parseNumber(raw)).toBeNaN());
+});
+
+it('formatTimeLeft has one unit', () => {
+  const texts = [20, 90, 3000, 3580, 14_000, 64_320, 200_000, 1e6].map((each) => formatTimeLeft(each));
+  expect(texts.map((text) => text.replaceAll('\u00a0', ' '))).toEqual([
+    'under 1 min',
+    'about 2 min',
+    'about 50 min',
+    'about 1 h',
+    'about 4 h',
+    'about 18 h',
+    'about 2 d',
+    'about 12 d',
+  ]);
+  expect(formatTimeLeft(null)).toBe('–');
 });

@@ -80,6 +80,14 @@ export function formatCoarseDuration(seconds: number): string {
   return `${tenths < 10 ? tenths.toFixed(1) : Math.floor(tenths)}${NBSP}${unit}`;
 }
 
+/** An estimate of the time left, in one unit: about 4 h. */
+export function formatTimeLeft(seconds: number | null | undefined): string {
+  if (seconds == null || !Number.isFinite(seconds)) return DASH;
+  if (seconds < 60) return `under${NBSP}1${NBSP}min`;
+  const [size, unit] = seconds < 3570 ? [60, 'min'] : seconds < 129_600 ? [3600, 'h'] : [86_400, 'd'];
+  return `about${NBSP}${Math.max(1, Math.round(seconds / size))}${NBSP}${unit}`;
+}
+
 /** A position in a video as m:ss. */
 export function formatClock(seconds: number): string {
   const s = Math.max(0, Math.floor(seconds));

@@ -24,6 +24,41 @@ export function exportUrl(target: BulkTarget, format: string): string {
     : `/api/v1/runs/export?${target.ids.map((id) => `run=${id}&`).join('')}format=${format}`;
 }
 
+type ItemsProps = {
+  target: BulkTarget;
+  /** Of `useDownload`, whose problem is shown outside the menu: that closes. */
+  onClick: ReturnType<typeof useDownload>['onClick'];
+  /** Why nothing can be exported. */
+  unavailable?: string | undefined;
+};
+
+/** The items of a menu that download every point of the runs at full resolution, in one file. */
+export function ExportItems({ target, onClick, unavailable }: ItemsProps) {
+  const n = 'filter' in target ? target.expected : target.ids.length;
+  return (
+    <>
+      <Menu.Label>{n === 1 ? 'Export all points' : `All points of ${plural(n, 'run')}`}</Menu.Label>
+      {FORMATS.map(({ id, label }) =>
+        unavailable === undefined ? (
+          <Menu.Item
+            key={id}
+            component="a"
+            href={withTicket(exportUrl(target, id))}
+            download
+            onClick={onClick}
+          >
+            {label}
+          </Menu.Item>
+        ) : (
+          <Menu.Item key={id} disabled title={unavailable}>
+            {label}
+          </Menu.Item>
+        ),
+      )}
+    </>
+  );
+}
+
 /** Downloads every point of the runs at full resolution, in one file. */
 export function ExportMenu({ target }: { target: BulkTarget }) {
   const [n, max] = 'filter' in target ? [target.expected, MAX_MATCHED] : [target.ids.length, MAX_IDS];
@@ -45,18 +80,7 @@ export function ExportMenu({ target }: { target: BulkTarget }) {
         </span>
       </Tooltip>
       <Menu.Dropdown>
-        <Menu.Label>All points of {plural(n, 'run')}</Menu.Label>
-        {FORMATS.map(({ id, label }) => (
-          <Menu.Item
-            key={id}
-            component="a"
-            href={withTicket(exportUrl(target, id))}
-            download
-            onClick={onClick}
-          >
-            {label}
-          </Menu.Item>
-        ))}
+        <ExportItems target={target} onClick={onClick} />
       </Menu.Dropdown>
       {problem}
     </Menu>

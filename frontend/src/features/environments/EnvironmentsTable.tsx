@@ -4,17 +4,13 @@ import type { Host } from '@/api/hosts';
 import { ButtonLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { environmentImage, unavailableReason } from '@/lib/environments';
+import { comparableScores, environmentImage, unavailableReason } from '@/lib/environments';
 import { DASH, describePublished, formatPublished, formatValue, plural, protocolLabel } from '@/lib/format';
 import { boundsText, readFields } from '@/lib/schema';
 import classes from './environments.module.css';
 
 type Score = Environment['published'][number];
 type Props = { environment: Environment };
-
-/** The published scores by protocols under which agents can be evaluated here: only these are comparable. */
-const comparableScores = ({ published, evaluation_protocols }: Environment): Score[] =>
-  published.filter(({ protocol }) => evaluation_protocols.includes(protocol));
 
 /** A column of published scores: an agent under a protocol. */
 type Column = Pick<Score, 'label' | 'protocol'>;

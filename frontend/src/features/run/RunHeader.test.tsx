@@ -1,7 +1,7 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
-import { cleanup, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import type { RunDetail } from '@/api/runs';
@@ -29,15 +29,17 @@ const RUN = {
   attempt: 1,
   attempts: [],
   children: [],
+  spec: { stop: { agent_steps: 2000 } },
   tags: [],
   notes: '',
   created_at: '2026-11-20T10:00:00Z',
   started_at: '2026-11-20T10:00:00Z',
 } as unknown as RunDetail;
 
-async function show(role: string, run = RUN) {
+async function show(role: string, run = RUN, environment: object | null = null) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role });
+  if (environment) client.setQueryData(keys.environment(run.environment), environment);
   const rootRoute = createRootRoute({
     component: () => (
       <QueryClientProvider client={client}>
@@ -52,21 +54,67 @@ async function show(role: string, run = RUN) {
   render(<RouterProvider router={router as never} />);
 }
 
+/** Opens the menu, and returns the names of its items: those that can be chosen, and the others. */
+async function items(): Promise<[string[], string[]]> {
+  fireEvent.click(screen.getByRole('button', { name: 'More actions for one' }));
+  const all = await screen.findAllByRole('menuitem');
+  const isDisabled = (each: HTMLElement): boolean => each.dataset.disabled !== undefined;
+  const names = (some: HTMLElement[]): string[] => some.map(({ textContent }) => textContent);
+  return [names(all.filter((each) => !isDisabled(each))), names(all.filter(isDisabled))];
+}
+
+const EXPORTS = ['CSV', 'Parquet', 'TensorBoard (zip)'];
+
 it('RunHeader disables what a viewer may not do, with the reason', async () => {
   await show('viewer');
-  for (const name of ['Resume', 'Archive', 'Delete', 'Clone', 'Fork']) {
-    const button = screen.getByRole('button', { name });
-    expect(button.getAttribute('aria-disabled')).toBe('true');
-    expect(button.title).toBe('Requires the role operator; your role is viewer.');
-  }
-  expect(screen.getByRole('button', { name: 'Export' }).getAttribute('aria-disabled')).toBeNull();
+  const button = screen.getByRole('button', { name: 'Resume' });
+  expect(button.getAttribute('aria-disabled')).toBe('true');
+  expect(button.title).toBe('Requires the role operator; your role is viewer.');
+  expect(await items()).toEqual([EXPORTS, ['Archive', 'Clone', 'Fork', 'Delete']]);
+  expect(screen.getByText('Requires the role operator; your role is viewer.')).toBeTruthy();
 });
 
-it('RunHeader offers an operator every action', async () => {
+it('RunHeader offers an operator every action, Delete last', async () => {
   await show('operator');
-  for (const name of ['Resume', 'Archive', 'Delete'])
-    expect(screen.getByRole('button', { name }).getAttribute('aria-disabled')).toBeNull();
-  for (const name of ['Clone', 'Fork']) expect(screen.getByRole('link', { name })).toBeTruthy();
+  expect(screen.getByRole('button', { name: 'Resume' }).getAttribute('aria-disabled')).toBeNull();
+  expect(await items()).toEqual([['Archive', 'Clone', 'Fork', ...EXPORTS, 'Delete'], []]);
+});
+
+it('RunHeader has one button and one menu in every state', async () => {
+  for (const [state, primary] of [
+    ['queued', 'Cancel'],
+    ['starting', 'Stop and keep a checkpoint'],
+    ['running', 'Stop and keep a checkpoint'],
+    ['stopping', 'Stop and keep a checkpoint'],
+    ['lost', 'Cancel'],
+    ['failed', 'Resume'],
+  ]) {
+    await show('operator', { ...RUN, state, agent_steps: 0 } as RunDetail);
+    const buttons = screen.getAllByRole('button').map((each) => each.getAttribute('aria-label'));
+    const actions = buttons.slice(buttons.indexOf('Edit name') + 1, buttons.indexOf('Edit name') + 3);
+    expect(actions).toEqual([primary, 'More actions for one']);
+    expect((await items())[1]).toContain('Fork');
+    cleanup();
+  }
+});
+
+it('RunHeader shows the score beside those of random play and a human', async () => {
+  const published = [
+    { label: 'human', score: 9.3, source: 'Mnih 2015', protocol: 'noop_starts_5min' },
+    { label: 'random', score: -20.7, source: 'Mnih 2015', protocol: 'noop_starts_5min' },
+    { label: 'random', score: 5, source: 'elsewhere', protocol: 'another' },
+  ];
+  await show(
+    'viewer',
+    { ...RUN, score: -17.25, time_left_s: 14_000, progress: 0.5 },
+    {
+      published,
+      evaluation_protocols: ['noop_starts_5min'],
+    },
+  );
+  const facts = screen.getAllByRole('definition').map(({ textContent }) => textContent);
+  expect(facts.slice(0, 3)).toEqual(['−17.3', '−20.7', '9.30']);
+  expect(facts).toContain('about\u00a04\u00a0h');
 });
 
 it('RunHeader names no seed of a run whose script has named none', async () => {

@@ -1,0 +1,99 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { environmentQuery } from '@/api/catalogue';
+import type { RunDetail } from '@/api/runs';
+import { EPISODE_RETURN } from '@/api/series';
+import { ProgressBar } from '@/components/ProgressBar';
+import { Term } from '@/components/Term';
+import { RelativeTime } from '@/components/text';
+import { referenceScores } from '@/lib/environments';
+import {
+  DASH,
+  describePublished,
+  formatCount,
+  formatDuration,
+  formatInteger,
+  formatPublished,
+  formatScore,
+  formatTimeLeft,
+} from '@/lib/format';
+import { isExternal, stepsOf } from '@/lib/run';
+import classes from './run.module.css';
+
+const BEST_HINT =
+  'Highest true return of any training episode; only some episodes are recorded, so the best recorded one may have less';
+
+/** A run's score beside those of random play and of a human, its progress, and other figures. */
+export function KeyFigures({ run }: { run: RunDetail }) {
+  const iterates = run.step_unit === 'iterations';
+  const external = isExternal(run);
+  const bound = (run.spec.stop as { agent_steps?: number | null } | undefined)?.agent_steps;
+  const { data: environment } = useQuery({ ...environmentQuery(run.environment), enabled: !external });
+  const references = referenceScores(environment);
+  return (
+    <dl className={classes.facts}>
+      <Fact
+        label="Score"
+        large
+        hint={
+          run.return_metric && run.return_metric !== EPISODE_RETURN
+            ? `By its metric ${run.return_metric}`
+            : 'Mean true return of the last 100 training episodes'
+        }
+      >
+        {formatScore(run.score)}
+      </Fact>
+      {references.map((each) => (
+        <Fact
+          key={each.label}
+          label={each.label === 'random' ? 'Random' : 'Human'}
+          hint={describePublished(each)}
+        >
+          {formatPublished(each.score)}
+        </Fact>
+      ))}
+      <Fact label="Best return" hint={BEST_HINT}>
+        {formatScore(run.best_return)}
+      </Fact>
+      <Fact
+        label={
+          <>
+            {formatCount(run.agent_steps)}
+            {bound != null && ` of ${formatCount(bound)}`} {stepsOf(run)}
+          </>
+        }
+        hint={
+          iterates
+            ? `${formatInteger(run.agent_steps)} iterations; its script has not told the agent steps of one`
+            : `${formatInteger(run.agent_steps)} agent steps, ${formatInteger(run.frames)} frames`
+        }
+        wide
+      >
+        <ProgressBar fraction={run.progress} label="Progress" />
+      </Fact>
+      <Fact label="Time left" hint="By the rate of the last minutes">
+        {formatTimeLeft(run.time_left_s)}
+      </Fact>
+      <Fact label={iterates ? 'Iterations/s' : 'Agent steps/s'}>{formatCount(run.agent_steps_per_s)}</Fact>
+      <span className="grow" />
+      <Fact label="Episodes">{formatCount(run.episodes)}</Fact>
+      <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
+      <Fact label="Host">{external ? 'elsewhere' : (run.host ?? run.attempts.at(-1)?.host ?? DASH)}</Fact>
+      {!external && <Fact label="Attempt">{run.attempt || DASH}</Fact>}
+      <Fact label={run.started_at ? 'Started' : 'Queued'}>
+        <RelativeTime at={run.started_at ?? run.created_at} />
+      </Fact>
+    </dl>
+  );
+}
+
+type FactProps = { label: ReactNode; hint?: string; large?: boolean; wide?: boolean; children: ReactNode };
+
+function Fact({ label, hint, large, wide, children }: FactProps) {
+  return (
+    <div title={hint} data-large={large} data-wide={wide}>
+      <dt>{typeof label === 'string' ? <Term>{label}</Term> : label}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

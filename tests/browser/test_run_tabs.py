@@ -94,6 +94,24 @@ def test_config_change_of_a_training_run_is_applied_and_listed(page: Page, run_i
     expect(page.get_by_role("row").filter(has_text="Environments")).to_be_visible()
 
 
+def test_film_strip_shows_recorded_episodes_and_plays_one(
+    page: Page, script: httpx.Client, run_id: str
+) -> None:
+    """Thumbnails of a real worker, at their training step on the axis of the chart above."""
+    until_episodes(script, run_id, 1)
+    page.goto(f"/runs/{run_id}")
+    frame = page.get_by_role("group", name="Recorded episodes").get_by_role("button").first
+    picture = frame.locator("img")
+    picture.wait_for(timeout=WORK_MS)
+    assert picture.evaluate("img => [img.naturalWidth, img.naturalHeight]") == [160, 107]
+    frame.click()
+    page.wait_for_url("**episode=**")
+    expect(frame).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("heading", name="Selected episode")).to_be_visible()
+    page.keyboard.press("f")
+    expect(page.get_by_role("heading", name="Episode of tabbed")).to_be_visible()
+
+
 def test_episode_is_selected_for_replay_and_latest_checkpoint_evaluated(
     page: Page, script: httpx.Client, run_id: str
 ) -> None:
@@ -104,6 +122,8 @@ def test_episode_is_selected_for_replay_and_latest_checkpoint_evaluated(
     page.wait_for_url("**best=true**")
     page.get_by_role("button", name="Watch the episode").first.click()
     expect(page.get_by_role("heading", name="Selected episode")).to_be_visible()
+    expect(page.get_by_role("region", name="Agent")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("region", name="Agent")).to_be_focused()
     page.get_by_role("link", name="Open full replay").click()
     expect(page.get_by_role("heading", name="Episode of tabbed")).to_be_visible()
     # A step sought while the video is being rendered is the one it shows afterwards.

@@ -30,6 +30,31 @@ export const episodesQuery = (run: string, sort: string, maxAgentSteps?: number)
     getNextPageParam: (page) => page.next_cursor ?? undefined,
   });
 
+/** At most `n` recorded episodes, spread over the agent steps of a range, or of the run. */
+export const spreadEpisodesQuery = (run: string, n: number, range: readonly [number, number] | null) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'episodes', 'spread', n, ...(range ?? [])),
+    queryFn: async ({ signal }) =>
+      (
+        await unwrap(
+          api.GET('/api/v1/runs/{run_id}/episodes', {
+            params: {
+              path: path(run),
+              query: {
+                spread: n,
+                ...(range && {
+                  min_agent_steps: Math.max(0, Math.ceil(range[0])),
+                  max_agent_steps: Math.max(0, Math.floor(range[1])),
+                }),
+              },
+            },
+            signal,
+          }),
+        )
+      ).items,
+    placeholderData: (previous) => previous,
+  });
+
 export const episodeQuery = (run: string, id: string) =>
   queryOptions({
     queryKey: keys.runResource(run, 'episode', id),

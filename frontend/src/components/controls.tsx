@@ -1,4 +1,6 @@
 import {
+  ActionIcon,
+  type ActionIconProps,
   Anchor,
   type AnchorProps,
   Button,
@@ -73,6 +75,10 @@ type Native<P> = Omit<AnchorHTMLAttributes<HTMLAnchorElement>, keyof P> & { ref?
 
 export const ButtonLink = createLink((props: ButtonProps & Native<ButtonProps>) => (
   <Button component="a" {...props} />
+));
+
+export const IconLink = createLink((props: ActionIconProps & Native<ActionIconProps>) => (
+  <ActionIcon component="a" variant="subtle" color="gray" {...props} />
 ));
 
 export const MenuLink = createLink((props: MenuItemProps & Native<MenuItemProps>) => (

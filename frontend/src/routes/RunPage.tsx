@@ -12,6 +12,7 @@ import { LearningCurve } from '@/features/curves/LearningCurve';
 import { MetricCharts } from '@/features/curves/MetricCharts';
 import { LogTab } from '@/features/log/LogTab';
 import { AgentPanel } from '@/features/replay/AgentPanel';
+import { FilmStrip } from '@/features/replay/FilmStrip';
 import { SentVideosPanel } from '@/features/replay/SentVideosPanel';
 import { CheckpointsTab } from '@/features/run/CheckpointsTab';
 import { ConfigTab } from '@/features/run/ConfigTab';
@@ -77,7 +78,8 @@ function LoadedRun({ run }: { run: RunDetail }) {
   const tabs = TABS.filter(({ id }) => id !== 'diagnostics' || id === tab || panels?.length);
 
   const root = useRef<HTMLDivElement>(null);
-  const [landsOnTab] = useState(search.tab !== undefined);
+  // An address with an episode shows it.
+  const [landsOnTab] = useState(search.tab !== undefined && search.episode === undefined);
   useLanding(root, landsOnTab);
   const choose = (value: Search['tab'] | 'curves'): void => {
     // From the middle of one tab to the start of another.
@@ -85,6 +87,14 @@ function LoadedRun({ run }: { run: RunDetail }) {
       root.current.scrollIntoView({ block: 'start' });
     }
     change({ tab: value === 'curves' ? undefined : value });
+  };
+
+  const agent = useRef<HTMLElement>(null);
+  /** Plays an episode where one can see it. */
+  const watch = (episode: string): void => {
+    change({ episode });
+    agent.current?.scrollIntoView({ block: 'nearest' });
+    agent.current?.focus({ preventScroll: true });
   };
 
   const list = useRef<HTMLDivElement>(null);
@@ -112,7 +122,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
           best={search.best ?? false}
           onBest={(best) => change({ best: best || undefined })}
           selected={search.episode}
-          onSelect={(episode) => change({ episode })}
+          onSelect={watch}
         />
       ),
     evaluations: () => <EvaluationsTab run={run} />,
@@ -154,7 +164,16 @@ function LoadedRun({ run }: { run: RunDetail }) {
         <SilentHost run={run} />
         <Notice run={run} />
         <div className={classes.body}>
-          <LearningCurve run={run} />
+          <LearningCurve
+            run={run}
+            below={
+              isExternal(run)
+                ? undefined
+                : (chart) => (
+                    <FilmStrip run={run.id} chart={chart} selected={search.episode} onSelect={watch} />
+                  )
+            }
+          />
           {isExternal(run) ? (
             <SentVideosPanel
               run={run.id}
@@ -165,6 +184,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
             />
           ) : (
             <AgentPanel
+              ref={agent}
               run={run.id}
               running={run.state === 'running'}
               ended={hasEnded(run.state)}

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useMemo, useState, type ReactNode } from 'react';
 import { evaluationsQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { EPISODE_RETURN, seriesNamesQuery } from '@/api/series';
@@ -21,8 +21,15 @@ const MARKS_INTERVAL_S = 20;
 const versionOf = (run: Run, nEvaluations: number): string =>
   [run.state, run.attempt, nEvaluations, Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S)].join(' ');
 
+type Props = {
+  run: Run;
+  /** What stands under the chart, on its horizontal axis. */
+  below?: ((chart: HTMLElement | null) => ReactNode) | undefined;
+};
+
 /** The run's returns, raw and smoothed, with its evaluations and published scores. */
-export function LearningCurve({ run }: { run: Run }) {
+export function LearningCurve({ run, below }: Props) {
+  const [section, setSection] = useState<HTMLElement | null>(null);
   const runs = useMemo(() => [run.id], [run.id]);
   const evaluations = useQuery(evaluationsQuery(run.id));
   const names = useQuery({
@@ -32,7 +39,7 @@ export function LearningCurve({ run }: { run: Run }) {
   const candidates = names.data?.return_candidates ?? [];
   const nEvaluations = evaluations.data?.filter(({ mean_return }) => mean_return !== null).length ?? 0;
   return (
-    <section className={`panel ${classes.panel}`} aria-label="Learning curve">
+    <section ref={setSection} className={`panel ${classes.panel}`} aria-label="Learning curve">
       <ChartPanel
         runs={runs}
         title="Learning curve"
@@ -56,6 +63,7 @@ export function LearningCurve({ run }: { run: Run }) {
           </Empty>
         }
       />
+      {below?.(section)}
     </section>
   );
 }

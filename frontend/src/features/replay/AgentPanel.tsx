@@ -1,9 +1,11 @@
 import { Anchor, SegmentedControl } from '@mantine/core';
+import { useWindowEvent } from '@mantine/hooks';
+import { IconArrowsMaximize } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { useMemo, useRef, useState, type Ref } from 'react';
 import { episodeQuery, episodesQuery, type Episode } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
-import { TextLink } from '@/components/controls';
+import { IconLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { formatCount, formatScore } from '@/lib/format';
 import { EpisodePlayer } from './EpisodePlayer';
@@ -26,10 +28,11 @@ type Props = {
   /** The id of a selected episode; without it the latest or the best is shown. */
   selected: string | undefined;
   onDeselect: () => void;
+  ref?: Ref<HTMLElement>;
 };
 
 /** The agent live while it trains, or a replay: its latest, its best, or a selected episode. */
-export function AgentPanel({ run, running, ended, selected, onDeselect }: Props) {
+export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: Props) {
   const [requested, setRequested] = useState<View | null>(null);
   const view = requested === 'live' && !running ? 'best' : (requested ?? (running ? 'live' : 'best'));
   const [previousView, setPreviousView] = useState(view);
@@ -54,25 +57,52 @@ export function AgentPanel({ run, running, ended, selected, onDeselect }: Props)
     if (selected) onDeselect();
   };
 
+  const full = useRef<HTMLAnchorElement>(null);
+  useWindowEvent('keydown', (event) => {
+    if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
+    const target = event.target as Element;
+    if (target.matches('input, select, textarea, [contenteditable]')) return;
+    full.current?.click();
+  });
+
   const error = selected ? single.error : list.error;
   const title = selected ? 'Selected episode' : view === 'live' ? 'Live view' : 'Agent replay';
   return (
-    <section className={`panel ${classes.agent}`} aria-label="Agent">
+    <section ref={ref} tabIndex={-1} className={`panel ${classes.agent}`} aria-label="Agent">
       <header className="row wrap">
-        <h2 className="section-title">{title}</h2>
-        <span className="grow" />
+        <h2 className="visually-hidden">{title}</h2>
         <SegmentedControl
           size="xs"
           aria-label="Episode"
           value={selected ? 'selected' : view}
           data={[
-            ...(selected ? [{ value: 'selected', label: 'Selected' }] : []),
             ...(running ? [{ value: 'live', label: 'Live' }] : []),
             { value: 'latest', label: 'Latest' },
+            ...(selected
+              ? [
+                  {
+                    value: 'selected',
+                    label: single.data ? `At ${formatCount(single.data.agent_steps)}` : 'Selected',
+                  },
+                ]
+              : []),
             { value: 'best', label: 'Best recorded' },
           ]}
           onChange={(value) => value !== 'selected' && switchTo(value as View)}
         />
+        <span className="grow" />
+        {current && !(view === 'live' && !selected) && (
+          <IconLink
+            to="/runs/$runId/episodes/$episodeId"
+            params={{ runId: run, episodeId: current.id }}
+            search={position?.episode === current.id ? { at: position.at } : {}}
+            ref={full}
+            aria-label="Open full replay"
+            title="Open full replay (F)"
+          >
+            <IconArrowsMaximize size={16} />
+          </IconLink>
+        )}
       </header>
       {view === 'live' && !selected ? (
         <LiveView key={run} run={run} />
@@ -87,15 +117,6 @@ export function AgentPanel({ run, running, ended, selected, onDeselect }: Props)
             <span className="muted">
               {current.kind}, at agent step <span className="num">{formatCount(current.agent_steps)}</span>
             </span>
-            <span className="grow" />
-            <TextLink
-              to="/runs/$runId/episodes/$episodeId"
-              params={{ runId: run, episodeId: current.id }}
-              search={position?.episode === current.id ? { at: position.at } : {}}
-              size="sm"
-            >
-              Open full replay
-            </TextLink>
           </div>
           <EpisodePlayer
             key={current.id}

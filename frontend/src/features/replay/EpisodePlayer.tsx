@@ -97,41 +97,58 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
       role="group"
       aria-label="Episode player"
     >
-      {large && ready && (
-        <Observations
-          episode={episode.id}
-          step={step}
-          steps={trace?.actions.length ?? episode.length_steps}
-          playback={{ playing, speed, duration_s }}
-        />
-      )}
-      <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>
-        {video.isError ? (
-          <div style={{ display: 'grid', gap: 8, padding: 12 }}>
-            <Problem error={video.error} />
-            <Button variant="default" onClick={() => setRetries(retries + 1)}>
-              Render again
-            </Button>
-          </div>
-        ) : ready ? (
-          <video
-            ref={attach}
-            src={src}
-            muted
-            playsInline
-            autoPlay={!reducedMotion && !hasSeeked}
-            preload="auto"
-            aria-label={`Video of the episode that ended at agent step ${episode.agent_steps}`}
-            onLoadedMetadata={({ currentTarget }) => setShape(shapeOf(currentTarget))}
-            onEnded={onEnded}
-            onClick={toggle}
-          />
-        ) : (
-          <span className="row" role="status">
-            <Loader size={14} color="gray" />
-            {video.data === 'running' ? 'Rendering…' : 'Queued for rendering…'}
-          </span>
-        )}
+      <div className={classes.view}>
+        <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>
+          {video.isError ? (
+            <div style={{ display: 'grid', gap: 8, padding: 12 }}>
+              <Problem error={video.error} />
+              <Button variant="default" onClick={() => setRetries(retries + 1)}>
+                Render again
+              </Button>
+            </div>
+          ) : ready ? (
+            <video
+              ref={attach}
+              src={src}
+              muted
+              playsInline
+              autoPlay={!reducedMotion && !hasSeeked}
+              preload="auto"
+              aria-label={`Video of the episode that ended at agent step ${episode.agent_steps}`}
+              onLoadedMetadata={({ currentTarget }) => setShape(shapeOf(currentTarget))}
+              onEnded={onEnded}
+              onClick={toggle}
+            />
+          ) : (
+            <span className="row" role="status">
+              <Loader size={14} color="gray" />
+              {video.data === 'running' ? 'Rendering…' : 'Queued for rendering…'}
+            </span>
+          )}
+        </div>
+        <div className={classes.side}>
+          {trace &&
+            (Array.isArray(action) ? (
+              <ActionComponents names={trace.actionNames} values={action} />
+            ) : trace.actionValues ? (
+              <QBars
+                names={trace.actionNames}
+                q={trace.policies[step] ?? []}
+                range={qRange}
+                selected={action}
+              />
+            ) : (
+              <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} selected={action} />
+            ))}
+          {ready && (
+            <Observations
+              episode={episode.id}
+              step={step}
+              steps={trace?.actions.length ?? episode.length_steps}
+              playback={{ playing, speed, duration_s }}
+            />
+          )}
+        </div>
       </div>
       <div className={classes.controls}>
         <ActionIcon
@@ -152,19 +169,34 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
             .map((each) => ({ value: String(each), label: `${each}×` }))}
           onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
         />
-        {large && jumps && jumps.rewards.length > 0 && (
-          <Button variant="default" title="R" onClick={() => jump(nextOf(jumps.rewards, step))}>
-            Next reward
+        {jumps && jumps.rewards.length > 0 && (
+          <Button
+            variant="default"
+            title="Next reward (R)"
+            aria-label="Next reward"
+            onClick={() => jump(nextOf(jumps.rewards, step))}
+          >
+            {large ? 'Next reward' : 'Reward'}
           </Button>
         )}
         {jumps && jumps.lostLives.length > 0 && (
-          <Button variant="default" title="L" onClick={() => jump(nextOf(jumps.lostLives, step))}>
-            Next lost life
+          <Button
+            variant="default"
+            title="Next lost life (L)"
+            aria-label="Next lost life"
+            onClick={() => jump(nextOf(jumps.lostLives, step))}
+          >
+            {large ? 'Next lost life' : 'Lost life'}
           </Button>
         )}
-        {large && typeof jumps?.largestError === 'number' && (
-          <Button variant="default" title="E" onClick={() => jump(jumps.largestError)}>
-            Largest value error
+        {typeof jumps?.largestError === 'number' && (
+          <Button
+            variant="default"
+            title="Largest value error (E)"
+            aria-label="Largest value error"
+            onClick={() => jump(jumps.largestError)}
+          >
+            {large ? 'Largest value error' : 'Value error'}
           </Button>
         )}
         <span className="num muted grow right">
@@ -173,21 +205,15 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
       </div>
       {recording.isError && <Problem error={recording.error} onRetry={() => void recording.refetch()} />}
       {trace && (
-        <>
-          <Timeline trace={trace} returns={returns} errors={errors} jumps={jumps} step={step} onSeek={seek} />
-          {Array.isArray(action) ? (
-            <ActionComponents names={trace.actionNames} values={action} />
-          ) : trace.actionValues ? (
-            <QBars
-              names={trace.actionNames}
-              q={trace.policies[step] ?? []}
-              range={qRange}
-              selected={action}
-            />
-          ) : (
-            <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} selected={action} />
-          )}
-        </>
+        <Timeline
+          trace={trace}
+          returns={returns}
+          errors={errors}
+          jumps={jumps}
+          step={step}
+          onSeek={seek}
+          compact={!large}
+        />
       )}
     </div>
   );

@@ -18,6 +18,8 @@ type Props = {
   jumps?: Jumps | undefined;
   step: number;
   onSeek: (step: number) => void;
+  /** Only the values; rewards are the marks below them. */
+  compact?: boolean;
 };
 
 type Row = {
@@ -39,6 +41,8 @@ const BOTTOM = 18;
 const TICK_SPACING = 90;
 /** Of a mark below the rows. */
 const MARK = { width: 2, height: 5 };
+/** Rewards have marks while at most this share of the steps has one. */
+const MAX_MARKED = 0.25;
 /** How far from a mark a click still goes to it. */
 const SNAP_PX = 4;
 /** Numbers on the axis of a row. */
@@ -71,12 +75,16 @@ function rowsOf({ trace, returns, errors }: Pick<Props, 'trace' | 'returns' | 'e
 const topOf = (row: number): number => GAP + row * (ROW + GAP);
 
 /** Reward, value, value error and lost lives over the whole episode; a slider by click, drag and arrow keys. */
-export function Timeline({ trace, returns, errors, jumps, step, onSeek }: Props) {
+export function Timeline({ trace, returns, errors: all, jumps, step, onSeek, compact = false }: Props) {
+  const errors = compact ? undefined : all;
   const { ref, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const scheme = useComputedColorScheme('light');
   const steps = trace.rewards.length;
-  const rows = useMemo(() => rowsOf({ trace, returns, errors }), [trace, returns, errors]);
+  const rows = useMemo(
+    () => rowsOf({ trace, returns, errors }).slice(compact ? 1 : 0),
+    [trace, returns, errors, compact],
+  );
   const height = topOf(rows.length) - GAP + BOTTOM;
 
   useEffect(() => {
@@ -126,9 +134,11 @@ export function Timeline({ trace, returns, errors, jumps, step, onSeek }: Props)
       context.fillStyle = colour(name);
       context.fillRect(x(at) - MARK.width / 2, height - BOTTOM, MARK.width, MARK.height);
     };
-    for (const reward of jumps?.rewards ?? []) mark(reward, '--running');
-    if (jumps && jumps.largestError !== null) mark(jumps.largestError, '--failed');
-  }, [trace, jumps, rows, width, height, steps, scheme]);
+    // Where every step has a reward, marks would be a bar.
+    const rewards = jumps && jumps.rewards.length <= steps * MAX_MARKED ? jumps.rewards : [];
+    for (const reward of rewards) mark(reward, (trace.rewards[reward] ?? 0) < 0 ? '--failed' : '--running');
+    if (!compact && jumps && jumps.largestError !== null) mark(jumps.largestError, '--failed');
+  }, [trace, jumps, rows, width, height, steps, scheme, compact]);
 
   const seek = (event: PointerEvent<HTMLDivElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();

@@ -10,11 +10,12 @@ from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import RunId, Ulid
 from backend.http.streaming import BINARY, Download, ExportSlot, ListTurn
 from backend.http.transfer import json_response
-from backend.metrics import run_fields, service
+from backend.metrics import changes, run_fields, service
 from backend.metrics.axes import ChosenSpread, RequestedAxes
 from backend.metrics.catalogue import describe
 from backend.metrics.schemas import (
     MEDIA_TYPES,
+    Changes,
     Chart,
     FieldsOut,
     Format,
@@ -51,6 +52,20 @@ def list_series(run_id: RunId, principal: Viewer, session: ReadSession) -> Respo
     ]
     metric, candidates = service.return_of(session, run_id)
     return json_response(SeriesInfos(items=items, return_metric=metric, return_candidates=candidates))
+
+
+@router.get("/runs/{run_id}/changes")
+def read_changes(
+    run_id: RunId,
+    principal: Viewer,
+    session: ReadSession,
+    range_from: Annotated[int, Query(ge=0, le=2**53, description="Agent step at which the range starts.")],
+    range_to: Annotated[int, Query(ge=1, le=2**53, description="Agent step at which it ends.")],
+) -> Changes:
+    """The metrics that changed most in a range of agent steps against the range of the same length before."""
+    if range_from >= range_to:
+        raise Invalid.field("range_to", "must be greater than range_from")
+    return changes.of(session, run_id, range_from, range_to)
 
 
 @router.get("/metrics")

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from backend.runs.fields import FieldKind
-from backend.schemas import Id
+from backend.schemas import Id, Number
 from backend.specs.fields import Schema
 from backend.specs.known_tags import StepUnit
 
@@ -49,6 +49,54 @@ class SeriesInfos(Schema):
     """The metric by which an external run is scored; null for Callboard's own runs, or if none is known."""
     return_candidates: list[str]
     """Metrics of an external run without one that may be it."""
+
+
+class MetricChange(Schema):
+    """How much a metric changed from the range before to the range."""
+
+    metric: str = Field(examples=["loss/entropy"])
+    """Name of the metric."""
+    title: str = Field(examples=["Policy entropy"])
+    """Its title."""
+    before: Number = Field(examples=[1.2])
+    """Median in the range before."""
+    inside: Number = Field(examples=[0.04])
+    """Median in the range; null without finite values."""
+    score: Number = Field(examples=[-31.0])
+    """Modified z-score: the difference of the medians in robust standard deviations of the values before;
+    null if these were constant."""
+    was_constant: bool
+    """Whether it was constant before and is not any more."""
+    becomes_not_finite: bool
+    """Whether it has NaN or infinite values in the range, and had none before."""
+
+
+class CheckpointBefore(Schema):
+    """The latest checkpoint at the start of a range or before."""
+
+    id: Id
+    """Id of the checkpoint."""
+    agent_steps: int = Field(examples=[1_800_000])
+    """Agent steps at which it was saved."""
+
+
+class Changes(Schema):
+    """The metrics that changed most in a range of agent steps. They changed together; which caused which is
+    not known."""
+
+    before_from: int
+    """Agent step at which the range before starts. It ends where the range starts, and is as long, unless the
+    run starts in it."""
+    range_from: int
+    """Agent step at which the range starts."""
+    range_to: int
+    """Agent step at which it ends."""
+    n_metrics: int
+    """Number of metrics that were compared."""
+    items: list[MetricChange]
+    """Those that changed most, the most first."""
+    checkpoint: CheckpointBefore | None
+    """The latest checkpoint before the range, to fork from; null without one, and for external runs."""
 
 
 class MetricSummary(Schema):

@@ -283,6 +283,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Changes
+         * @description The metrics that changed most in a range of agent steps against the range of the same length before.
+         */
+        get: operations["read_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/metrics": {
         parameters: {
             query?: never;
@@ -2607,6 +2627,41 @@ export interface components {
             items: components["schemas"]["CellOut"][];
         };
         /**
+         * Changes
+         * @description The metrics that changed most in a range of agent steps. They changed together; which caused which is
+         *     not known.
+         */
+        Changes: {
+            /**
+             * Before From
+             * @description Agent step at which the range before starts. It ends where the range starts, and is as long, unless the
+             *     run starts in it.
+             */
+            before_from: number;
+            /**
+             * Range From
+             * @description Agent step at which the range starts.
+             */
+            range_from: number;
+            /**
+             * Range To
+             * @description Agent step at which it ends.
+             */
+            range_to: number;
+            /**
+             * N Metrics
+             * @description Number of metrics that were compared.
+             */
+            n_metrics: number;
+            /**
+             * Items
+             * @description Those that changed most, the most first.
+             */
+            items: components["schemas"]["MetricChange"][];
+            /** @description The latest checkpoint before the range, to fork from; null without one, and for external runs. */
+            checkpoint: components["schemas"]["CheckpointBefore"] | null;
+        };
+        /**
          * Chart
          * @description Response of `GET /series`. A requested series that is missing here has no points, or no place on the
          *     axis.
@@ -2643,6 +2698,24 @@ export interface components {
              * @description One curve for each group of runs, metric and source; empty without `group_by`.
              */
             groups: components["schemas"]["GroupCurve"][];
+        };
+        /**
+         * CheckpointBefore
+         * @description The latest checkpoint at the start of a range or before.
+         */
+        CheckpointBefore: {
+            /**
+             * Id
+             * @description Id of the checkpoint.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Agent Steps
+             * @description Agent steps at which it was saved.
+             * @example 1800000
+             */
+            agent_steps: number;
         };
         /**
          * CheckpointOut
@@ -4794,6 +4867,53 @@ export interface components {
              * @example 17.4
              */
             score: number | null;
+        };
+        /**
+         * MetricChange
+         * @description How much a metric changed from the range before to the range.
+         */
+        MetricChange: {
+            /**
+             * Metric
+             * @description Name of the metric.
+             * @example loss/entropy
+             */
+            metric: string;
+            /**
+             * Title
+             * @description Its title.
+             * @example Policy entropy
+             */
+            title: string;
+            /**
+             * Before
+             * @description Median in the range before.
+             * @example 1.2
+             */
+            before: number | null;
+            /**
+             * Inside
+             * @description Median in the range; null without finite values.
+             * @example 0.04
+             */
+            inside: number | null;
+            /**
+             * Score
+             * @description Modified z-score: the difference of the medians in robust standard deviations of the values before;
+             *     null if these were constant.
+             * @example -31
+             */
+            score: number | null;
+            /**
+             * Was Constant
+             * @description Whether it was constant before and is not any more.
+             */
+            was_constant: boolean;
+            /**
+             * Becomes Not Finite
+             * @description Whether it has NaN or infinite values in the range, and had none before.
+             */
+            becomes_not_finite: boolean;
         };
         /**
          * MetricInfo
@@ -10326,6 +10446,59 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["SeriesInfos"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_changes: {
+        parameters: {
+            query: {
+                /** @description Agent step at which the range starts. */
+                range_from: number;
+                /** @description Agent step at which it ends. */
+                range_to: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "before_from": 1,
+                     *       "range_from": 1,
+                     *       "range_to": 1,
+                     *       "n_metrics": 1,
+                     *       "items": [
+                     *         {
+                     *           "metric": "loss/entropy",
+                     *           "title": "Policy entropy",
+                     *           "before": 1.2,
+                     *           "inside": 0.04,
+                     *           "score": -31,
+                     *           "was_constant": true,
+                     *           "becomes_not_finite": true
+                     *         }
+                     *       ],
+                     *       "checkpoint": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Changes"];
                 };
             };
             401: components["responses"]["Unauthorized"];

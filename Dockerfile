@@ -28,9 +28,16 @@ COPY client client
 COPY callboard_cli callboard_cli
 COPY callboard_environments callboard_environments
 
+FROM base AS help
+COPY docs docs
+COPY mkdocs.yml *.md ./
+COPY frontend/src/lib/glossary.json frontend/src/lib/glossary.json
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[docs]' && mkdocs build --strict --quiet
+
 FROM base AS web
 RUN pip install --constraint constraints.txt --editable ./client --editable '.[s3]'
 COPY --from=pages /src/frontend/dist frontend/dist
+COPY --from=help /opt/callboard/site site
 USER callboard
 EXPOSE 8642
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s \

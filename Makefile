@@ -17,18 +17,20 @@ quick test test-long check coverage: export TZ := UTC
 unexport PYTHONDONTWRITEBYTECODE
 
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig*.json 2>/dev/null)
+DOC_SOURCES := mkdocs.yml $(wildcard *.md) frontend/src/lib/glossary.json \
+	$(shell find docs -type f -not -name '*.pyc') $(shell find backend callboard_cli client/callboard workers/engine -name '*.py')
 
 .PHONY: help up ready quick test test-long check wheel docs openapi constraints
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
 
-up: $(VENV)/.ready frontend/dist/index.html ## set up what is needed, start the service, print a link
+up: $(VENV)/.ready frontend/dist/index.html site/index.html ## set up what is needed, start the service, print a link
 	@$(BIN)/callboard up
 
 # Everything that is downloaded, first; the tests need no network. Then what every process of the tests would otherwise
 # compile by itself: Numba's machine code, and the tests.
-ready: frontend/dist/index.html chromium compiled ## download and build what the tests need
+ready: frontend/dist/index.html site/index.html chromium compiled ## download and build what the tests need
 
 .PHONY: compiled
 compiled: $(VENV)/.ready-dev
@@ -50,12 +52,15 @@ test-long: ready $(GPU_HOST)/.ready ## what make test leaves out: tests/long.txt
 
 check: check-python check-pages ## linters, types and import contracts
 
-wheel: $(VENV)/.ready-dev frontend/dist/index.html ## dist/*.whl: the server with pages and migrations, and the client
+wheel: $(VENV)/.ready-dev frontend/dist/index.html site/index.html ## dist/*.whl: the server with pages and migrations, and the client
 	rm -rf build client/build
 	$(PIP) wheel --no-deps --wheel-dir dist ./client .
 
-docs: $(VENV)/.ready-dev ## the documentation as a site, in site/; broken links fail
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+docs: site/index.html ## the documentation as a site, in site/, which the server has at /help/; broken links fail
+
+site/index.html: $(VENV)/.ready $(DOC_SOURCES)
+	@echo "==> building the documentation"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 openapi: $(VENV)/.ready-dev ## openapi.json, linted by Spectral, which npm downloads
 	$(BIN)/python -m backend.openapi > openapi.json
@@ -170,7 +175,7 @@ EDITABLE := install --constraint constraints.txt --editable ./client --editable
 
 $(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py client/pyproject.toml
 	@echo "==> installing the Python packages, about a minute"
-	$(call fetch,$(PIP) $(EDITABLE) '.[worker]')
+	$(call fetch,$(PIP) $(EDITABLE) '.[worker$(comma)docs]')
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready

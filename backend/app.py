@@ -120,7 +120,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.app_state = state
     app.state.auth_state = auth_state
-    frontend.install(app, settings.frontend_dir or files.pages())
+    frontend.install(app, settings.frontend_dir or files.pages(), files.documentation())
     app.state.methods = HttpMethods(app, catch_all=frontend.CATCH_ALL)
     app.state.guards = Guards(app)
     errors.install(app)

@@ -15,6 +15,11 @@ def pages() -> Path:
     return _folder("pages", "frontend/dist")
 
 
+def documentation() -> Path:
+    """The documentation as a site, which is missing from a checkout until it is built."""
+    return _folder("help", "site")
+
+
 def _folder(in_wheel: str, in_checkout: str) -> Path:
     packaged = _BACKEND / in_wheel
     return packaged if packaged.is_dir() else _BACKEND.parent / in_checkout

@@ -4,6 +4,7 @@ MkDocs calls the functions `on_*` while it builds.
 """
 
 import ast
+import hashlib
 import inspect
 import json
 import re
@@ -17,6 +18,7 @@ import click
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
 
 import callboard
 from backend.app import create_app
@@ -64,6 +66,27 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return re.sub(
         rf"\]\({up}\.\./({names})\.md", lambda found: f"]({up}project/{found[1].lower()}.md", markdown
     )
+
+
+_INLINE_SCRIPT = re.compile(r"<script>(.+?)</script>", re.S)
+
+
+def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
+    """Move the theme's inline scripts into files: the server's content security policy allows none."""
+
+    def moved(script: re.Match[str]) -> str:
+        name = f"assets/javascripts/{hashlib.sha256(script[1].encode()).hexdigest()[:16]}.js"
+        path = Path(config.site_dir) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(script[1], "utf-8")
+        return f'<script src="{get_relative_url(name, page.url)}"></script>'
+
+    return _INLINE_SCRIPT.sub(moved, output)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Remove the theme's page for unknown addresses, whose links are only right at the root of a server."""
+    (Path(config.site_dir) / "404.html").unlink(missing_ok=True)
 
 
 def _moved(text: str) -> str:

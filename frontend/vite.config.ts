@@ -16,7 +16,7 @@ export default defineConfig({
     rolldownOptions: { external: ['canvg', 'dompurify', 'html2canvas'] },
     manifest: true, // scripts/size.mjs reads which files a page loads
   },
-  server: { proxy: { '/api': { target: service, ws: true }, '/login': service } },
+  server: { proxy: { '/api': { target: service, ws: true }, '/login': service, '/help': service } },
   test: {
     environment: 'happy-dom',
     include: ['src/**/*.test.{ts,tsx}'],

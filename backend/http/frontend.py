@@ -1,5 +1,5 @@
-"""The built pages: assets with a hash in their name are cached permanently; every other address gets the
-page."""
+"""The built pages: assets with a hash in their name are cached permanently, the documentation is below
+`/help/`; every other address gets the page."""
 
 import mimetypes
 from contextlib import suppress
@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -19,7 +19,7 @@ router = APIRouter(include_in_schema=False)
 
 CATCH_ALL = "/{path:path}"
 
-RESERVED_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets")
+RESERVED_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets", "help")
 """First path segments that are never pages."""
 
 
@@ -43,9 +43,23 @@ class _ImmutableFiles(StaticFiles):
         return response
 
 
-def install(app: FastAPI, folder: Path) -> None:
-    """Serve the pages built into `folder`. Call it last: it matches every remaining address."""
+class _Documentation(StaticFiles):
+    """The built documentation, of which a browser asks each time whether it has changed."""
+
+    def file_response(self, *args: object, **kw: object) -> Response:
+        response = super().file_response(*args, **kw)  # type: ignore[arg-type]
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def install(app: FastAPI, folder: Path, documentation: Path) -> None:
+    """Serve the pages built into `folder`, and the documentation built into another one.
+
+    Call it last: it matches every remaining address.
+    """
     app.state.frontend = folder
+    if documentation.is_dir():
+        app.mount("/help", _Documentation(directory=documentation, html=True))
     app.mount("/assets", _ImmutableFiles(directory=folder / "assets", check_dir=False))
     app.include_router(router)
 
@@ -61,6 +75,10 @@ def page(request: Request) -> Response:
 @router.get(CATCH_ALL)
 def read_page(request: Request, path: str) -> Response:
     """A file of the frontend's root folder, or the page."""
+    if path == "help":
+        return RedirectResponse("/help/")
+    if path == "help/":
+        return PlainTextResponse("The documentation is not built: run `make up` once.", 503)
     if path.split("/", 1)[0] in RESERVED_PATHS:
         methods: HttpMethods = request.app.state.methods
         raise HTTPException(405 if methods.of(request.scope["path"]) else 404)

@@ -1,9 +1,28 @@
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.installation import Installation
 
 pytestmark = pytest.mark.browser
+
+
+def test_help_opens_from_a_page_and_finds_a_term(page: Page, installed: Installation) -> None:
+    # Violations of the content security policy are errors of the console, which fail every test.
+    page.goto("/hosts")
+    page.get_by_role("button", name="Slots").click()
+    page.get_by_role("dialog", name="Slots").get_by_role("link", name="More in the documentation").click()
+    page.wait_for_url("**/help/guides/hosts.html")
+    page.goto("/hosts")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Help").click()
+    page.wait_for_url("**/help/")
+    page.get_by_role("textbox", name="Search").click()
+    page.keyboard.type("interquartile")  # the theme searches after a key, not after a change
+    found = page.get_by_role("link", name=re.compile("Interquartile mean"))
+    found.first.click()
+    page.wait_for_url("**/help/**")
+    expect(page.get_by_role("main")).to_contain_text("quarter")
 
 
 def test_api_docs_list_and_execute_operations(page: Page, installed: Installation) -> None:

@@ -56,6 +56,14 @@ def test_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     reference = (tmp_path / "reference" / "cli.html").read_text("utf-8")
     assert "callboard train" in reference
     assert "/runs/{run_id}/fork" in (tmp_path / "reference" / "rest.html").read_text("utf-8")
+    pages = {
+        path.relative_to(tmp_path).as_posix(): path.read_text("utf-8") for path in tmp_path.rglob("*.html")
+    }
+    assert {name for name, text in pages.items() if "<script>" in text} == set(), (
+        "the policy allows no such script"
+    )
+    entries = json.loads((ROOT / "frontend/src/lib/glossary.json").read_text("utf-8"))
+    assert {each["page"] for each in entries.values()} - set(pages) == set()
     algorithms = (tmp_path / "reference" / "algorithms.html").read_text("utf-8")
     assert all(f'id="{name}"' in algorithms for name in ALGORITHMS)
     settings = (tmp_path / "reference" / "settings.html").read_text("utf-8")

@@ -42,6 +42,7 @@ def test_wheel_contains_pages_migrations_data_and_licences(wheel: zipfile.ZipFil
     pages = wheel.read("backend/pages/index.html").decode()
     scripts = re.findall(r'src="/(assets/[^"]+\.js)"', pages)
     assert scripts
+    assert {"backend/help/index.html", "backend/help/reference/glossary.html"} <= names
     assert {f"backend/pages/{script}" for script in scripts} <= names
     data = [*(ROOT / "backend").rglob("*.csv"), *(ROOT / "workers").rglob("*.json")]
     assert {str(path.relative_to(ROOT)) for path in data} <= names

@@ -31,6 +31,7 @@ export const Term = memo(function Term({ id, children, icon = false }: Props) {
       <Popover.Dropdown className={classes.popover} aria-label={entry.term}>
         <strong>{entry.term}</strong>
         <p>{entry.text}</p>
+        <a href={`/help/${entry.page}`}>More in the documentation</a>
       </Popover.Dropdown>
     </Popover>
   );

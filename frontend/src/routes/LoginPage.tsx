@@ -36,7 +36,7 @@ export default function LoginPage() {
         </>
       )}
       <p className="muted" style={{ margin: 0 }}>
-        Runs continue whether or not anyone is signed in.
+        Runs continue whether or not anyone is signed in. <a href="/help/">Documentation</a>
       </p>
     </main>
   );
@@ -68,6 +68,9 @@ function LocalSignIn({ from, expired }: Props) {
           <Code>callboard up</Code> prints one each time it starts. While it is running, create another with:
         </span>
         <Code block>callboard login-link</Code>
+        <span className="muted">
+          In a clone it is <Code>.venv/bin/callboard login-link</Code>.
+        </span>
       </section>
       <form
         style={{ display: 'grid', gap: 8 }}

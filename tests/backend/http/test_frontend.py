@@ -1,9 +1,13 @@
+import asyncio
 import gzip
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from backend.http import errors, frontend
+from backend.http.routing import HttpMethods
 from backend.settings import Settings
 from tests.support.service import RunningService
 
@@ -43,6 +47,46 @@ def test_root_folder_files_are_served(client: httpx.Client) -> None:
 def test_files_outside_the_folder_are_not_served(client: httpx.Client) -> None:
     for path in ("/../secret.txt", "/..%2fsecret.txt", "/assets/..%2f..%2fsecret.txt", "/%2e%2e/secret.txt"):
         assert "secret" not in client.get(path).text
+
+
+def _get(app: FastAPI, path: str) -> httpx.Response:
+    async def get() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://testserver", follow_redirects=True
+        ) as client:
+            return await client.get(path)
+
+    return asyncio.run(get())
+
+
+def test_documentation_is_served_below_help(tmp_path: Path, pages: Path) -> None:
+    site = tmp_path / "site"
+    (site / "guides").mkdir(parents=True)
+    (site / "index.html").write_text("<title>Documentation</title>")
+    (site / "guides" / "runs.html").write_text("<title>Runs</title>")
+    app = FastAPI()
+    frontend.install(app, pages, site)
+    errors.install(app)
+    app.state.methods = HttpMethods(app, catch_all=frontend.CATCH_ALL)
+    for path, title in {
+        "/help/": "Documentation",
+        "/help": "Documentation",
+        "/help/guides/runs.html": "Runs",
+    }.items():
+        answer = _get(app, path)
+        assert (answer.status_code, answer.text) == (200, f"<title>{title}</title>")
+        assert answer.headers["cache-control"] == "no-cache"
+    for path in ("/help/none.html", "/help/../secret.txt", "/help/..%2fsecret.txt"):
+        assert "secret" not in _get(app, path).text
+    assert _get(app, "/help/none.html").status_code == 404
+
+
+def test_missing_documentation_says_how_to_build_it(tmp_path: Path, pages: Path) -> None:
+    app = FastAPI()
+    frontend.install(app, pages, tmp_path / "site")
+    answer = _get(app, "/help")
+    assert (answer.status_code, "make up" in answer.text) == (503, True)
 
 
 def test_unknown_api_and_asset_addresses_return_404(client: httpx.Client) -> None:

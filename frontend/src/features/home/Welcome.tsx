@@ -66,7 +66,10 @@ export function Welcome() {
           <h2 id="log-your-own" className={classes.title}>
             Log your own training
           </h2>
-          <p>Three lines in any script on this machine. Its run appears here within a second.</p>
+          <p>
+            Three lines in any script on this machine. Its run appears here within a second.{' '}
+            <a href="/help/guides/log.html">How it works</a>
+          </p>
           <CopyCode label="Python code" code={SCRIPT} />
         </section>
         <section className={`panel ${classes.way}`} aria-labelledby="import-logs">
@@ -75,7 +78,7 @@ export function Welcome() {
           </h2>
           <p>
             Logs of TensorBoard, CSV and Parquet files, from a terminal. In a clone the command is{' '}
-            <code>.venv/bin/callboard</code>.
+            <code>.venv/bin/callboard</code>. <a href="/help/guides/import.html">What is imported</a>
           </p>
           <CopyCode label="Commands" code={IMPORTS} />
         </section>

@@ -1,5 +1,5 @@
 import { Menu, Tooltip } from '@mantine/core';
-import { IconDots, IconPlus } from '@tabler/icons-react';
+import { IconDots, IconHelpCircle, IconPlus } from '@tabler/icons-react';
 import { Link, Outlet, useRouter, useRouterState } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useConnection } from '@/api/liveUpdates';
@@ -36,6 +36,9 @@ export function AppShell({ children }: { children?: ReactNode }) {
     </div>
   );
 }
+
+/** The documentation, which the service has beside the pages. */
+const HELP = '/help/';
 
 /** The pages of the navigation, which their routes declare. */
 function usePages() {
@@ -75,6 +78,10 @@ function NavBar() {
         </Link>
       ))}
       <More path={path} pages={pages.filter(({ underMore }) => underMore)} />
+      <a href={HELP} className={`${classes.navItem} ${classes.help}`}>
+        <IconHelpCircle size={20} stroke={1.75} aria-hidden="true" />
+        Help
+      </a>
     </nav>
   );
 }
@@ -99,6 +106,9 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
             {label}
           </MenuLink>
         ))}
+        <Menu.Item component="a" href={HELP}>
+          Help
+        </Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

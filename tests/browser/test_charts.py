@@ -205,7 +205,7 @@ def test_diagnostics_tab_draws_gorila_as_in_its_paper(
     drawn = page.get_by_label("Gorila architecture")
     server = drawn.get_by_label("Parameter server, 5 shards")
     expect(server).to_contain_text("Stale gradients discarded17")
-    expect(server).to_contain_text("12.0\u00a0k")
+    expect(server).to_contain_text("12.0k")
     expect(drawn).to_contain_text("gradients100/s, 3.0\u00a0MiB/s")
     expect(drawn).to_contain_text("12 bundles of one actor, learner and replay memory")
     learners = drawn.get_by_label("12 learners")

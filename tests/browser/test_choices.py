@@ -43,7 +43,7 @@ def test_preset_fills_the_form_and_updates_the_cost(service_page: Page) -> None:
     expect(workers).to_have_value("8")
     cost = page.get_by_role("status", name="Cost")
     page.locator("[name='stop.agent_steps']").fill("2,000,000")
-    expect(cost).to_contain_text("8.00 M frames")
+    expect(cost).to_contain_text("8.0M frames")
     page.get_by_label("Number of seeds").fill("3")
     expect(cost).to_contain_text("3 runs, each")
     page.get_by_role("radiogroup", name="Algorithm").get_by_text("GA3C").click()

@@ -16,14 +16,13 @@ const signed = (text: string): string => text.replace('-', MINUS);
 const grouped = (value: number, digits: number): string =>
   signed(value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }));
 
-/** A count: an integer below 10,000, three significant figures and an SI prefix above. */
+/** A count: an integer below 10,000, an SI prefix above, such as 12.3k, 100k and 4.0M. */
 export function formatCount(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return DASH;
   if (Math.abs(value) < 1e4) return grouped(Math.round(value), 0);
   const [scale, prefix] = SI.find(([size]) => Math.abs(value) >= size * 0.9995) ?? [1, ''];
   const scaled = value / scale;
-  const digits = Math.abs(scaled) < 9.995 ? 2 : Math.abs(scaled) < 99.95 ? 1 : 0;
-  return `${grouped(scaled, digits)}${NBSP}${prefix}`;
+  return `${grouped(scaled, Math.abs(scaled) < 99.95 ? 1 : 0)}${prefix}`;
 }
 
 /** All digits of a count, with thousands separators. */
@@ -38,13 +37,16 @@ export function formatScore(value: number | null | undefined): string {
   return grouped(value, size >= 1000 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
-/** Any measured value with four significant figures. */
+/** Any measured value with four significant figures, such as 0.0224 and 6.9e-4. */
 export function formatNumber(value: number | null | undefined): string {
   if (value == null) return DASH;
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : `${MINUS}∞`;
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return signed(value.toExponential(3));
+  if (size !== 0 && (size < 1e-3 || size >= 1e9)) {
+    const text = Number(size.toPrecision(4)).toExponential().replace('+', '');
+    return value < 0 ? `${MINUS}${text}` : text;
+  }
   if (Number.isInteger(value)) return grouped(value, 0);
   return signed(value.toLocaleString('en', { maximumSignificantDigits: size >= 1000 ? 6 : 4 }));
 }

@@ -68,6 +68,9 @@ export function logTicks([min, max]: Range): number[] {
   return decades.flatMap((decade) => factors.map((factor) => Number(`${factor}e${decade}`)));
 }
 
+/** Whether ticks need exponents, where SI prefixes would name thousandths. */
+const isTiny = ([min, max]: Range): boolean => Math.max(Math.abs(min), Math.abs(max)) < 1e-2;
+
 /** The y axis for the traces in view. */
 export function yAxis(traces: readonly Data[], zoom: Range | null, log: boolean): Partial<LayoutAxis> {
   const extent = extentOf(traces, zoom, log);
@@ -84,9 +87,10 @@ export function yAxis(traces: readonly Data[], zoom: Range | null, log: boolean)
     const padding = Math.max(PADDING * (high - low), 0.01);
     return { ...ticks, range: [low - padding, high + padding], autorange: false };
   }
+  const numbers = isTiny(extent) ? { exponentformat: 'e' as const } : {};
   const flat = flatRange(traces);
-  if (flat) return { range: flat, autorange: false };
-  if (!zoom || traces.some((trace) => (trace as { stackgroup?: string }).stackgroup)) return {};
+  if (flat) return { ...numbers, range: flat, autorange: false };
+  if (!zoom || traces.some((trace) => (trace as { stackgroup?: string }).stackgroup)) return numbers;
   const padding = PADDING * (extent[1] - extent[0]) || 1;
-  return { range: [extent[0] - padding, extent[1] + padding], autorange: false };
+  return { ...numbers, range: [extent[0] - padding, extent[1] + padding], autorange: false };
 }

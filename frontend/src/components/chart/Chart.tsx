@@ -1,11 +1,12 @@
 import { Skeleton } from '@mantine/core';
 import type * as Plotly from 'plotly.js';
 import type { Config, Data, Layout, PlotlyHTMLElement } from 'plotly.js';
-import { type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
+import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
 import classes from './Chart.module.css';
-import { rangeAfter, useCurveView, zoomOf } from './curveView';
+import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
+import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withRoom } from './endLabels';
 import { addTooltips } from './legend';
 import { type Entry, valuesAt } from './readout';
 import { Readout } from './Readout';
@@ -25,10 +26,14 @@ const REDRAW_MS = 1000;
 const ZOOM_MS = 3000;
 /** How far from the pointer a mark may be to be named. */
 const NEAR_PX = 6;
-/** The room that a tooltip below the chart needs. */
-const READOUT_PX = 160;
-/** As in Chart.module.css: its lines in each column, and the least width of one. */
-const [READOUT_LINES, COLUMN_PX] = [11, 276];
+/** As in Chart.module.css: the width of a card of values. */
+const CARD_PX = 180;
+/** Its distance from the crosshair. */
+const CARD_GAP_PX = 12;
+/** Between the plot and the names of lines. */
+const LABEL_GAP_PX = 6;
+/** The lines of a card at the pointer, and of one in another chart. */
+const [CARD_LINES, FEW_LINES] = [12, 6];
 
 const CONFIG: Partial<Config> = {
   displayModeBar: false,
@@ -49,10 +54,73 @@ type Axis = {
   _offset: number;
   _length: number;
 };
-type Plot = { xaxis: Axis; yaxis: Axis & { tickformat?: string } };
+/** `yaxis2` is that of a lane under the plot. */
+type Plot = { xaxis: Axis; yaxis: Axis & { tickformat?: string }; yaxis2?: Axis };
 
 const plotOf = (element: HTMLElement | null): Plot | undefined =>
   (element as unknown as { _fullLayout?: Plot } | null)?._fullLayout;
+
+/** The lower end of the plot and of the lane under it. */
+function bottomOf({ yaxis, yaxis2 }: Plot): number {
+  const bottom = yaxis._offset + yaxis._length;
+  return yaxis2 ? Math.max(bottom, yaxis2._offset + yaxis2._length) : bottom;
+}
+
+type PlacedLabel = EndLabel & { top: number; left: number };
+
+const NOTHING: readonly PlacedLabel[] = [];
+
+/** Where the names of lines are in a drawn chart. */
+function placedLabels(element: HTMLElement, lines: readonly Data[] | null): readonly PlacedLabel[] {
+  const plot = plotOf(element);
+  if (!plot || !lines) return NOTHING;
+  const { xaxis, yaxis } = plot;
+  const labels = endLabels(lines, xaxis.range);
+  const [from, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
+  const wanted = labels.map(({ value }) => {
+    const top = yaxis._offset + yaxis.c2p(value) - LABEL_PX / 2;
+    return Math.min(Math.max(top, from), to);
+  });
+  const tops = apart(wanted, from, to);
+  const left = xaxis._offset + xaxis._length + LABEL_GAP_PX;
+  return labels.map((label, at) => ({ ...label, left, top: tops[at] ?? 0 }));
+}
+
+/** What a chart shows at the crosshair. */
+type Values = {
+  x: number;
+  entries: readonly Entry[];
+  nearest: Entry | undefined;
+  /** Whether the pointer is in this chart. */
+  isPointed: boolean;
+  style: CSSProperties;
+};
+
+/** The values at a place, and where their card is: beside the pointer, or at the top in other charts. */
+function valuesIn(element: HTMLElement, { xaxis, yaxis }: Plot, place: Place, data: readonly Data[]): Values {
+  const isPointed = place.chart === element;
+  const entries = valuesAt(data, place.x, Math.abs(xaxis.p2c(NEAR_PX) - xaxis.p2c(0)));
+  const away = ({ value }: Entry): number =>
+    value === null ? Infinity : Math.abs(yaxis._offset + yaxis.c2p(value) - place.top);
+  const nearest = entries.toSorted((a, b) => away(a) - away(b))[0];
+  const at = xaxis._offset + xaxis.c2p(place.x);
+  const fitsRight = at + CARD_GAP_PX + CARD_PX <= element.clientWidth;
+  const isLow = isPointed && place.top > element.clientHeight / 2;
+  return {
+    x: place.x,
+    entries,
+    nearest: isPointed ? nearest : undefined,
+    isPointed,
+    style: {
+      ...(fitsRight
+        ? { left: at + CARD_GAP_PX }
+        : { right: Math.max(0, element.clientWidth - at + CARD_GAP_PX) }),
+      ...(isLow
+        ? { bottom: element.clientHeight - place.top + CARD_GAP_PX }
+        : { top: isPointed ? place.top + CARD_GAP_PX : yaxis._offset }),
+    },
+  };
+}
 
 type Props = {
   /** The accessible name. */
@@ -65,6 +133,8 @@ type Props = {
   height: number;
   /** The state of the legend is kept while this key stays the same. */
   view: string;
+  /** Whether lines are named at their ends, where there is room. */
+  endNames?: boolean;
   onReady?: (element: PlotlyHTMLElement) => void;
 };
 
@@ -72,7 +142,7 @@ type Props = {
  * A plotly figure that redraws in place, at most once a second. Zoom and crosshair are those of all charts of
  * the page.
  */
-export function Chart({ label, x: counted, data, layout, height, view, onReady }: Props) {
+export function Chart({ label, x: counted, data, layout, height, view, endNames, onReady }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const line = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
@@ -81,12 +151,11 @@ export function Chart({ label, x: counted, data, layout, height, view, onReady }
   const [error, setError] = useState<unknown>(null);
   const [tries, setTries] = useState(0);
   const [drawn, setDrawn] = useState(false);
-  const [readout, setReadout] = useState<{
-    x: number;
-    entries: Entry[];
-    room: number;
-    above: boolean;
-  } | null>(null);
+  const [readout, setReadout] = useState<Values | null>(null);
+  const [labels, setLabels] = useState<readonly PlacedLabel[]>([]);
+  const shownData = useRef(data);
+  /** The lines that are named at their ends; null if none is. */
+  const labelled = useRef<readonly Data[] | null>(null);
   const { view: shown, change, crosshair } = useCurveView();
   const { zoom } = shown;
   const onZoom = useRef(change);
@@ -94,7 +163,8 @@ export function Chart({ label, x: counted, data, layout, height, view, onReady }
   useEffect(() => {
     ready.current = onReady;
     onZoom.current = change;
-  }, [onReady, change]);
+    shownData.current = data;
+  }, [onReady, change, data]);
 
   useEffect(() => {
     zoomedAt.current = Date.now();
@@ -110,8 +180,12 @@ export function Chart({ label, x: counted, data, layout, height, view, onReady }
           if (!current || !box.current) return;
           const first = drawnAt.current === 0;
           drawnAt.current = Date.now();
+          const { clientWidth, clientHeight } = box.current;
+          const isLabelled = endNames && canLabel(data, layout, clientWidth, clientHeight);
+          const drawing = isLabelled ? withRoom(data, layout) : { data, layout };
+          labelled.current = isLabelled ? data : null;
           const figure = {
-            ...layout,
+            ...drawing.layout,
             ...BACKGROUND,
             xaxis: {
               ...layout.xaxis,
@@ -123,15 +197,19 @@ export function Chart({ label, x: counted, data, layout, height, view, onReady }
             autosize: true,
             uirevision: view,
           };
-          const element = await plotly.react(box.current, data, figure, CONFIG);
+          const element = await plotly.react(box.current, drawing.data, figure, CONFIG);
           if (first) {
             element.on('plotly_relayout', (event) => {
               const range = zoomOf(event);
               if (range !== undefined) onZoom.current({ zoom: range });
             });
-            element.on('plotly_afterplot', () => addTooltips(element));
+            element.on('plotly_afterplot', () => {
+              addTooltips(element);
+              setLabels(placedLabels(element, labelled.current));
+            });
           }
           addTooltips(element);
+          setLabels(placedLabels(element, labelled.current));
           setDrawn(true);
           ready.current?.(element);
         })
@@ -141,7 +219,7 @@ export function Chart({ label, x: counted, data, layout, height, view, onReady }
       current = false;
       clearTimeout(timer);
     };
-  }, [data, layout, view, tries, zoom]);
+  }, [data, layout, view, tries, zoom, endNames]);
 
   useEffect(() => {
     const element = box.current;
@@ -160,42 +238,36 @@ export function Chart({ label, x: counted, data, layout, height, view, onReady }
 
   useEffect(
     () =>
-      crosshair.subscribe((x) => {
-        const [plot, mark] = [plotOf(box.current), line.current];
-        if (!mark) return;
-        const left = plot && x !== null ? plot.xaxis.c2p(x) : -1;
-        const visible = plot && left >= 0 && left <= plot.xaxis._length;
+      crosshair.subscribe((place) => {
+        const [element, plot, mark] = [box.current, plotOf(box.current), line.current];
+        if (!element || !mark) return;
+        const left = plot && place ? plot.xaxis.c2p(place.x) : -1;
+        const visible = plot && place && left >= 0 && left <= plot.xaxis._length;
         mark.style.display = visible ? 'block' : 'none';
-        if (!visible) return;
+        if (!visible) {
+          setReadout(null);
+          return;
+        }
         mark.style.left = `${plot.xaxis._offset + left}px`;
         mark.style.top = `${plot.yaxis._offset}px`;
-        mark.style.height = `${plot.yaxis._length}px`;
+        mark.style.height = `${bottomOf(plot) - plot.yaxis._offset}px`;
+        setReadout(valuesIn(element, plot, place, shownData.current));
       }),
     [crosshair],
   );
 
-  const leave = (): void => {
-    crosshair.set(null);
-    setReadout(null);
-  };
+  const leave = (): void => crosshair.set(null);
   const point = ({ clientX, clientY, buttons }: MouseEvent): void => {
-    const plot = plotOf(box.current);
-    const bounds = box.current?.getBoundingClientRect();
+    const [element, plot] = [box.current, plotOf(box.current)];
+    const bounds = element?.getBoundingClientRect();
     if (!plot || !bounds || buttons !== 0) {
       leave();
       return;
     }
     const { xaxis, yaxis } = plot;
-    const [px, py] = [clientX - bounds.left - xaxis._offset, clientY - bounds.top - yaxis._offset];
-    if (px < 0 || px > xaxis._length || py < 0 || py > yaxis._length) {
-      leave();
-      return;
-    }
-    const x = xaxis.p2c(px);
-    crosshair.set(x);
-    const entries = valuesAt(data, x, Math.abs(xaxis.p2c(NEAR_PX) - xaxis.p2c(0)));
-    const room = READOUT_LINES * Math.max(1, Math.floor(bounds.width / COLUMN_PX));
-    setReadout({ x, entries, room, above: bounds.bottom + READOUT_PX > window.innerHeight });
+    const [px, top] = [clientX - bounds.left - xaxis._offset, clientY - bounds.top];
+    if (px < 0 || px > xaxis._length || top < yaxis._offset || top > bottomOf(plot)) leave();
+    else if (element) crosshair.set({ x: xaxis.p2c(px), chart: element, top });
   };
 
   const press = (event: KeyboardEvent): void => {
@@ -228,13 +300,25 @@ export function Chart({ label, x: counted, data, layout, height, view, onReady }
         style={{ visibility: drawn ? 'visible' : 'hidden' }}
       />
       <div ref={line} className={classes.crosshair} aria-hidden="true" />
+      {labels.map(({ name, colour, top, left }, index) => (
+        <span
+          key={`${name} ${index}`}
+          className={classes.endName}
+          style={{ top, left, color: colour }}
+          title={name}
+          aria-hidden="true"
+        >
+          {name}
+        </span>
+      ))}
       {readout && readout.entries.length > 0 && (
         <Readout
-          heading={formatX(counted ?? shown.x, readout.x)}
+          heading={readout.isPointed ? formatX(counted ?? shown.x, readout.x) : undefined}
           entries={readout.entries}
-          room={readout.room}
-          above={readout.above}
+          nearest={readout.nearest}
+          room={readout.isPointed ? CARD_LINES : FEW_LINES}
           percent={layout.yaxis?.tickformat?.endsWith('%') ?? false}
+          style={readout.style}
         />
       )}
     </div>

@@ -78,14 +78,16 @@ it('zoomOf moves a range that was dragged below 0', () => {
   expect(zoomOf({ 'xaxis.range': [-50, 50] })).toEqual([0, 100]);
 });
 
-it('Crosshair notifies its listeners once per x, until they unsubscribe', () => {
+it('Crosshair notifies its listeners once per place, until they unsubscribe', () => {
   const crosshair = new Crosshair();
   const listener = vi.fn();
   const unsubscribe = crosshair.subscribe(listener);
-  crosshair.set(1);
-  crosshair.set(1);
-  expect(listener.mock.calls).toEqual([[1]]);
-  unsubscribe();
+  const place = { x: 1, chart: document.body, top: 10 };
+  crosshair.set(place);
+  crosshair.set(place);
+  expect(listener).toHaveBeenCalledExactlyOnceWith(place);
   crosshair.set(null);
-  expect(listener).toHaveBeenCalledTimes(1);
+  unsubscribe();
+  crosshair.set(place);
+  expect(listener).toHaveBeenCalledTimes(2);
 });

@@ -72,20 +72,29 @@ export function changed(view: CurveView, to: Partial<CurveView>): CurveView {
   return { ...next, zoom: null, smoothing: { ...next.smoothing, scale: null } };
 }
 
-/** The x under the pointer, shown on all charts of a page. */
-export class Crosshair {
-  #x: number | null = null;
-  readonly #listeners = new Set<(x: number | null) => void>();
+/** A place that all charts of a page show. */
+export type Place = {
+  x: number;
+  /** The chart under the pointer. */
+  chart: HTMLElement;
+  /** The pointer's distance from the top of that chart, in pixels. */
+  top: number;
+};
 
-  readonly subscribe = (listener: (x: number | null) => void): (() => void) => {
+/** The place under the pointer, shown on all charts of a page. */
+export class Crosshair {
+  #place: Place | null = null;
+  readonly #listeners = new Set<(place: Place | null) => void>();
+
+  readonly subscribe = (listener: (place: Place | null) => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
 
-  set(x: number | null): void {
-    if (x === this.#x) return;
-    this.#x = x;
-    for (const listener of this.#listeners) listener(x);
+  set(place: Place | null): void {
+    if (place === this.#place) return;
+    this.#place = place;
+    for (const listener of this.#listeners) listener(place);
   }
 }
 

@@ -140,6 +140,12 @@ type ResizeProps = {
 
 type Origin = { x: number; y: number; width: number; size: PanelSize; column: number };
 
+/** The columns of a grid of panels, which has fewer in a section of few panels. */
+const columnsOf = (grid: HTMLElement): number => {
+  const tracks = getComputedStyle(grid).gridTemplateColumns;
+  return tracks.includes('px') ? tracks.split(' ').length : GRID_COLUMNS;
+};
+
 /** The corner of a panel that resizes it: by dragging, or with the arrow keys. */
 export function ResizeHandle({ title, size, onPreview, onSize }: ResizeProps) {
   const origin = useRef<Origin | null>(null);
@@ -172,7 +178,7 @@ export function ResizeHandle({ title, size, onPreview, onSize }: ResizeProps) {
           y: event.clientY,
           width: panel.clientWidth,
           size,
-          column: grid.clientWidth / GRID_COLUMNS || 1,
+          column: grid.clientWidth / columnsOf(grid) || 1,
         };
       }}
       onPointerMove={(event) => {

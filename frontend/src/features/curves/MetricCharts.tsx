@@ -1,7 +1,7 @@
 import { Button, Menu, TextInput } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { type CSSProperties, useMemo, useState } from 'react';
 import type { Run } from '@/api/runs';
 import { seriesNamesQuery } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
@@ -11,6 +11,7 @@ import { matching, ordered, reordered, resized, sizeOf, toggled, useArrangement 
 import classes from '@/components/chart/curves.module.css';
 import { MetricChart } from '@/components/chart/MetricChart';
 import { placementOf } from '@/components/chart/PanelHandles';
+import { GRID_COLUMNS, SMALL } from '@/components/chart/panelSize';
 
 type Props = {
   run: Run;
@@ -93,51 +94,63 @@ export function MetricCharts({ run, filter }: Props) {
       </div>
       {visible.length === 0 && <Empty>All charts are hidden. Select some under Charts.</Empty>}
       {visible.length > 0 && shown.length === 0 && <Empty>No matching metrics.</Empty>}
-      {sections
-        .map(([section, its]) => [section, ordered(its, order)] as const)
-        .map(([section, its]) => (
-          <section key={section} aria-label={`Metrics of ${section}`}>
-            <h3 className="section-title" style={{ marginBottom: 8 }}>
-              <button
-                type="button"
-                className={classes.fold}
-                aria-expanded={!collapsed.includes(section)}
-                onClick={() => arrange({ ...arrangement, collapsed: toggled(collapsed, section) })}
+      <div className={classes.placed}>
+        <div className={classes.flow}>
+          {sections.map(([section, unordered]) => {
+            const its = ordered(unordered, order);
+            const isFolded = collapsed.includes(section);
+            const columns = its.reduce((sum, metric) => sum + sizeOf(arrangement, metric).columns, 0);
+            return (
+              <section
+                key={section}
+                aria-label={`Metrics of ${section}`}
+                className={classes.section}
+                style={
+                  { '--columns': isFolded ? SMALL.columns : Math.min(columns, GRID_COLUMNS) } as CSSProperties
+                }
               >
-                {collapsed.includes(section) ? <IconChevronRight size={14} /> : <IconChevronDown size={14} />}
-                {section} <span className="muted">{its.length}</span>
-              </button>
-            </h3>
-            {!collapsed.includes(section) && (
-              <div className={classes.placed}>
-                <div>
-                  {its.map((metric) => (
-                    <MetricChart
-                      key={metric}
-                      runs={runs}
-                      title={metric}
-                      monospace
-                      label={`${metric} of ${run.name}`}
-                      fileName={`${run.name} ${metric}`.replaceAll('/', ' ')}
-                      id={metric}
-                      metrics={[metric]}
-                      source={ALL_SOURCES}
-                      figure={{ metric }}
-                      placement={placementOf(
-                        its,
-                        metric,
-                        sizeOf(arrangement, metric),
-                        (names) => arrange({ ...arrangement, order: reordered(order, names) }),
-                        (size) => arrange(resized(arrangement, metric, size)),
-                      )}
-                      menu={<Menu.Item onClick={() => hide([metric], true)}>Hide</Menu.Item>}
-                    />
-                  ))}
-                </div>
-              </div>
-            )}
-          </section>
-        ))}
+                <h3 className="section-title" style={{ marginBottom: 8 }}>
+                  <button
+                    type="button"
+                    className={classes.fold}
+                    aria-expanded={!isFolded}
+                    onClick={() => arrange({ ...arrangement, collapsed: toggled(collapsed, section) })}
+                  >
+                    {isFolded ? <IconChevronRight size={14} /> : <IconChevronDown size={14} />}
+                    {section} <span className="muted">{its.length}</span>
+                  </button>
+                </h3>
+                {!isFolded && (
+                  <div>
+                    {its.map((metric) => (
+                      <MetricChart
+                        key={metric}
+                        runs={runs}
+                        title={metric}
+                        monospace
+                        label={`${metric} of ${run.name}`}
+                        fileName={`${run.name} ${metric}`.replaceAll('/', ' ')}
+                        id={metric}
+                        metrics={[metric]}
+                        source={ALL_SOURCES}
+                        figure={{ metric }}
+                        placement={placementOf(
+                          its,
+                          metric,
+                          sizeOf(arrangement, metric),
+                          (names) => arrange({ ...arrangement, order: reordered(order, names) }),
+                          (size) => arrange(resized(arrangement, metric, size)),
+                        )}
+                        menu={<Menu.Item onClick={() => hide([metric], true)}>Hide</Menu.Item>}
+                      />
+                    ))}
+                  </div>
+                )}
+              </section>
+            );
+          })}
+        </div>
+      </div>
     </div>
   );
 }

@@ -21,6 +21,8 @@ export type FigureRequest = {
   source?: readonly string[];
   /** Aggregate the runs of a group into one curve. */
   spread?: Spread | undefined;
+  /** Draws the runs of one environment alone, in the styles that they have among all of them. */
+  environment?: string | undefined;
   /** Of its series, where they are not those of their order. */
   styles?: StyleParameters | undefined;
 };
@@ -41,10 +43,10 @@ export type DrawnFigure = Figure & { version: string };
  * @param version changes whenever there may be new marks, such as checkpoints.
  */
 export const figureQuery = (client: QueryClient, request: FigureRequest, version = '') => {
-  const { runs, axes, theme, metrics, source = [], spread, styles } = request;
+  const { runs, axes, theme, metrics, source = [], spread, environment, styles } = request;
   const { x, smoothing, zoom, points } = axes;
   const name = nameOf(request);
-  const queryKey = keys.series(runs, metrics, name, source, axes, theme, spread, styles);
+  const queryKey = keys.series(runs, metrics, name, source, axes, theme, spread, styles, environment);
   return queryOptions({
     queryKey,
     queryFn: async ({ signal }): Promise<DrawnFigure> => {
@@ -59,6 +61,7 @@ export const figureQuery = (client: QueryClient, request: FigureRequest, version
         ...smoothingParameters(smoothing),
         ...spread,
         ...styles,
+        ...(environment !== undefined && { environment }),
       };
       const previous = client.getQueryData<DrawnFigure>(queryKey);
       if (previous) {

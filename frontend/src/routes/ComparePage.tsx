@@ -68,6 +68,7 @@ export default function ComparePage() {
     () => styleParameters(new Map(runs.map(({ id }) => [id, styles.get(id) ?? 0]))),
     [runs, styles],
   );
+  const environments = useMemo(() => [...new Set(runs.map(({ environment }) => environment))], [runs]);
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
 
@@ -127,6 +128,7 @@ export default function ComparePage() {
         >
           <CompareCharts
             runs={existing}
+            environments={environments}
             metrics={metrics}
             onMetrics={(to) =>
               change(

@@ -3,8 +3,8 @@ import { IconZoomReset } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
 import { useEffect, useMemo, useRef, type ReactNode } from 'react';
-import { figureQuery } from '@/api/figures';
-import type { Spread } from '@/api/series';
+import { type DrawnFigure, figureQuery } from '@/api/figures';
+import { formatX, type Spread } from '@/api/series';
 import type { Trace } from '@/api/tails';
 import { Chart } from './Chart';
 import { ChartMenu } from './ChartMenu';
@@ -14,6 +14,7 @@ import { type LegendNames, withShortNames } from './legend';
 import { onLogScale, yAxis } from './scale';
 import { summaryOf } from './summary';
 import { Problem } from '@/components/feedback';
+import { formatNumber } from '@/lib/format';
 import { useSettled } from '@/lib/hooks';
 import classes from './curves.module.css';
 
@@ -37,6 +38,8 @@ export type ChartPanelProps = {
   /** Changes when the figure may have new marks, which the series do not contain. */
   version?: string;
   spread?: Spread | undefined;
+  /** Draws the runs of one environment alone, in the styles that they have among all of them. */
+  environment?: string | undefined;
   /** What runs are called in the legend and the tooltip; without it, by their names. */
   names?: LegendNames;
   /** Hidden runs; hiding one does not change the others. */
@@ -58,12 +61,21 @@ const NOTHING: ReadonlySet<string> = new Set();
 const isShown = (trace: Data, hidden: ReadonlySet<string>): boolean =>
   !hidden.has((trace as Trace).meta?.run ?? '');
 
+/** The single point of a figure's only line; undefined for other figures. */
+function onlyPoint({ data, n_total }: DrawnFigure): { x: number; y: number } | undefined {
+  if (n_total !== 1) return undefined;
+  const [line] = (data as readonly Trace[]).filter(({ meta }) => meta?.kind === 'line');
+  const [x, y] = [line?.x?.[0], line?.y?.[0]];
+  return typeof x === 'number' && typeof y === 'number' && Number.isFinite(y) ? { x, y } : undefined;
+}
+
 /** A chart with its heading and menu, for one or several runs. */
 export function ChartPanel(props: ChartPanelProps) {
   const { runs, title, monospace, main, label, fileName, id, metrics, source, figure: drawn } = props;
   const {
     version = '',
     spread,
+    environment,
     names,
     hidden = NOTHING,
     height,
@@ -83,7 +95,7 @@ export function ChartPanel(props: ChartPanelProps) {
   const scored = drawn.metric === undefined && drawn.panel === undefined;
   const request = { runs, metrics, source: source ?? [], axes, scored };
   const figure = useQuery(
-    figureQuery(client, { ...request, theme: scheme, spread, styles, ...drawn }, version),
+    figureQuery(client, { ...request, theme: scheme, spread, styles, environment, ...drawn }, version),
   );
   const { data, refetch } = figure;
   // New marks come with the next points; where there are none any more, now.
@@ -101,7 +113,8 @@ export function ChartPanel(props: ChartPanelProps) {
       data: shown,
       layout: {
         ...layout,
-        ...(main ? {} : { showlegend: entries.length > 1 }),
+        // The lines of several runs are named by the list of runs.
+        ...(main ? {} : { showlegend: runs.length === 1 && entries.length > 1 }),
         ...(runs.length > 1 && !spread && { legend: { ...layout.legend, ...INERT } }),
         yaxis: { ...yaxis, ...(!monospace && axisTitle && { title: axisTitle }), ...yAxis(shown, zoom, log) },
       },
@@ -111,6 +124,7 @@ export function ChartPanel(props: ChartPanelProps) {
   const shown = useSettled(drawing, !figure.isPlaceholderData);
   const { error } = figure;
   const isEmpty = empty && figure.isSuccess && !figure.isPlaceholderData && !zoom && data?.n_total === 0;
+  const only = main || zoom || !data ? undefined : onlyPoint(data);
   const Heading = main ? 'h2' : 'span';
   return (
     <>
@@ -161,6 +175,13 @@ export function ChartPanel(props: ChartPanelProps) {
         <div style={{ minHeight: height }} className={classes.empty}>
           {empty}
         </div>
+      ) : data && only ? (
+        <div style={{ minHeight: height }} className={classes.empty}>
+          <span className={classes.only}>
+            <span className={classes.number}>{formatNumber(only.y)}</span>
+            <span className="muted">{formatX(data.x ?? x, only.x)}</span>
+          </span>
+        </div>
       ) : data ? (
         <Chart
           label={label}
@@ -169,6 +190,7 @@ export function ChartPanel(props: ChartPanelProps) {
           layout={shown.layout}
           height={height}
           view={shown.view}
+          endNames={main ?? false}
           onReady={(ready) => (element.current = ready)}
         />
       ) : (

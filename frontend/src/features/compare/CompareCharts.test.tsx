@@ -54,13 +54,16 @@ function renderPage(page: ReactNode): void {
   );
 }
 
-function show(more: { metrics?: readonly string[]; grouped?: boolean; spread?: Spread } = {}) {
+type More = { metrics?: string[]; environments?: string[]; grouped?: boolean; spread?: Spread };
+
+function show(more: More = {}) {
   const reported = { onMetrics: vi.fn(), onGrouped: vi.fn(), onSpread: vi.fn(), onSearch: vi.fn() };
   const { onSearch, ...charts } = reported;
   renderPage(
     <CurveViewProvider search={{}} onSearch={onSearch}>
       <CompareCharts
         runs={RUNS}
+        environments={['ALE/Pong-v5']}
         metrics={[]}
         grouped={false}
         spread={MEDIAN}
@@ -142,6 +145,7 @@ function Page() {
     <CurveViewProvider search={view} onSearch={setView}>
       <CompareCharts
         runs={RUNS}
+        environments={['ALE/Pong-v5']}
         metrics={metrics}
         onMetrics={setMetrics}
         grouped={grouped}
@@ -189,4 +193,16 @@ it('a panel requests its metric as the controls are set, until it is removed', a
   fireEvent.click(screen.getByRole('button', { name: 'Options for comparison loss entropy' }));
   fireEvent.click(await screen.findByRole('menuitem', { name: 'Remove' }));
   expect(screen.queryByRole('button', { name: 'Options for comparison loss entropy' })).toBeNull();
+});
+
+it('runs of several environments have a panel for each of them', async () => {
+  show({ metrics: ['loss/value'], environments: ['ALE/Pong-v5', 'CartPole-v1'] });
+  expect(screen.getByText('loss/value · Pong')).toBeTruthy();
+  expect(screen.getByText('loss/value · CartPole')).toBeTruthy();
+  await vi.waitFor(() =>
+    expect(sent('/api/v1/figures').map(({ environment }) => environment)).toEqual([
+      'ALE/Pong-v5',
+      'CartPole-v1',
+    ]),
+  );
 });

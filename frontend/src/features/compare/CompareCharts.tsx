@@ -10,9 +10,14 @@ import type { LegendNames } from '@/components/chart/legend';
 import { MetricChart } from '@/components/chart/MetricChart';
 import { placementOf } from '@/components/chart/PanelHandles';
 import { LARGE, type PanelSize, sameSize, SMALL } from '@/components/chart/panelSize';
+import { shortEnvironmentName } from '@/lib/environments';
 import classes from './compare.module.css';
 
-const defaultSize = (metric: string): PanelSize => (metric === EPISODE_RETURN ? LARGE : SMALL);
+/** Where there are several, two panels of a metric share a line. */
+const HALF: PanelSize = { columns: 6, height: 320 };
+
+const defaultSize = (metric: string, areMixed: boolean): PanelSize =>
+  areMixed ? HALF : metric === EPISODE_RETURN ? LARGE : SMALL;
 
 const LEARNING_CURVES = {
   title: 'Learning curves',
@@ -51,6 +56,8 @@ const MAX_OPTIONS = 50;
 
 type Props = {
   runs: readonly string[];
+  /** Theirs. Returns of several have no common scale: each has a panel of each metric. */
+  environments: readonly string[];
   /** The metrics with a panel each. */
   metrics: readonly string[];
   onMetrics: (metrics: readonly string[]) => void;
@@ -70,6 +77,7 @@ type Props = {
 /** Any metrics of several runs, or of groups of seeds with their bands, in panels with a common x axis. */
 export function CompareCharts({
   runs,
+  environments,
   metrics,
   onMetrics,
   sizes,
@@ -84,10 +92,11 @@ export function CompareCharts({
   const { data: recorded } = useQuery(metricsQuery(runs));
   const options = recorded?.map(({ metric }) => metric).filter((metric) => !metrics.includes(metric)) ?? [];
   const drawn = grouped ? spread : undefined;
-  const sizeOf = (metric: string): PanelSize => sizes.get(metric) ?? defaultSize(metric);
+  const areMixed = environments.length > 1;
+  const sizeOf = (metric: string): PanelSize => sizes.get(metric) ?? defaultSize(metric, areMixed);
   const resize = (metric: string, size: PanelSize): void => {
     const next = new Map(sizes).set(metric, size);
-    if (sameSize(size, defaultSize(metric))) next.delete(metric);
+    if (sameSize(size, defaultSize(metric, areMixed))) next.delete(metric);
     onSizes(next);
   };
   return (
@@ -140,25 +149,36 @@ export function CompareCharts({
       {metrics.length > 0 && (
         <div className={curves.placed}>
           <div>
-            {metrics.map((metric) => (
-              <MetricChart
-                key={metric}
-                runs={runs}
-                {...(metric === EPISODE_RETURN ? LEARNING_CURVES : panelOf(metric))}
-                id={metric}
-                spread={drawn}
-                names={names}
-                hidden={hidden}
-                placement={placementOf(metrics, metric, sizeOf(metric), onMetrics, (size) =>
-                  resize(metric, size),
-                )}
-                menu={
-                  <Menu.Item onClick={() => onMetrics(metrics.filter((each) => each !== metric))}>
-                    Remove
-                  </Menu.Item>
-                }
-              />
-            ))}
+            {metrics.flatMap((metric) =>
+              (areMixed ? environments : [undefined]).map((environment) => {
+                const panel = metric === EPISODE_RETURN ? LEARNING_CURVES : panelOf(metric);
+                const name = environment && shortEnvironmentName(environment);
+                const of = (text: string): string => (name ? `${text} · ${name}` : text);
+                return (
+                  <MetricChart
+                    key={`${metric} ${environment ?? ''}`}
+                    {...panel}
+                    runs={runs}
+                    environment={environment}
+                    title={of(panel.title)}
+                    label={of(panel.label)}
+                    fileName={name ? `${panel.fileName} ${name}` : panel.fileName}
+                    id={metric}
+                    spread={drawn}
+                    names={names}
+                    hidden={hidden}
+                    placement={placementOf(metrics, metric, sizeOf(metric), onMetrics, (size) =>
+                      resize(metric, size),
+                    )}
+                    menu={
+                      <Menu.Item onClick={() => onMetrics(metrics.filter((each) => each !== metric))}>
+                        Remove
+                      </Menu.Item>
+                    }
+                  />
+                );
+              }),
+            )}
           </div>
         </div>
       )}

@@ -41,6 +41,9 @@ export interface paths {
         /**
          * Change Runs
          * @description Apply an action to many runs; runs that it cannot be applied to get a reason.
+         *
+         *     Several transactions change the runs one after the other. If the database fails in the middle, the results
+         *     say which runs were not reached.
          */
         post: operations["change_runs"];
         delete?: never;
@@ -1167,6 +1170,27 @@ export interface paths {
          * @description A figure of a study: its runs so far, reduced by the figure's rule.
          */
         get: operations["read_study_figure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studies/{study_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Study
+         * @description Everything of a study as one folder in a zip file: figures with their data and scripts, settings, runs,
+         *     commands and versions.
+         */
+        get: operations["export_study"];
         put?: never;
         post?: never;
         delete?: never;
@@ -6469,10 +6493,16 @@ export interface components {
             best_return: number | null;
             /**
              * Agent Steps
-             * @description Agent steps of all its runs together.
+             * @description Agent steps of all its runs together that count these.
              * @example 3000000
              */
             agent_steps: number;
+            /**
+             * Iterations
+             * @description Iterations of its other runs together: external ones, whose agent steps are not known.
+             * @example 0
+             */
+            iterations: number;
         };
         /**
          * RunGroupPage
@@ -7596,6 +7626,12 @@ export interface components {
             metrics: string[];
             /** @description The rule that gives each arm and environment its value. */
             reduction?: components["schemas"]["ReductionRule"];
+            /**
+             * Arms
+             * @description Labels of the arms that are drawn; empty for all.
+             * @default []
+             */
+            arms: string[];
             /**
              * Published
              * @description Labels of published scores that stand beside the values, as in `GET /environments`.
@@ -9241,7 +9277,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDocument"];
             };
         };
-        /** @description Any other error of the request. */
+        /** @description Any other error. */
         BadRequest: {
             headers: {
                 [name: string]: unknown;
@@ -9370,7 +9406,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     create_runs: {
@@ -9458,7 +9494,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     change_runs: {
@@ -9508,7 +9544,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_run: {
@@ -9588,7 +9624,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     delete_run: {
@@ -9619,7 +9655,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     change_run: {
@@ -9703,7 +9739,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_queue: {
@@ -9750,7 +9786,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     stop_run: {
@@ -9832,7 +9868,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     kill_run: {
@@ -9914,7 +9950,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     resume_run: {
@@ -10001,7 +10037,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     archive_run: {
@@ -10088,7 +10124,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     restore_run: {
@@ -10170,7 +10206,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_log: {
@@ -10226,7 +10262,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     add_log_lines: {
@@ -10280,7 +10316,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     estimate_runs: {
@@ -10319,7 +10355,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     fork_run: {
@@ -10406,7 +10442,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_series: {
@@ -10452,7 +10488,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_changes: {
@@ -10505,7 +10541,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_metrics: {
@@ -10544,7 +10580,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_chart: {
@@ -10699,7 +10735,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     export: {
@@ -10732,7 +10768,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_fields: {
@@ -10772,7 +10808,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_summaries: {
@@ -10817,7 +10853,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     export_runs: {
@@ -10851,7 +10887,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_figures: {
@@ -10937,7 +10973,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     palette: {
@@ -10976,7 +11012,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     learning_curve: {
@@ -11066,7 +11102,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     curve: {
@@ -11160,7 +11196,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     seed_curve: {
@@ -11256,7 +11292,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     scatter: {
@@ -11328,7 +11364,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_diagnostics: {
@@ -11369,7 +11405,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     diagnostic: {
@@ -11455,7 +11491,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     episode_trace: {
@@ -11520,7 +11556,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     log_in: {
@@ -11561,7 +11597,7 @@ export interface operations {
             422: components["responses"]["UnprocessableContent"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_login_methods: {
@@ -11588,7 +11624,7 @@ export interface operations {
                 };
             };
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_me: {
@@ -11619,7 +11655,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     change_password: {
@@ -11660,7 +11696,7 @@ export interface operations {
             422: components["responses"]["UnprocessableContent"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_sessions: {
@@ -11708,7 +11744,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     end_all_sessions: {
@@ -11731,7 +11767,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     end_session: {
@@ -11759,7 +11795,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     log_out: {
@@ -11782,7 +11818,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_users: {
@@ -11828,7 +11864,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     create_user: {
@@ -11872,7 +11908,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     delete_user: {
@@ -11900,7 +11936,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     change_user: {
@@ -11945,7 +11981,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_tokens: {
@@ -11999,7 +12035,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     create_token: {
@@ -12048,7 +12084,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     revoke_token: {
@@ -12076,7 +12112,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_audit: {
@@ -12139,7 +12175,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_audit_actions: {
@@ -12168,7 +12204,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     export_audit: {
@@ -12226,7 +12262,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     compare_runs: {
@@ -12321,7 +12357,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_run_groups: {
@@ -12373,7 +12409,8 @@ export interface operations {
                      *             "high": null
                      *           },
                      *           "best_return": 21,
-                     *           "agent_steps": 3000000
+                     *           "agent_steps": 3000000,
+                     *           "iterations": 0
                      *         }
                      *       ],
                      *       "total": 128
@@ -12386,7 +12423,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_sweeps: {
@@ -12466,7 +12503,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     create_sweep: {
@@ -12545,7 +12582,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_sweep: {
@@ -12639,7 +12676,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     delete_sweep: {
@@ -12667,7 +12704,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     change_sweep: {
@@ -12747,7 +12784,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_scatter: {
@@ -12812,7 +12849,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     stop_sweep: {
@@ -12890,7 +12927,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     retry_sweep: {
@@ -12968,7 +13005,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     extend_sweep: {
@@ -13051,7 +13088,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_studies: {
@@ -13105,7 +13142,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     create_study: {
@@ -13156,7 +13193,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_study: {
@@ -13267,7 +13304,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     delete_study: {
@@ -13295,7 +13332,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     change_study: {
@@ -13347,7 +13384,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_cells: {
@@ -13402,7 +13439,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_study_figure: {
@@ -13452,7 +13489,35 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    export_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the study. */
+                study_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A zip file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
         };
     };
     stop_study: {
@@ -13502,7 +13567,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     retry_study: {
@@ -13552,7 +13617,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     extend_study: {
@@ -13607,7 +13672,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     estimate_study: {
@@ -13658,7 +13723,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_papers: {
@@ -13735,7 +13800,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_episodes: {
@@ -13804,7 +13869,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     add_episodes: {
@@ -13858,7 +13923,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_episode: {
@@ -13905,7 +13970,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_trace: {
@@ -13960,7 +14025,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_observations: {
@@ -14002,7 +14067,7 @@ export interface operations {
             416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_video: {
@@ -14062,7 +14127,7 @@ export interface operations {
             416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_thumbnail: {
@@ -14108,7 +14173,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_checkpoints: {
@@ -14167,7 +14232,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     add_checkpoint: {
@@ -14221,7 +14286,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_checkpoint_file: {
@@ -14263,7 +14328,7 @@ export interface operations {
             416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_evaluations: {
@@ -14337,7 +14402,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     request_evaluation: {
@@ -14409,7 +14474,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_protocols: {
@@ -14437,7 +14502,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     send_heartbeat: {
@@ -14481,7 +14546,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     add_points: {
@@ -14540,7 +14605,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     add_config: {
@@ -14594,7 +14659,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     send_upload: {
@@ -14639,7 +14704,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_videos: {
@@ -14691,7 +14756,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     add_video: {
@@ -14745,7 +14810,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_video_file: {
@@ -14787,7 +14852,7 @@ export interface operations {
             416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_hosts: {
@@ -14874,7 +14939,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     drain_host: {
@@ -14954,7 +15019,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     undrain_host: {
@@ -15034,7 +15099,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     remove_host: {
@@ -15062,7 +15127,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_algorithms: {
@@ -15130,7 +15195,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_algorithm: {
@@ -15198,7 +15263,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_environments: {
@@ -15260,7 +15325,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_environment: {
@@ -15322,7 +15387,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     follow_events: {
@@ -15345,7 +15410,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_settings: {
@@ -15391,7 +15456,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     change_settings: {
@@ -15439,7 +15504,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_storage: {
@@ -15475,7 +15540,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     list_storage_of_runs: {
@@ -15520,7 +15585,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_retention: {
@@ -15562,7 +15627,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     set_retention: {
@@ -15612,7 +15677,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     set_group_retention: {
@@ -15662,7 +15727,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     delete_group_retention: {
@@ -15689,7 +15754,7 @@ export interface operations {
             409: components["responses"]["Conflict"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     preview_retention: {
@@ -15744,7 +15809,7 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_health: {
@@ -15771,7 +15836,7 @@ export interface operations {
                 };
             };
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_readiness: {
@@ -15825,7 +15890,7 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
     read_metrics: {
@@ -15847,7 +15912,7 @@ export interface operations {
                 };
             };
             503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
+            default: components["responses"]["BadRequest"];
         };
     };
 }

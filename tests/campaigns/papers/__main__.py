@@ -1,7 +1,7 @@
 """Run the papers' figures and tables at the scale minutes, one after another: `make papers`.
 
-A study that this home has finished is skipped, and one that was interrupted continues, so that the campaign can
-be stopped at any time. Each study's figures, data and settings are written as soon as it has ended.
+A study that this home has finished is skipped, and one that was interrupted continues, so that the campaign
+can be stopped at any time. Each study's figures, data and settings are written as soon as it has ended.
 """
 
 import argparse

@@ -26,8 +26,15 @@ it('Readout shows all lines that fit', () => {
 });
 
 it('Readout marks the nearest line, and has its range', () => {
-  const first = { ...entries[0]!, details: [1, 30, 8] as const };
-  const all = [first, ...entries.slice(1, 3)];
+  const [, ...others] = entries.slice(0, 3);
+  const first = {
+    name: 'run 0',
+    colour: '#123456',
+    value: 20,
+    details: [1, 30, 8] as const,
+    note: undefined,
+  };
+  const all = [first, ...others];
   const card = { entries: all, nearest: first, room: 5, percent: false, style: {} };
   const { container, rerender } = render(<Readout heading="Agent steps 1" {...card} />);
   expect(container.querySelector('[data-nearest]')?.textContent).toBe('run 020');

@@ -174,9 +174,9 @@ class StopSignals:
         os.set_blocking(self._writing, False)
 
     def install(self) -> None:
-        """Handle SIGINT, SIGTERM and SIGHUP, unless the process was started to ignore them, as by `nohup`."""
+        """Handle SIGINT, SIGTERM and SIGHUP; the last one not if `nohup` has the process ignore it."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self.handle)
 
     def handle(self, number: int, frame: FrameType | None) -> None:

@@ -144,7 +144,7 @@ def test_signals_at_once_stop_and_do_not_wait_for_each_other() -> None:
     assert done.stdout == "stopped\n", done.stderr
 
 
-def test_signals_that_the_process_ignores_stay_ignored() -> None:
+def test_hangup_that_the_process_ignores_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     kept = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     try:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
+from types import FrameType
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -115,33 +118,27 @@ def test_second_up_prints_new_login_link(running: Installation) -> None:
     assert running.process.poll() is None
 
 
-SIGNALS_AT_ONCE = """
-import signal, sys
-from callboard_cli.up import StopSignals
-for n in range(200):
-    signals = StopSignals()
-    signals.install()
-    def again(number, frame):  # in the middle of the other one, wherever that is
-        signals.handle(number, frame)
-    signal.signal(signal.SIGALRM, again)
-    signal.setitimer(signal.ITIMER_REAL, 1e-4, 2e-5)
-    while not signals.wait(5.0): pass
-    signal.raise_signal(signal.SIGTERM)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    assert signals.is_set()
-print("stopped")
-"""
+def test_handler_of_a_signal_can_be_interrupted_anywhere_by_another_one() -> None:
+    stop, n_interrupted = StopSignals(), 0
 
+    def interrupt(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal n_interrupted
+        if event == "line":
+            n_interrupted += 1
+            stop.handle(signal.SIGTERM, None)
+        return interrupt
 
-def test_signals_at_once_stop_and_do_not_wait_for_each_other() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SIGNALS_AT_ONCE],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.stdout == "stopped\n", done.stderr
+    def handle() -> None:
+        sys.settrace(interrupt)
+        stop.handle(signal.SIGTERM, None)
+        sys.settrace(None)
+
+    handling = Thread(target=handle, daemon=True)
+    handling.start()
+    handling.join(PATIENCE_S)
+    assert not handling.is_alive()
+    assert n_interrupted > 2
+    assert stop.wait(PATIENCE_S)
 
 
 def test_hangup_that_the_process_ignores_stays_ignored() -> None:

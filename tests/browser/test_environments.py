@@ -48,9 +48,14 @@ def test_environment_row_shows_image_spaces_and_settings(
 def test_score_columns_show_scores_with_their_protocol(page: Page) -> None:
     page.goto("/environments?q=ALE/Breakout-v5")
     row = page.get_by_role("row").filter(has_text="ALE/Breakout-v5")
-    expect(row.get_by_title("random 1.7:")).to_have_text("1.7")
-    expect(row.get_by_title("human 31.8:")).to_have_text("31.8")
+    # Each under its own protocol: of at most 5 minutes, and of at most 30.
+    for protocol, human in (("no-op starts, 5 min", "31.8"), ("no-op starts", "30.5")):
+        random_agent = row.locator(f'[title^="random 1.7: "][title$="; {protocol}"]')
+        expect(random_agent).to_have_text("1.7")
+        expect(row.locator(f'[title^="human {human}: "][title$="; {protocol}"]')).to_have_text(human)
     header = page.get_by_role("columnheader")
-    expect(header.filter(has_text="random")).to_contain_text("no-op starts, 5 min")
+    expect(header.filter(has_text="random")).to_have_text(
+        ["randomno-op starts, 5 min", "randomno-op starts"]
+    )
     expect(header.filter(has_text="PAAC nips")).to_contain_text("no-op starts")
     expect(header.filter(has_text="PAAC nips")).not_to_contain_text("5 min")

@@ -263,7 +263,10 @@ def _setting_axis(values: Sequence[float | str], *, log: bool | None) -> dict[st
     low, high = min(numbers), max(numbers)
     is_log = low > 0 and (high >= 20 * low if log is None else log)
     ticks = sorted(set(numbers))
-    some = {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]} if len(ticks) <= 6 else {}
+    # Random values have more digits than fit, and may lie close together.
+    are_round = all(f"{tick:.2g}" == f"{tick:g}" or tick.is_integer() for tick in ticks)
+    named = {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+    some = named if len(ticks) <= 6 and are_round else {}
     # Otherwise Plotly labels every digit of a decade, which overlap in narrow panels.
     return {"type": "log" if is_log else "linear", **(some or ({"dtick": 1} if is_log else {}))}
 

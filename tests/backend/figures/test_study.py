@@ -55,7 +55,10 @@ def test_dots_are_drawn_on_a_log_axis_in_the_colour_of_their_arm() -> None:
         ("A3C", [1e-4, 1e-2], [1.0, 2.0]), ("PAAC", [1e-3], [3.0])
     ]  # fmt: skip
     assert figure.data[0].text[1] == "&lt;r2&gt;"
-    assert figure.layout.xaxis.type == "log"
+    assert (figure.layout.xaxis.type, list(figure.layout.xaxis.tickvals)) == ("log", [1e-4, 1e-3, 1e-2])
+    drawn = [RunDot("A3C", "Pong", "r", rate, 1.0) for rate in (1.079e-4, 1.208e-4)]
+    random = valid(study.dots_figure(drawn, panels=["Pong"], x="Rate", y="Score", log=True, frame=FRAME))
+    assert (random.layout.xaxis.tickvals, random.layout.xaxis.dtick) == (None, 1)
     assert figure.data[0].marker.line.color != figure.data[1].marker.line.color
 
 

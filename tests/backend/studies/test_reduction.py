@@ -223,7 +223,7 @@ def test_unknown_figure_is_404_and_names_those_that_exist(sqlite_service: Runnin
 
 def test_export_has_figures_with_scripts_runs_settings_and_versions(service: RunningService) -> None:
     space = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-2}}
-    figures = [
+    figures: list[dict[str, Any]] = [
         {"kind": "scatter", "setting": "config.learning_rate"}, {"kind": "curves"}, {"kind": "table"},
         {"kind": "stacked_bars", "metrics": ["paac/time_learning"]}, {"kind": "sorted"}, {"kind": "games"},
     ]  # fmt: skip

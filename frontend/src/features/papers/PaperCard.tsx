@@ -24,6 +24,7 @@ export function PaperCard({ paper, item, onReproduce }: Props) {
         </h3>
       </header>
       <p>{item.claim}</p>
+      {item.needs && item.scales.length > 0 && <p className="muted">{item.needs}.</p>}
       {item.studies.length > 0 && (
         <ul aria-label="Studies">
           {item.studies.slice(0, 3).map((study) => (

@@ -65,7 +65,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
                 No run has a score yet: the {data.table ? 'table' : 'figure'} fills in as runs finish.
               </Empty>
             )}
-            {data?.table && <StudyTableView table={data.table} label={title} />}
+            {data?.table && <StudyTableView table={data.table} label={`Table: ${title}`} />}
             {data?.figure && !nothing && (
               <Drawing figure={data.figure} label={`${title}: ${data.caption}`} onFailed={setFailed} />
             )}

@@ -56,7 +56,7 @@ export function StudyProgress({ study }: Props) {
   const { arms, environments } = study.spec;
   const by = new Map(study.progress.map((one) => [`${one.arm} ${one.environment}`, one]));
   return (
-    <section aria-label="Progress by arm and environment" style={{ display: 'grid', gap: 8 }}>
+    <section style={{ display: 'grid', gap: 8 }}>
       <h2 className="section-title">Progress</h2>
       <ScrollPanel label="Progress by arm and environment">
         <table className="grid">
@@ -122,7 +122,7 @@ export function StudyRuns({ study }: Props) {
   const cells = data?.pages.flatMap(({ items }) => items);
   const paths = Object.keys(study.spec.draws.space ?? {});
   return (
-    <section aria-label="Runs" style={{ display: 'grid', gap: 8 }}>
+    <section style={{ display: 'grid', gap: 8 }}>
       <h2 className="section-title">Runs</h2>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!cells && !error && <Loading label="Loading the runs" />}

@@ -94,7 +94,7 @@ def test_seeds_come_last_and_learning_rates_are_annealed_as_in_the_whole_run() -
     assert (spec.stop.agent_steps, spec.annealed_over_agent_steps, spec.seed) == (400, 10_000_000, 3)
 
 
-@pytest.mark.service
+@pytest.mark.long
 def test_trial_trains_each_run_once_and_is_refused_in_a_folder_of_other_settings(tmp_path: Path) -> None:
     command = ["trial", str(tmp_path / "trial"), *ARGUMENTS]
     first = CliRunner().invoke(app, [*command, *SMALL])

@@ -29,10 +29,11 @@ from workers.engine.processes.phases import enter_phase
 
 
 class RandomPlay(NamedTuple):
-    """What a run's random play took; nothing without one."""
+    """What a run's random play took, and the deviation of its pixels in grey levels; zeros without one."""
 
     frames: int = 0
     time_s: float = 0.0
+    deviation: float = 0.0
 
 
 class Pixels:
@@ -73,9 +74,10 @@ def centre(network: nn.Module, spec: RunSpec, *, restored: bool) -> RandomPlay:
     started = time.monotonic()
     enter_phase(f"playing {RANDOM_DECISIONS:,} random decisions")
     pixels, frames = play_randomly(spec)
+    mean_HWC, deviation = pixels.mean_and_deviation()
     for layer in layers:
-        layer.set(*pixels.mean_and_deviation())
-    return RandomPlay(frames, time.monotonic() - started)
+        layer.set(mean_HWC, deviation)
+    return RandomPlay(frames, time.monotonic() - started, deviation)
 
 
 def play_randomly(spec: RunSpec) -> tuple[Pixels, int]:

@@ -59,15 +59,19 @@ class Centre(nn.Module):
             if out.dtype == torch.float32:
                 centre(pixels_BHWC.contiguous().numpy(), mean.numpy(), deviation.numpy(), out.numpy())
                 return out
+        if out is not None and out.dtype == mean.dtype:
+            return centred_step_by_step(pixels_BHWC, mean, deviation, out=out)
         x = centred_step_by_step(pixels_BHWC, mean, deviation)
         return x if out is None else out.copy_(x)
 
 
 @torch.no_grad()
-def centred_step_by_step(pixels_BHWC: Tensor, mean_HWC: Tensor, deviation: Tensor) -> Tensor:
-    """Centred pixels (B, H, W, C), by PyTorch's own operations."""
-    x = pixels_BHWC.to(mean_HWC.dtype)
-    return x.sub_(mean_HWC).mul_(deviation.reciprocal()).clamp_(-BOUND, BOUND)
+def centred_step_by_step(
+    pixels_BHWC: Tensor, mean_HWC: Tensor, deviation: Tensor, *, out: Tensor | None = None
+) -> Tensor:
+    """Centred pixels (B, H, W, C) of the mean's dtype, by PyTorch's own operations."""
+    x = torch.sub(pixels_BHWC, mean_HWC, out=out)
+    return x.mul_(deviation.reciprocal()).clamp_(-BOUND, BOUND)
 
 
 def centre_of(body: nn.Module) -> Centre | None:

@@ -64,8 +64,8 @@ def log_started(
     )
     if (play := learner.random_play).frames:
         journal.log(
-            f"observations are centred by {RANDOM_DECISIONS:,} random decisions: "
-            f"{play.frames:,} frames in {play.time_s:.1f} s"
+            f"observations are centred by {RANDOM_DECISIONS:,} random decisions, {play.frames:,} frames, in "
+            f"{play.time_s:.1f} s; the pixels' deviation is {play.deviation:.1f} grey levels"
         )
     if (warning := bf16_warning(spec, device)) is not None:
         journal.log(warning, "warning")

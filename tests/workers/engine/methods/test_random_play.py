@@ -1,5 +1,6 @@
 """The image of random play, and that every method keeps it bit for bit wherever theta goes."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,27 @@ import torch
 from numpy.typing import NDArray
 
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.events import EpisodeEvent, LogEvent, ReportEvent, StartedEvent
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.events import (
+    AnyEvent,
+    EpisodeEvent,
+    LogEvent,
+    ReportEvent,
+    StartedEvent,
+    StartingEvent,
+)
 from backend.specs.run import RunSpec
 from callboard_environments.agents import Agent
+from tests.support.devices import GPU
 from tests.support.engine_process import logged
 from tests.workers.engine.contract_runs import small
-from tests.workers.engine.training.training_runs import only
+from tests.workers.engine.training.training_runs import columns, only
 from workers.engine.envs import Box, make_env
 from workers.engine.methods import random_play
+from workers.engine.methods.paac.learner import PaacLearner
 from workers.engine.methods.random_play import play_randomly, random_actions
 from workers.engine.methods.registry import METHODS
+from workers.engine.nn.devices import Acceleration
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.seeds import RANDOM_PLAY_STREAM, episode_seed
 from workers.engine.training import checkpoint
@@ -26,6 +38,13 @@ from workers.engine.training.evaluation import load_policy
 from workers.engine.training.loop import Training
 
 DECISIONS = 200
+FAMILIES = {
+    environment.family: environment
+    for environment in reversed(ENVIRONMENTS.values())
+    if environment.observation == "pixels" and (environment.family != "envpool" or find_spec("envpool"))
+}
+"""Family with pixels that is installed -> one of its environments, the first."""
+ON_GPU = [pytest.param("cuda", groups, marks=GPU) for groups in (1, 2)]
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +97,9 @@ def slow_image(spec: RunSpec, environments: int) -> tuple[NDArray[np.float64], f
     return mean, float(np.sqrt(squares / len(seen) / mean.size)), frames
 
 
-@pytest.mark.parametrize("environment", ["Catch-v0", "ALE/Pong-v5"])
+@pytest.mark.parametrize("environment", ["Catch-v0", pytest.param("ALE/Pong-v5", marks=pytest.mark.long)])
 def test_image_is_the_mean_of_the_states_of_random_decisions(environment: str) -> None:
-    spec = small("paac", environment, config={"centre": True})
+    spec = small("paac", environment, config={"centre": True}, seed=3)
     pixels, frames = play_randomly(spec)
     mean, deviation = pixels.mean_and_deviation()
     slow_mean, slow_deviation, slow_frames = slow_image(spec, 8)
@@ -108,6 +127,42 @@ def test_random_actions_of_a_box_are_within_its_bounds() -> None:
     assert 0 <= actions[:, 1].min() < 0.1 < 0.4 < actions[:, 1].max() <= 0.5
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "environment",
+    [environment.id for environment in FAMILIES.values()],
+)
+def test_every_family_with_pixels_is_played_randomly(environment: str) -> None:
+    algorithm = "a3c" if ENVIRONMENTS[environment].actions == "continuous" else "paac"
+    config = {"centre": True, "network": "nips"}
+    spec = small(algorithm, environment, config=config, stop={"agent_steps": 1})
+    pixels, frames = play_randomly(spec)
+    mean, deviation = pixels.mean_and_deviation()
+    assert mean.shape == spec.catalogue_environment.observed_shape(spec.environment_config)
+    assert frames >= DECISIONS
+    assert 0 <= mean.min() <= mean.max() <= 255
+    assert 0 < deviation < 128
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(("device", "groups"), [("cpu", 1), ("cpu", 2), *ON_GPU])
+def test_gpu_worker_of_paac_centres_by_the_same_image(device: str, groups: int) -> None:
+    spec = catch("paac", n_e=4, n_w=1).model_copy(update={"device": device})
+    mean, deviation = image(spec)
+    wanted = torch.from_numpy(np.append(mean, deviation).astype(np.float32))
+    paac = PaacLearner(spec, METHODS["paac"].spec, acceleration=Acceleration(groups=groups))
+    try:
+        for _ in range(4):
+            result = paac.advance(0.0, watched=False)
+        assert all(np.isfinite(value) for value in result.metrics.values())
+        state = paac.state()
+        assert torch.equal(image_in(state, mean.size), wanted)
+        assert not state["g"][: mean.size + 1].any()
+        assert state["g"][mean.size + 1 :].any()
+    finally:
+        paac.close()
+
+
 def image_in(state: dict[str, Any], size: int) -> torch.Tensor:
     """The mean image and the deviation in a flat theta, whose first numbers they are."""
     theta: torch.Tensor = state["theta"][: size + 1]
@@ -125,6 +180,10 @@ def train(spec: RunSpec, folder: Path, *, attempt: int = 1, resume: str | None =
     assert ended.state == "finished", ended.traceback
 
 
+def plays_randomly(events: list[AnyEvent]) -> bool:
+    return any(event.phase.startswith("playing") for event in only(StartingEvent, events))
+
+
 def replayed(spec: RunSpec, replay: Any) -> list[NDArray[np.uint8]]:
     """The states of an evaluation's replay, simulated again."""
     env = make_env(spec.environment, spec.evaluation_config(spec.evaluation_protocol))
@@ -139,11 +198,14 @@ def replayed(spec: RunSpec, replay: Any) -> list[NDArray[np.uint8]]:
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [pytest.param(id, marks=pytest.mark.service if id == "paac" else pytest.mark.long) for id in ALGORITHMS],
+    ("algorithm", "goes_on"),
+    [
+        pytest.param("paac", False, marks=pytest.mark.service),
+        *(pytest.param(algorithm, True, marks=pytest.mark.long) for algorithm in ALGORITHMS),
+    ],
 )
 def test_every_method_trains_and_goes_on_with_its_image(
-    algorithm: str, tmp_path: Path, fork_server: None
+    algorithm: str, goes_on: bool, tmp_path: Path, fork_server: None
 ) -> None:
     """In checkpoints, resumes, forks, evaluations, replays and agents outside, bit for bit."""
     spec = catch(algorithm)
@@ -165,6 +227,10 @@ def test_every_method_trains_and_goes_on_with_its_image(
     events = logged(tmp_path, 1)
     assert only(ReportEvent, events)[-1].frames == counters["frames"]
     assert any("centred by" in event.message for event in only(LogEvent, events))
+    assert plays_randomly(events)
+    if algorithm == "paac":  # a frame each step: those of the random play are no part of the rate
+        rates = [columns(events, f"speed/{unit}_per_s") for unit in ("agent_steps", "frames")]
+        assert rates[0] == rates[1] != []
 
     # What its last evaluation saw in its states, an agent outside the engine sees.
     path = tmp_path / "checkpoints" / name
@@ -179,12 +245,13 @@ def test_every_method_trains_and_goes_on_with_its_image(
     assert [agent.act(state) for state in states] == [int(action_N[0]) for action_N, _, _ in acted]
 
     # A resume, and a fork with another seed, go on with the image, and play no random decisions again.
-    for attempt, seed in ((2, spec.seed), (3, 7)):
+    for attempt, seed in ((2, spec.seed), (3, 7)) if goes_on else ():
         later = catch(algorithm, agent_steps=800, seed=seed)
         train(later, tmp_path, attempt=attempt, resume=name)
         _, gone_on = loaded(later, tmp_path)
         assert torch.equal(image_in(gone_on["learner"], size), wanted)
         assert gone_on["counters"]["frames"] == DECISIONS + gone_on["counters"]["agent_steps"]
-        started = only(StartedEvent, logged(tmp_path, attempt))[0]
-        assert started.resumed_from == name
+        events = logged(tmp_path, attempt)
+        assert only(StartedEvent, events)[0].resumed_from == name
+        assert not plays_randomly(events)
         (tmp_path / "checkpoints" / loaded(later, tmp_path)[0]).unlink()

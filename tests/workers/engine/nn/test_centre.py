@@ -29,6 +29,7 @@ from workers.engine.nn.optimizers import (
     RMSProp,
     SharedAdam,
 )
+from workers.engine.nn.policies import SampledPolicy
 from workers.engine.nn.unroll import AutogradUnroll, Unroll, create_unroll
 
 SHAPE = (84, 84, 4)
@@ -191,18 +192,28 @@ def test_gradient_through_centred_pixels_is_autograds(network: str, cells: int, 
     assert not found[:FROZEN].any()
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_unroll_sees_what_the_network_sees(dtype: torch.dtype | None) -> None:
+def test_unroll_sees_what_the_network_sees(dtype: torch.dtype | None, device: str) -> None:
     torch.manual_seed(0)
     module = actor_critic("nips", SHAPE, 3, centre=True)
     set_randomly(module)
+    module.to(device)
     unroll = create_unroll(module.body, None, dtype=dtype)
-    pixels = random_pixels(2)
+    pixels = random_pixels(2).to(device)
     error = 1e-5 if dtype is None else 0.2
     wanted = module.body(pixels.permute(0, 3, 1, 2)).detach()
     unroll.begin()
     torch.testing.assert_close(unroll.step(pixels), wanted, rtol=0, atol=error)
     torch.testing.assert_close(unroll.peek(pixels), wanted, rtol=0, atol=error)
+
+
+def test_evaluated_policy_centres_as_the_network_does() -> None:
+    network = actor_critic("nips", SHAPE, 3, centre=True)
+    set_randomly(network)
+    pixels = random_pixels(2)
+    _, value_N, _ = SampledPolicy(network, torch.device("cpu"), 0).act(pixels.numpy(), np.arange(2))
+    assert np.array_equal(value_N, network(pixels)[1].detach().numpy())
 
 
 OPTIMIZERS: dict[str, Callable[[Tensor], Any]] = {

@@ -38,6 +38,10 @@ _SYMBOLS: dict[str, Any] = {
     "star": "*",
     "triangle-up": "^",
     "triangle-down": "v",
+    "triangle-left": "<",
+    "triangle-right": ">",
+    "pentagon": "p",
+    "hexagon": "h",
     "bowtie": _BOWTIE,
     "hourglass": [(y, x) for x, y in _BOWTIE],
     "line-ns": "|",
@@ -81,6 +85,7 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
             for drawn in _looks(one, place_of)
         ],
         "lines": [_line(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_line(shape)],
+        "areas": [_area(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_rect(shape)],
         "texts": [_text(one, place_of) for one in figure.layout.get("annotations", []) if _is_text(one)],
     }
     # Not `str.format`: the literal may contain anything.
@@ -104,6 +109,9 @@ def _panels(figure: Figure) -> tuple[list[dict[str, Any]], dict[str, tuple[int, 
             {
                 "columns": _domain(figure, horizontal),
                 "rows": _domain(figure, name),
+                # Plots over one another share their horizontal axis, which is named below one of them.
+                "x_axis": horizontal,
+                "has_x": len(own) < 2 or _axis(figure, horizontal).get("anchor", "y") == name,
                 "x": _axis_literal(_axis(figure, horizontal)),
                 "y": _axis_literal(_axis(figure, name)),
             }
@@ -233,6 +241,21 @@ def _line(shape: Mapping[str, Any], place_of: Mapping[str, tuple[int, bool]]) ->
     }
 
 
+def _is_rect(shape: Mapping[str, Any]) -> bool:
+    return shape.get("type") == "rect"
+
+
+def _area(shape: Mapping[str, Any], place_of: Mapping[str, tuple[int, bool]]) -> dict[str, Any]:
+    opacity = float(shape.get("opacity", 1.0))
+    colour, alpha = _colour(shape.get("fillcolor"))
+    return {
+        **_place(shape, place_of),
+        "x": [_position(shape["x0"]), _position(shape["x1"])],
+        "y": [_position(shape["y0"]), _position(shape["y1"])],
+        "colour": _hex(colour, alpha * opacity if "fillcolor" in shape else 0.0),
+    }
+
+
 def _is_text(annotation: Mapping[str, Any]) -> bool:
     return bool(annotation.get("text")) and not annotation.get("showarrow", True)
 
@@ -304,7 +327,7 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
@@ -357,9 +380,12 @@ def panels(figure):
         len(sizes[1]), len(sizes[0]), width_ratios=sizes[0], height_ratios=sizes[1][::-1]
     )
     axes = []
+    shared = {}
     for panel in places:
         row = len(starts[1]) - 1 - starts[1].index(panel["rows"][0])
-        axes.append(figure.add_subplot(grid[row, starts[0].index(panel["columns"][0])]))
+        place = grid[row, starts[0].index(panel["columns"][0])]
+        axes.append(figure.add_subplot(place, sharex=shared.get(panel["x_axis"])))
+        shared.setdefault(panel["x_axis"], axes[-1])
     return axes
 
 
@@ -391,7 +417,7 @@ def draw(axes, style, rows, line_width):
             axes.bar(x, y, color=style["marker_colour"])
         handle = Patch(color=style["marker_colour"])
     elif style["kind"] == "area":
-        axes.fill(x, y, color=style["fill"], linewidth=0)
+        axes.fill(x, y, color=style["fill"], linewidth=0, **transform)
         return Patch(color=style["fill"], linewidth=0)
     else:
         handle = Line2D([], [], **look)
@@ -405,7 +431,7 @@ def draw(axes, style, rows, line_width):
         axes.errorbar(x, y, yerr=errors, fmt="none", ecolor=style["colour"], elinewidth=line_width / 2)
     elif style["fill"] and x:
         step = {"steps-post": "post", "steps-pre": "pre"}.get(style["steps"])
-        axes.fill_between(x, low, high, color=style["fill"], linewidth=0, step=step)
+        axes.fill_between(x, low, high, color=style["fill"], linewidth=0, step=step, **transform)
     return handle
 
 
@@ -441,6 +467,12 @@ def finish(axes, panel, log):
             axis.set_major_formatter(FuncFormatter(percent if spec["percent"] else number))
         (axes.set_xlabel if which == "x" else axes.set_ylabel)(shown(spec["title"]))
         axis.set_visible(spec["visible"])
+    if not panel["has_x"]:
+        axes.xaxis.set_tick_params(labelbottom=False, length=0)
+        axes.set_xlabel("")
+        axes.spines["bottom"].set_visible(False)
+    if not panel["y"]["visible"]:
+        axes.spines["left"].set_visible(False)
 
 
 def add_lines_and_texts(axes, number, line_width, font_size):
@@ -451,6 +483,13 @@ def add_lines_and_texts(axes, number, line_width, font_size):
     def of(one):
         return blended_transform_factory(transforms[one["x_is_share"]], transforms[one["y_is_share"]])
 
+    for area in FIGURE["areas"]:
+        if area["panel"] == number:
+            (left, right), (bottom, top) = area["x"], area["y"]
+            axes.add_patch(
+                Rectangle((left, bottom), right - left, top - bottom, facecolor=area["colour"], linewidth=0,
+                          zorder=0, transform=of(area))
+            )
     for line in FIGURE["lines"]:
         if line["panel"] == number:
             axes.add_line(

@@ -234,7 +234,8 @@ def _surrounds(band: DrawnSeries, line: DrawnSeries) -> bool:
     without a band."""
     of_band = [band.meta.get(name) for name in ("run", "group", "metric", "source")]
     of_line = [line.meta.get(name) for name in ("run", "group", "metric", "source")]
-    if line.kind != "line" or line.low or of_band != of_line:
+    is_beside = line.trace.get("yaxis", "y") != band.trace.get("yaxis", "y")
+    if line.kind != "line" or line.low or is_beside or of_band != of_line:
         return False
     places = {x: at for at, x in enumerate(line.x)}
     at_rows = [None if x is None else places.get(x, -1) for x in band.x]

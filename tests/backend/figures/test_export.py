@@ -189,6 +189,60 @@ def bars() -> Figure:
     return figure
 
 
+def with_lane() -> Figure:
+    """Curves above a lane of events, with a stretch over the whole height that is no band of the line."""
+    figure = Figure(
+        {
+            "xaxis": {"anchor": "y2", "title": {"text": "Agent steps"}, "rangemode": "tozero"},
+            "yaxis": {"domain": [0.13, 1.0], "title": {"text": "Loss"}},
+            "yaxis2": {"domain": [0.0, 0.09], "range": [0, 1], "visible": False, "anchor": "x"},
+            "yaxis3": {"overlaying": "y", "anchor": "x", "range": [0, 1], "visible": False},
+            "shapes": [
+                {
+                    "type": "rect",
+                    "x0": 10,
+                    "x1": 20,
+                    "y0": 0,
+                    "y1": 1,
+                    "yref": "y domain",
+                    "fillcolor": "#eeeeee",
+                }
+            ],
+        }
+    )
+    steps = np.arange(10.0, 60.0, 10.0)
+    facts = {"run": A, "metric": "loss/value", "source": ""}
+    figure.add_scatter(
+        x=steps,
+        y=steps / 10,
+        mode="lines",
+        name="a run",
+        line={"color": "#3f4fc4"},
+        meta=facts | {"kind": "line"},
+    )
+    corners = {"x": np.array([30.0, 40.0, 40.0, 30.0]), "y": np.array([0.0, 0.0, 1.0, 1.0])}
+    figure.add_scatter(
+        **corners,
+        fill="toself",
+        fillcolor="rgba(200,40,40,0.1)",
+        yaxis="y3",
+        showlegend=False,
+        meta=facts | {"kind": "not_finite"},
+    )
+    marker = {"symbol": "triangle-right", "size": 9, "color": "#3f4fc4"}
+    figure.add_scatter(
+        x=[20.0], y=[0.5], mode="markers", marker=marker, name="restarts", yaxis="y2", meta={"kind": "marks"}
+    )
+    return figure
+
+
+def test_stretch_over_the_whole_height_is_no_band_of_its_line() -> None:
+    line, stretch, mark = drawn_series(with_lane())
+    assert line.low == []
+    assert (stretch.kind, stretch.x, stretch.low, stretch.high) == ("not_finite", [30, 40], [0, 0], [1, 1])
+    assert (mark.kind, mark.x) == ("marks", [20])
+
+
 def redrawn(figure: Figure, folder: Path, *arguments: str, **options: Any) -> Path:
     """The script of a figure, run in a process of its own beside the CSV; warnings are errors."""
     script = folder / "figure.py"
@@ -228,8 +282,9 @@ def test_script_redraws_groups_of_seeds_with_embedded_fonts(tmp_path: Path) -> N
         (scatter([1.0, 10.0, 100.0]), "inside"),
         (scatter(["nips", "nature", "nips"]), "none"),
         (bars(), "inside"),
+        (with_lane(), "below"),
     ],
-    ids=["learning curve", "shares", "log axis", "categories", "bars"],
+    ids=["learning curve", "shares", "log axis", "categories", "bars", "lane"],
 )
 def test_script_redraws_every_kind_of_figure(figure: Figure, legend: str, tmp_path: Path) -> None:
     redrawn(figure, tmp_path, legend=legend, title="A title of $5")

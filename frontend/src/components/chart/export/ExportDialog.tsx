@@ -1,12 +1,13 @@
-import { Button, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
+import { Button, CopyButton, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import { keys } from '@/api/keys';
 import { Loading, Problem } from '@/components/feedback';
-import { showToast } from '@/components/toasts';
 import { plural } from '@/lib/format';
 import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withOutlines } from './drawing';
 import classes from './export.module.css';
+import { LICENCE } from './fonts';
 import { LEGENDS, type PrintOptions, WIDTHS } from './printLayout';
 import type { ExportSource, ScriptOptions } from './source';
 import { labelProblems } from './texts';
@@ -20,6 +21,9 @@ const FORMATS = {
 } as const;
 
 type Format = keyof typeof FORMATS;
+
+/** Formats that the page draws. */
+const DRAWN: ReadonlySet<Format> = new Set(['pdf', 'svg', 'png']);
 
 const LINE_WIDTHS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
@@ -90,6 +94,8 @@ export default function ExportDialog({ source, log, onClose }: Props) {
     legend: 'below',
     title: '',
   });
+  // Not at each character of the title.
+  const [shown] = useDebouncedValue(print, 150);
   const captionId = useId();
   const set = (to: Partial<PrintOptions>) => setPrint({ ...print, ...to });
   const figure = useQuery({
@@ -105,8 +111,8 @@ export default function ExportDialog({ source, log, onClose }: Props) {
   });
   const { data } = figure;
   const preview = useQuery({
-    queryKey: keys.exported('preview', ...source.key, figure.dataUpdatedAt, print),
-    queryFn: () => (data ? drawn(data, print) : null),
+    queryKey: keys.exported('preview', ...source.key, figure.dataUpdatedAt, shown),
+    queryFn: () => (data ? drawn(data, shown) : null),
     enabled: data !== undefined,
     structuralSharing: false,
     placeholderData: (previous) => previous,
@@ -136,10 +142,6 @@ export default function ExportDialog({ source, log, onClose }: Props) {
   const download = useMutation({
     mutationFn: async () => save(await file(), `${source.name}.${FORMATS[format].ending}`),
   });
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText((caption.data ?? '').trim());
-    showToast('Caption copied.');
-  };
   const error = figure.error ?? preview.error ?? download.error;
   return (
     <Modal opened onClose={onClose} title={`Export figure: ${source.title}`} size="auto">
@@ -187,6 +189,15 @@ export default function ExportDialog({ source, log, onClose }: Props) {
           {format === 'matplotlib' && (
             <p className="muted">It reads the CSV: save both under one name in one folder.</p>
           )}
+          {DRAWN.has(format) && (
+            <p className="muted">
+              Font: Inter (
+              <a href={LICENCE} download="Inter-LICENSE.txt">
+                SIL Open Font License
+              </a>
+              ).
+            </p>
+          )}
           <Button type="submit" loading={download.isPending} disabled={!preview.data}>
             Download
           </Button>
@@ -204,9 +215,13 @@ export default function ExportDialog({ source, log, onClose }: Props) {
                 <span id={captionId} className="section-title">
                   Caption
                 </span>
-                <Button variant="subtle" size="compact-xs" onClick={() => void copy()}>
-                  Copy
-                </Button>
+                <CopyButton value={caption.data.trim()}>
+                  {({ copied, copy }) => (
+                    <Button variant="subtle" size="compact-xs" onClick={copy}>
+                      {copied ? 'Copied' : 'Copy'}
+                    </Button>
+                  )}
+                </CopyButton>
               </Group>
               <p className={classes.caption}>{caption.data.trim()}</p>
             </section>

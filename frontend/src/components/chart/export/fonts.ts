@@ -3,11 +3,15 @@ import cyrillic from '@fontsource/inter/files/inter-cyrillic-400-normal.woff?url
 import greek from '@fontsource/inter/files/inter-greek-400-normal.woff?url';
 import latinExtended from '@fontsource/inter/files/inter-latin-ext-400-normal.woff?url';
 import latin from '@fontsource/inter/files/inter-latin-400-normal.woff?url';
+import licence from '@fontsource/inter/LICENSE?url';
 import type { Font } from 'opentype.js';
 import { sfntOf } from './woff';
 
 /** Also the font's name in the page and in a PDF. */
 export const FAMILY = 'Inter';
+
+/** The address of the font's licence, which is served beside it. */
+export const LICENCE = licence;
 
 /** A part of the font: a file holds the characters of some scripts. */
 export type FontPart = {

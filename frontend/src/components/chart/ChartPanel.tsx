@@ -159,7 +159,7 @@ export function ChartPanel(props: ChartPanelProps) {
           element={element}
           source={curveSource(
             { name: fileName, title },
-            { ...request, theme: 'light', spread, styles, ...drawn },
+            { ...request, theme: 'light', spread, styles, environment, ...drawn },
             { hidden, log, names },
           )}
           name={fileName}

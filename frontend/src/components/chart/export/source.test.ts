@@ -23,15 +23,19 @@ const NAMED = { name: 'loss', title: 'Value loss' };
 
 it('an exported curve has the runs, the range and the styles that are shown', async () => {
   const shown = { hidden: new Set(['B']), log: false, names: undefined };
-  await curveSource(NAMED, { ...REQUEST, styles: { style: [4, 5] } }, shown).file('caption', {
-    width_in: 3.25,
-  });
+  await curveSource(NAMED, { ...REQUEST, environment: 'CartPole-v1', styles: { style: [4, 5] } }, shown).file(
+    'caption',
+    {
+      width_in: 3.25,
+    },
+  );
   const url = asked.at(-1);
   expect(url?.pathname).toBe('/api/v1/figures/curve');
   expect(url?.searchParams.getAll('run')).toEqual(['A', 'C']);
   expect(url?.searchParams.getAll('style')).toEqual(['4', '2']);
   expect(Object.fromEntries(url?.searchParams ?? [])).toMatchObject({
     metric: 'loss/value',
+    environment: 'CartPole-v1',
     x: 'frames',
     x_from: '0',
     x_to: '10',

@@ -69,7 +69,7 @@ export function curveSource(
   request: FigureRequest,
   { hidden, log, names }: Shown,
 ): ExportSource {
-  const { runs, axes, metrics, panel, source = [], spread, styles } = request;
+  const { runs, axes, metrics, panel, source = [], spread, environment, styles } = request;
   const { x, smoothing, zoom, points } = axes;
   const kind = nameOf(request).split(':')[0] ?? '';
   const query = {
@@ -81,6 +81,7 @@ export function curveSource(
     ...(zoom && { x_from: Math.max(0, zoom[0]), x_to: zoom[1] }),
     ...smoothingParameters(smoothing),
     ...(kind === 'seed_curve' && spread),
+    ...(environment !== undefined && { environment }),
     ...(panel === undefined && styles),
     // Each run keeps its style while others are hidden.
     ...(hidden.size > 0 && {

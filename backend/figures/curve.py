@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from backend.figures.figure import Figure, Label
+from backend.figures.gaps import add_gap_notes, add_gaps
 from backend.figures.palette import Look, Theme, look
 from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, muted, plain_text
 from backend.metrics.catalogue import X_AXES, describe, is_exact
@@ -134,6 +135,7 @@ def curve_figure(
     figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x), x)
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
+    add_gap_notes(figure, [line.columns for line in lines], theme)
     add_lines(figure, lines, metric=metric, smooth=smooth, band=band, styles=styles, theme=theme)
     return figure
 
@@ -172,6 +174,8 @@ def add_lines(
             has_ranges |= _add_band(figure, line, columns, len(sent["x"]), looks.colour, around)
         if is_smooth and len(lines) == 1:
             _add_points(figure, line, sent, looks.colour)
+        if "nan" in columns:
+            add_gaps(figure, line.key, line.facts("not_finite"), columns, len(sent["x"]), line.start, theme)
         _add_line(figure, line, columns, sent, looks, smooth=is_smooth)
     if around != "none":
         _name_band(figure, lines, around, theme, has_ranges=has_ranges)

@@ -97,7 +97,8 @@ def learning_curve_figure(
     if not several:
         _add_evaluations(figure, evaluations, colours)
         add_marks(figure, "checkpoints", checkpoints, colours, theme)
-    add_marks(figure, "evaluations", [_mark(one, several=several) for one in evaluations], colours, theme)
+    done = [_mark(one, several=several) for one in evaluations]
+    add_marks(figure, "evaluations", done, colours, theme, named=several)
     add_marks(figure, "restarts", restarts, colours, theme)
     add_marks(figure, "setting changes", setting_changes, colours, theme)
     return figure

@@ -34,7 +34,13 @@ class Mark:
 
 
 def add_marks(
-    figure: Figure, kind: MarkKind, marks: Sequence[Mark], colours: Mapping[str, str], theme: Theme
+    figure: Figure,
+    kind: MarkKind,
+    marks: Sequence[Mark],
+    colours: Mapping[str, str],
+    theme: Theme,
+    *,
+    named: bool = True,
 ) -> None:
     """Draw marks of one kind, in the colours of their runs.
 
@@ -44,6 +50,7 @@ def add_marks(
         marks: shown with their label on hover; marks of runs that are not in `colours` are left out.
         colours: `#rrggbb` by run.
         theme: light or dark.
+        named: whether the legend has an entry for them.
     """
     ordered = sorted((mark for mark in marks if mark.run in colours), key=lambda mark: (mark.run, mark.x))
     if not ordered:
@@ -52,7 +59,7 @@ def add_marks(
     shared: dict[str, Any] = {"name": kind, "legendgroup": kind}
     # One legend entry in a neutral colour: it stands for all runs. It is on the first y axis, which may have
     # no other trace: Plotly draws the lines of an axis without one at NaN.
-    entry = _look(kind, muted(theme))
+    entry = _look(kind, muted(theme)) | {"showlegend": named}
     figure.add_scatter(x=[None], y=[None], meta={"kind": "legend"}, **entry, **shared)
     for run, some in groupby(ordered, key=lambda mark: mark.run):
         points = list(some)

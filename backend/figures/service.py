@@ -173,13 +173,16 @@ class _Drawing:
         self.since = metrics.revisions_had(request.since, request.runs, self.found, request.axes, axes)
         self._request = request = replace(request, axes=axes)
         self.chosen = self._choose()
+        self._has_gaps = any(one.n_finite < one.n_points for some in self.chosen for one in some)
+        if self._has_gaps and request.with_layout and not request.options.in_panel:
+            self.since = None  # the layout counts what is not finite
         self._styles = run_styles(self.found, request.styles)
         self._has_layout = request.with_layout or self.since is None
 
     def draw(self) -> list[Figure]:
         names = self._request.names
         apart: dict[int, Series] = {}
-        has_ranges = False
+        has_ranges = self._has_gaps
         for name, some in zip(names, self.chosen, strict=True):
             if name.kind != "seed_curve":
                 apart |= {one.id: one for one in some}
@@ -191,6 +194,7 @@ class _Drawing:
             self.since,
             merged=True,
             joining=has_ranges,
+            gaps=True,
         )
         draw = self._draw_whole if self._has_layout else self._draw_tails
         figures = [

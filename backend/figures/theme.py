@@ -13,6 +13,8 @@ _GROUND: dict[Theme, str] = {"light": "#ffffff", "dark": "#1b1e22"}
 _GRID: dict[Theme, str] = {"light": "#e6e8ec", "dark": "#2a2f35"}
 _LINE: dict[Theme, str] = {"light": "#b8bec7", "dark": "#4a515a"}
 
+_ERROR: dict[Theme, str] = {"light": "#c92a2a", "dark": "#ff8787"}
+
 MINUS = "\u2212"
 
 _LINE_PX = 20
@@ -35,6 +37,11 @@ def plain_text(text: str) -> str:
 def muted(theme: Theme) -> str:
     """The colour of secondary text and lines."""
     return _MUTED[theme]
+
+
+def error(theme: Theme) -> str:
+    """The colour of what is wrong."""
+    return _ERROR[theme]
 
 
 def ground(theme: Theme) -> str:

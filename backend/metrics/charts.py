@@ -22,11 +22,14 @@ from backend.metrics.known_rows import PointReader, rows_kept, rows_known
 from backend.metrics.repository import ChunkInfo
 from backend.metrics.rollups import (
     BASE_ROWS,
+    NOT_FINITE,
     bucket_rows,
     bucketed,
     folded,
     last_rows,
     merged_at_equal_x,
+    not_finite,
+    summed,
 )
 from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, converted, stored_column
 from backend.metrics.smoothing import (
@@ -152,6 +155,8 @@ class _Plan:
     """Chunks whose points are needed."""
     values: list[ChunkInfo]
     """Chunks whose values enter the moving average."""
+    has_gaps: bool
+    """Whether to count what is not finite."""
 
 
 def curves(
@@ -162,6 +167,7 @@ def curves(
     *,
     merged: bool = False,
     joining: bool = False,
+    gaps: bool = False,
 ) -> dict[int, SeriesBuckets]:
     """By series id, the buckets that a client lacks.
 
@@ -173,6 +179,7 @@ def curves(
         merged: merge consecutive buckets at one x, as a chart draws them; `bucket` is then the index of the
             last of them.
         joining: with `merged`, also the last bucket that the client keeps, which an area has to join.
+        gaps: also the columns of `rollups.NOT_FINITE` of series with such values.
     """
     chunks = repository.live_chunks(session, [one.id for one in series])
     run_ids = {one.id: one.run_id for one in series}
@@ -194,6 +201,7 @@ def curves(
             had.get(one.id),
             rows.get(one.id),
             last_kept.get(one.id) if joining else None,
+            has_gaps=gaps and one.n_finite < one.n_points,
         )
         for one in series
     ]
@@ -204,8 +212,20 @@ def curves(
         names = ("value",) if axes.smoothing == "points" else ("value", axes.column)
         values = points | points_of(rest, names)
         stored = repository.rollups_of(session, [c for p in some for c in p.stored], axes.column)
+        # A roll-up states that values are infinite, but not how many.
+        infinite = points_of(
+            [
+                c
+                for p in some
+                for c in p.stored
+                if p.has_gaps and np.isinf([stored[c.id]["min"], stored[c.id]["max"]]).any()
+            ],
+            ("value",),
+        )
         for plan in some:
             buckets = _buckets(plan, axes, known.get(run_ids[plan.series_id]), points, values, stored)
+            if plan.has_gaps:
+                buckets |= _not_finite(plan, points, infinite, stored)
             if merged:
                 buckets["bucket"] = plan.first_bucket - plan.n_joining + np.arange(n_rows(buckets))
                 buckets = merged_at_equal_x(buckets, axes.x)
@@ -263,6 +283,8 @@ def _plan(
     rows_known: int | None,
     rows: tuple[int, int] | None,
     last_kept: int | None,
+    *,
+    has_gaps: bool,
 ) -> _Plan:
     n_rows = chunks[-1].end_row if chunks else 0
     n_joining = 0
@@ -301,6 +323,7 @@ def _plan(
         stored=[c for c in read if c.closed and not from_points],
         points=[c for c in read if from_points or not c.closed],
         values=_averaged(chunks, axes, start, end, size) if axes.smooths and start < end else [],
+        has_gaps=has_gaps,
     )
 
 
@@ -335,6 +358,33 @@ def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
         size += n
     if batch:
         yield batch
+
+
+def _not_finite(
+    plan: _Plan,
+    points: Mapping[int, Columns],
+    infinite: Mapping[int, Columns],
+    stored: Mapping[int, Columns],
+) -> Columns:
+    """How many values of each bucket are not finite, by kind."""
+    if plan.start_row >= plan.end_row:
+        return not_finite(np.empty(0), 1)
+    parts: list[Columns] = []
+    for chunk in plan.stored:
+        if chunk.id in infinite:
+            part = not_finite(infinite[chunk.id]["value"], BASE_ROWS)
+        else:
+            nan = BASE_ROWS - stored[chunk.id]["count"]
+            part = {name: nan if name == "nan" else np.zeros_like(nan) for name in NOT_FINITE}
+        first, last = (plan.start_row - chunk.first_row) // BASE_ROWS, plan.end_row - chunk.first_row
+        parts.append(taken(part, slice(max(0, first), -(-last // BASE_ROWS))))
+    if plan.points:
+        values = np.concatenate([points[chunk.id]["value"] for chunk in plan.points])
+        first = plan.points[0].first_row
+        shown = values[max(0, plan.start_row - first) : plan.end_row - first]
+        parts.append(not_finite(shown, min(plan.bucket_rows, BASE_ROWS)))
+    factor = max(1, plan.bucket_rows // BASE_ROWS)
+    return {name: summed(column, factor) for name, column in joined(parts).items()}
 
 
 def _buckets(

@@ -18,6 +18,9 @@ BASE_ROWS = 16
 AGGREGATES = ("count", "mean", "min", "max", "last")
 """`count` is the number of values that are not NaN."""
 
+NOT_FINITE = ("nan", "inf", "neg_inf")
+"""Numbers of the values of each kind that is not finite."""
+
 _DTYPES = dict.fromkeys(X_COLUMNS, "<i8") | {"wall_time_s": "<f8", "count": "<i8"}
 _DTYPES |= dict.fromkeys(("mean", "min", "max", "last"), "<f8")
 
@@ -83,11 +86,22 @@ def folded(buckets: Columns, factor: int) -> Columns:
     return coarse | {"count": count}
 
 
+def not_finite(values: Array, rows: int) -> Columns:
+    """The columns of `NOT_FINITE` of buckets of `rows` values."""
+    kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
+    return {name: summed(kind, rows) for name, kind in zip(NOT_FINITE, kinds, strict=True)}
+
+
+def summed(numbers: Array, factor: int) -> Array:
+    """The sum of each `factor` consecutive numbers."""
+    return np.asarray(_padded(numbers.astype("<i8"), factor, 0).sum(axis=1))
+
+
 def merged_at_equal_x(buckets: Columns, x: str) -> Columns:
     """Consecutive buckets at one x merged, for drawing: several episodes may end at one agent step.
 
     Their mean is weighted by their counts; values that are not finite are ignored. Columns other than those
-    of `AGGREGATES` have the value of the last bucket.
+    of `AGGREGATES` and `NOT_FINITE`, which are added up, have the value of the last bucket.
     """
     first = np.ones(n_rows(buckets), bool)
     first[1:] = buckets[x][1:] != buckets[x][:-1]
@@ -106,7 +120,8 @@ def merged_at_equal_x(buckets: Columns, x: str) -> Columns:
     merged["mean"] = np.where(alone, merged["mean"], means)
     merged["min"] = np.where(alone, merged["min"], np.fmin.reduceat(low, starts))
     merged["max"] = np.where(alone, merged["max"], np.fmax.reduceat(high, starts))
-    return merged | {"count": np.add.reduceat(buckets["count"], starts)}
+    numbers = ("count", *(name for name in NOT_FINITE if name in buckets))
+    return merged | {name: np.add.reduceat(buckets[name], starts) for name in numbers}
 
 
 def _finite(values: Array) -> Array:

@@ -6,7 +6,7 @@ export type Label = { name?: string; settings?: string; detail?: string };
 
 /** Facts about a trace. */
 export type Meta = {
-  kind?: 'line' | 'range' | 'points' | 'evaluations' | 'marks' | 'legend';
+  kind?: 'line' | 'range' | 'points' | 'seed' | 'not_finite' | 'evaluations' | 'marks' | 'legend';
   run?: string;
   group?: string;
   source?: string;
@@ -21,6 +21,10 @@ export type Meta = {
   high?: Float64Array;
   n?: Float64Array;
   bucket?: Float64Array;
+  /** Of what is not finite: the number of such values at each point, by kind. */
+  nan?: Float64Array;
+  inf?: Float64Array;
+  neg_inf?: Float64Array;
 };
 
 /** A trace of a figure over training; a missing number is NaN. */
@@ -85,7 +89,7 @@ function decoded(value: unknown): unknown {
   return isNumbers(value) ? Float64Array.from(value, (each) => each ?? NaN) : value;
 }
 
-const DETAILS = ['low', 'high', 'n', 'bucket'] as const;
+const DETAILS = ['low', 'high', 'n', 'bucket', 'nan', 'inf', 'neg_inf'] as const;
 const NUMBERS = ['x', 'y', 'customdata'] as const;
 
 type Growing = Trace & { from?: number; type?: string; customdata?: unknown };

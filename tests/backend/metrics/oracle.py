@@ -35,6 +35,8 @@ class RecordedRun:
     superseded: dict[Key, list[Row]] = field(default_factory=dict)
     cut_at: dict[Key, int] = field(default_factory=dict)
     agent_steps: int = 0
+    infinite: bool = False
+    """Whether some values are infinite."""
 
     def __post_init__(self) -> None:
         self.run_id = make_run(self.engine, seed=self.seed, **self.changes).id
@@ -89,6 +91,8 @@ class RecordedRun:
         late = self.rng.random(n) < 0.05
         steps = np.where(late, np.maximum(0, steps - self.rng.integers(0, 5000, n)), steps)
         value = np.where(self.rng.random(n) < 0.02, np.nan, self.rng.normal(size=n))
+        if self.infinite:
+            value = np.where(self.rng.random(n) < 0.01, self.rng.choice([np.inf, -np.inf], n), value)
         rows = zip(
             steps.tolist(),
             (4 * steps).tolist(),

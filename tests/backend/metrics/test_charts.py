@@ -45,12 +45,17 @@ few = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scop
 
 
 def read(
-    recorded: RecordedRun, how: Axes, since: int | None = None, *, merged: bool = False
+    recorded: RecordedRun,
+    how: Axes,
+    since: int | None = None,
+    *,
+    merged: bool = False,
+    gaps: bool = False,
 ) -> dict[Key, SeriesBuckets]:
     known = None if since is None else {recorded.run_id: since}
     with reading(recorded.engine) as session:
         series = repository.list_series(session, [recorded.run_id])
-        found = curves(session, series, how, known, merged=merged)
+        found = curves(session, series, how, known, merged=merged, gaps=gaps)
         return {(one.metric, one.source): found[one.id] for one in series}
 
 
@@ -186,6 +191,27 @@ def test_full_read_matches_definition(engine: Engine, steps: list[Any], how: Axe
             assert np.array_equal(np.isfinite(curve.buckets["smoothed"]), known)
             known &= np.isfinite(rows["value"][ends])
             assert np.array_equal(curve.buckets["smoothed"][known], smooth[ends][known])
+
+
+@few
+@given(steps, axes, st.integers(0, 10**6))
+def test_what_is_not_finite_is_counted_by_kind(
+    engine: Engine, steps: list[Any], how: Axes, seed: int
+) -> None:
+    recorded = RecordedRun(engine, seed, infinite=True)
+    replay(Reader(recorded, how), [step for step in steps if step != "update"])
+    for key, curve in read(recorded, how, gaps=True).items():
+        values = columns_of(recorded.live[key])["value"]
+        kinds = {"nan": np.isnan(values), "inf": values == np.inf, "neg_inf": values == -np.inf}
+        if not sum(kind.sum() for kind in kinds.values()):
+            assert "nan" not in curve.buckets
+            continue
+        for name, kind in kinds.items():
+            firsts = range(0, len(values), curve.bucket_rows)
+            wanted = [int(kind[first : first + curve.bucket_rows].sum()) for first in firsts]
+            assert curve.buckets[name].tolist() == wanted, name
+        merged = read(recorded, how, merged=True, gaps=True)[key].buckets
+        assert [merged[name].sum() for name in kinds] == [kind.sum() for kind in kinds.values()]
 
 
 def test_read_without_new_points_sends_nothing(engine: Engine) -> None:

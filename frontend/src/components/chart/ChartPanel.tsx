@@ -8,6 +8,7 @@ import { formatX, type Spread } from '@/api/series';
 import type { Trace } from '@/api/tails';
 import { Chart } from './Chart';
 import { ChartMenu } from './ChartMenu';
+import { withoutLine } from './gaps';
 import { useCurveView } from './curveView';
 import { curveSource } from './export/source';
 import { type LegendNames, withShortNames } from './legend';
@@ -123,6 +124,7 @@ export function ChartPanel(props: ChartPanelProps) {
   }, [data, hidden, log, main, monospace, names, runs, spread, title, x, zoom]);
   const shown = useSettled(drawing, !figure.isPlaceholderData);
   const { error } = figure;
+  const gap = data && !zoom ? withoutLine(data) : '';
   const isEmpty = empty && figure.isSuccess && !figure.isPlaceholderData && !zoom && data?.n_total === 0;
   const only = main || zoom || !data ? undefined : onlyPoint(data);
   const Heading = main ? 'h2' : 'span';
@@ -171,9 +173,9 @@ export function ChartPanel(props: ChartPanelProps) {
       </header>
       {error ? (
         <Problem error={error} onRetry={() => void refetch()} />
-      ) : isEmpty ? (
+      ) : isEmpty || gap ? (
         <div style={{ minHeight: height }} className={classes.empty}>
-          {empty}
+          {gap || empty}
         </div>
       ) : data && only ? (
         <div style={{ minHeight: height }} className={classes.empty}>

@@ -29,7 +29,9 @@ const TOLERANCE = 1e-9;
 export function flatRange(traces: readonly Data[]): [number, number] | undefined {
   let [min, max] = [Infinity, -Infinity];
   for (const trace of traces) {
-    for (const y of (trace as { y?: Iterable<unknown> }).y ?? []) {
+    const { y: values, yaxis = 'y' } = trace as { y?: Iterable<unknown>; yaxis?: string };
+    if (yaxis !== 'y') continue;
+    for (const y of values ?? []) {
       if (!Number.isFinite(y)) continue;
       min = Math.min(min, Number(y));
       max = Math.max(max, Number(y));
@@ -46,8 +48,8 @@ const PADDING = 0.05;
 function extentOf(traces: readonly Data[], zoom: Range | null, log: boolean): Range | undefined {
   let [min, max] = [Infinity, -Infinity];
   for (const trace of traces) {
-    const { x, y, yaxis } = trace as Trace;
-    if (!y || yaxis === 'y2') continue;
+    const { x, y, yaxis = 'y' } = trace as Trace;
+    if (!y || yaxis !== 'y') continue;
     for (const [index, value] of y.entries()) {
       if (typeof value !== 'number' || Number.isNaN(value) || (log && value <= 0)) continue;
       const at = x?.[index];

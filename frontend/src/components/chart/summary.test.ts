@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Figure } from '@/api/tails';
+import { notFinite, withoutLine } from './gaps';
 import { summaryOf } from './summary';
 
 const line = (x: number[], y: number[], meta: object = {}) => ({
@@ -29,6 +30,21 @@ it('counts what is in view of a zoom, merged points and the seeds of a group as 
   expect(summaryOf(figure(5, 5, { data: [merged] }), [4, 9], false)).toBe('4 of 5 points');
   const seeds = [1, 2].map(() => line([1, 5, 9], [0, 0, 0], { group: 'g', source: '' }));
   expect(summaryOf(figure(9, 3, { data: seeds }), [4, 9], false)).toBe('2 of 9 points');
+});
+
+it('counts what is not finite by kind, and says why there is no line', () => {
+  const gaps = (nan: number[], inf: number[]) => ({
+    meta: { kind: 'not_finite', nan: Float64Array.from(nan), inf: Float64Array.from(inf) },
+  });
+  const some = figure(5, 5, { data: [line([1, 2], [NaN, 4]), gaps([200, 0, 99], [0, 0, 1])] });
+  expect(notFinite(some)).toBe('299 NaN, 1 Inf');
+  expect(summaryOf(some, null, false)).toBe('5 points; 299 NaN, 1 Inf');
+  expect(withoutLine(some)).toBe('');
+  const none = figure(3000, 2, { data: [line([1, 2], [NaN, NaN]), gaps([3000], [0])] });
+  expect(withoutLine(none)).toBe('All 3,000 values are NaN.');
+  const mixed = figure(2, 2, { data: [line([1, 2], [NaN, NaN]), gaps([1], [1])] });
+  expect(withoutLine(mixed)).toBe('None of the values is finite: 1 NaN, 1 Inf.');
+  expect(withoutLine(figure(2, 2, { data: [line([1], [1])] }))).toBe('');
 });
 
 it('names the bands, and what a log scale omits', () => {

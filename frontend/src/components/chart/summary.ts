@@ -1,6 +1,7 @@
 import type { Figure, Trace } from '@/api/tails';
 import type { Range } from '@/api/series';
 import { formatInteger, plural } from '@/lib/format';
+import { notFinite } from './gaps';
 
 /** The points of a trace's buckets in a range of x; several buckets may be merged into one. */
 function pointsInView({ x, meta }: Trace, [from, to]: Range): number {
@@ -13,7 +14,7 @@ function pointsInView({ x, meta }: Trace, [from, to]: Range): number {
   return total;
 }
 
-/** The number of points drawn, and what the bands are; empty without any series. */
+/** The number of points drawn, what is not finite, and what the bands are; empty without any series. */
 export function summaryOf(figure: Figure, zoom: Range | null, log: boolean): string {
   const lines = (figure.data as readonly Trace[]).filter(({ meta }) => meta?.kind === 'line');
   if (figure.n_total === 0) return '';
@@ -21,6 +22,7 @@ export function summaryOf(figure: Figure, zoom: Range | null, log: boolean): str
     log && lines.some(({ y }) => (y ?? []).some((value) => typeof value === 'number' && value <= 0));
   return [
     shownOfTotal(figure.n_total, zoom ? nInView(lines, zoom) : figure.n_shown),
+    ...[notFinite(figure)].filter(Boolean),
     ...(omits ? ['values ≤ 0 are not shown on a log scale'] : []),
     ...figure.bands,
   ].join('; ');

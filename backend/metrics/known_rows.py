@@ -1,8 +1,12 @@
 """Which rows of its series a client has already, by the revision of its data."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import Series
@@ -17,27 +21,68 @@ _ROWS_BEFORE = 256
 """Rows before the new ones that smoothing and merging mostly need: they are fetched at once."""
 
 
+class _ClosedChunks:
+    """The latest decoded columns of closed chunks, which never change. The window of a live curve has
+    the same ones in thousands of requests."""
+
+    def __init__(self, n_chunks: int) -> None:
+        self._n_chunks = n_chunks
+        self._of: WeakKeyDictionary[Engine, OrderedDict[ChunkInfo, Columns]] = WeakKeyDictionary()
+        self._lock = Lock()
+
+    def get(self, engine: Engine, chunk: ChunkInfo) -> Columns:
+        """The known columns of a chunk."""
+        with self._lock:
+            chunks = self._of.get(engine)
+            if chunks is None or chunk not in chunks:
+                return {}
+            chunks.move_to_end(chunk)
+            return chunks[chunk]
+
+    def put(self, engine: Engine, chunk: ChunkInfo, columns: Columns) -> None:
+        """Keep the columns of a chunk, which are read-only from now on."""
+        for column in columns.values():
+            column.flags.writeable = False
+        with self._lock:
+            chunks = self._of.setdefault(engine, OrderedDict())
+            chunks[chunk] = columns
+            chunks.move_to_end(chunk)
+            while len(chunks) > self._n_chunks:
+                chunks.popitem(last=False)
+
+
+_closed = _ClosedChunks(256)
+"""At most some 24 MB with three columns each."""
+
+
 class PointReader:
     """Reads the points of chunks. Those of open chunks, which several steps need, are fetched and decoded
-    once."""
+    once; those of closed ones are kept for later requests."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._engine = session.get_bind().engine
         self._open: dict[int, bytes] = {}
         self._decoded: dict[int, Columns] = {}
 
     def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
         """By chunk id, the named columns."""
         wanted = list(chunks)
-        blobs = self.fetch(wanted) | self._open
         columns = {}
         for chunk in wanted:
-            known = self._decoded.get(chunk.id, {})
+            known = _closed.get(self._engine, chunk) if chunk.closed else self._decoded.get(chunk.id, {})
+            columns[chunk.id] = known
+        incomplete = [chunk for chunk in wanted if any(name not in columns[chunk.id] for name in names)]
+        blobs = self.fetch(incomplete) | self._open
+        for chunk in incomplete:
+            known = columns[chunk.id]
             known = known | decode(blobs[chunk.id], [name for name in names if name not in known])
-            if not chunk.closed:
+            columns[chunk.id] = known
+            if chunk.closed:
+                _closed.put(self._engine, chunk, known)
+            else:
                 self._decoded[chunk.id] = known
-            columns[chunk.id] = {name: known[name] for name in names}
-        return columns
+        return {id_: {name: known[name] for name in names} for id_, known in columns.items()}
 
     def fetch(self, chunks: Iterable[ChunkInfo]) -> dict[int, bytes]:
         """Fetch the chunks that are not there yet, and return them by id; keep the open ones of them."""

@@ -181,18 +181,29 @@ def window_means(values: Array, x: Array, scale: float, first: int = 0, size: in
     values = np.concatenate([np.full(n_before, np.nan), values])
     at = np.maximum.accumulate(x.astype("<f8"))
     at = np.concatenate([np.full(n_before, at[0]), at])
+    # One bucket more, since a line may not cross those between its point and the first's.
+    before = max(0, first // size - 1)
+    end = min((before + 1) * size, len(values)) - 1
+    unused = int(np.searchsorted(at, at[end] - scale, side="right")) // size * size
+    unused = min(unused, before * size)
+    values, at, first, before = values[unused:], at[unused:], first - unused, before - unused // size
     finite = np.isfinite(values)
     known = np.where(finite, values, 0.0)
     ends = last_rows(len(values), size)
-    # One bucket more, since a line may not cross those between its point and the first's.
-    numbers = np.arange(max(0, first // size - 1), len(ends))
+    numbers = np.arange(before, len(ends))
     since = np.minimum(np.searchsorted(at, at[ends[numbers]] - scale, side="right"), ends[numbers])
-    n = _window_sums(finite.astype("<f8"), since, numbers, size)
-    total, squares = (_window_sums(column, since, numbers, size) for column in (known, known * known))
+    is_whole = bool(finite.all())  # as is usual: then nothing is to be counted
+    columns = np.array([known, known * known] if is_whole else [known, known * known, finite])
+    total, squares, *counted = _window_sums(columns, since, numbers, size)
+    n = (ends[numbers] - since + 1).astype("<f8") if is_whole else counted[0]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = total / n
         variance = np.maximum(squares - n * mean * mean, 0.0) / np.where(n > 1, n - 1, np.nan)
         deviation = np.sqrt(variance)
+    shown = slice(first // size - int(numbers[0]), None)
+    if is_whole:
+        middle = (at[since] + at[ends[numbers]]) / 2
+        return Windows(mean[shown], deviation[shown], n[shown], middle[shown], mean[shown])
     rows = np.arange(len(values))
     next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
     last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
@@ -202,25 +213,29 @@ def window_means(values: Array, x: Array, scale: float, first: int = 0, size: in
     passes = np.logical_or.reduceat(finite, starts) & ~np.logical_or.reduceat(np.isinf(values), starts)
     place = np.searchsorted(at[ends], middle)
     drawn = np.where((n > 0) & _is_reached(place, passes), mean, np.nan)
-    shown = slice(first // size - int(numbers[0]), None)
     return Windows(mean[shown], deviation[shown], n[shown], middle[shown], drawn[shown])
 
 
-def _window_sums(column: Array, since: Array, numbers: Array, size: int) -> Array:
-    """The sum of the rows from `since` to the end of each bucket, by sums of whole buckets.
+def _window_sums(columns: Array, since: Array, numbers: Array, size: int) -> Array:
+    """The sums of the rows from `since` to the end of each bucket, by sums of whole buckets.
 
     A difference of cumulative sums would depend on all earlier rows, and lose small values after large ones.
     """
-    ends = np.minimum((numbers + 1) * size, len(column))
+    n_rows = columns.shape[1]
+    nothing = np.zeros((len(columns), 1))
+    ends = np.minimum((numbers + 1) * size, n_rows)
     head_ends = np.minimum((since // size + 1) * size, ends)
-    sums = np.add.reduceat(np.append(column, 0.0), np.ravel(np.column_stack([since, head_ends])))[::2]
-    if size == 1:
-        blocks = np.append(column, 0.0)
-    else:
-        blocks = np.append(np.add.reduceat(column, np.arange(0, len(column), size)), 0.0)
+    rows = np.concatenate([columns, nothing], axis=1)
+    sums = np.add.reduceat(rows, np.column_stack([since, head_ends]).ravel(), axis=1)[:, ::2]
     rest = since // size + 1
-    bodies = np.add.reduceat(blocks, np.ravel(np.column_stack([rest, numbers + 1])))[::2]
-    return np.asarray(sums + np.where(rest <= numbers, bodies, 0.0))
+    has_rest = rest <= numbers
+    if not has_rest.any():
+        return np.asarray(sums)
+    if size > 1:
+        buckets = np.add.reduceat(columns, np.arange(0, n_rows, size), axis=1)
+        rows = np.concatenate([buckets, nothing], axis=1)
+    bodies = np.add.reduceat(rows, np.column_stack([rest, numbers + 1]).ravel(), axis=1)[:, ::2]
+    return np.asarray(sums + np.where(has_rest, bodies, 0.0))
 
 
 def row_window_means(values: Array, x: Array, scale: float) -> tuple[Array, Array]:

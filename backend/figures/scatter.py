@@ -1,6 +1,7 @@
 """A score of runs against one of their settings."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
@@ -16,6 +17,8 @@ from backend.statistics.estimates import median
 LOG_RATIO = 20
 """From this ratio of the largest to the smallest value on, the axis of settings is logarithmic."""
 _MAX_TICKS = 12
+_TICK_SHARE = 0.14
+"""Least distance of two ticks of a log axis, as a share of it."""
 
 
 Standing = Literal["", "best", "eliminated"]
@@ -189,8 +192,38 @@ def _axis(values: Sequence[float | str], *, log: bool | None) -> dict[str, Any]:
     numbers = [float(value) for value in values]
     low, high = min(numbers), max(numbers)
     ticks = sorted(set(numbers))
-    shown = (
-        {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]} if len(ticks) <= _MAX_TICKS else {}
-    )
     is_log = low > 0 and (high >= LOG_RATIO * low if log is None else log)
+    if is_log:
+        ticks = log_ticks(ticks)
+    elif len(ticks) > _MAX_TICKS:
+        return {"type": "linear"}
+    shown = {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
     return {"type": "log" if is_log else "linear", **shown}
+
+
+def log_ticks(tried: Sequence[float]) -> list[float]:
+    """Ticks of a log axis: the values that were tried, if they are few, and where there is room 1, 2 and 5
+    times powers of ten.
+
+    Args:
+        tried: above 0, ascending, at least one.
+    """
+    low, high = math.log10(tried[0]), math.log10(tried[-1])
+    room = _TICK_SHARE * (high - low) or 1.0
+    ticks: list[float] = []
+
+    def add(values: Iterable[float]) -> None:
+        for value in values:
+            at = math.log10(value)
+            if all(abs(at - math.log10(tick)) >= room for tick in ticks):
+                ticks.append(value)
+
+    if len(tried) <= _MAX_TICKS:
+        ticks += tried
+    else:
+        ticks += [tried[0], tried[-1]]
+    decades = range(math.floor(low), math.ceil(high) + 1)
+    for factor in (1, 2, 5):  # powers of ten first
+        rounds = [float(f"{factor}e{decade}") for decade in decades]
+        add(value for value in rounds if low <= math.log10(value) <= high)
+    return sorted(set(ticks))

@@ -2,11 +2,13 @@ from typing import Any
 
 import pytest
 from httpx import Client
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.figures.scatter import Dot, scatter_figure
+from backend.figures.scatter import Dot, log_ticks, scatter_figure
 from backend.runs.groups import subject
 from backend.specs.states import RunState
 from tests.backend.figures.lines import valid
@@ -24,7 +26,7 @@ def test_runs_are_dots_with_the_median_of_equal_settings() -> None:
     assert runs.text[2] == "&lt;c&gt;"
     assert (list(medians.x), list(medians.y), list(medians.text)) == ([0.01], [4.0], ["median of 2 runs"])
     assert figure.layout.xaxis.type == "log"
-    assert list(figure.layout.xaxis.tickvals) == [0.0001, 0.01]
+    assert list(figure.layout.xaxis.tickvals) == [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01]
     assert figure.layout.xaxis.title.text == "config.learning_rate"
 
 
@@ -104,3 +106,29 @@ def test_scatter_of_an_unknown_setting_is_refused(engine: Engine, client: Client
     refused = client.get("/api/v1/figures/scatter", params={"run": run.id, "x": x})
     assert refused.status_code == 422
     assert "x" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("tried", "ticks"),
+    [
+        ([0.0003, 0.003, 0.03], [0.0003, 0.001, 0.003, 0.01, 0.03]),
+        ([1.0, 20.0], [1, 2, 5, 10, 20]),
+        ([1e-6, 1e-2], [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]),
+        ([0.0005 * 1.3**n for n in range(14)], [0.0005, 0.001, 0.002, 0.005, 0.0005 * 1.3**13]),
+    ],
+)
+def test_log_axis_has_what_was_tried_and_round_numbers_between(
+    tried: list[float], ticks: list[float]
+) -> None:
+    assert log_ticks(tried) == pytest.approx(ticks)
+
+
+@given(st.lists(st.floats(1e-8, 1e8), min_size=1, max_size=40, unique=True))
+def test_log_ticks_include_few_tried_values_and_stay_in_their_range(tried: list[float]) -> None:
+    ordered = sorted(tried)
+    ticks = log_ticks(ordered)
+    assert ticks == sorted(set(ticks))
+    assert ordered[0] == ticks[0]
+    assert ordered[-1] == ticks[-1]
+    if len(ordered) <= 12:
+        assert set(ordered) <= set(ticks)

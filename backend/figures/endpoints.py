@@ -108,6 +108,13 @@ AroundRuns = Annotated[
         "`auto` is `sd` for a figure of one line, else `none`."
     ),
 ]
+OneEnvironment = Annotated[
+    Text | None,
+    Query(
+        description="Id of an environment: draw only the runs of it, in the styles of all, for a page that "
+        "shows a panel for each environment."
+    ),
+]
 Options = Annotated[FigureOptions, Depends(_options)]
 FormOptions = Annotated[FigureOptions, Depends(_options_of_form)]
 Styles = Annotated[WantedStyles, Depends(_styles)]
@@ -135,11 +142,12 @@ def read_figures(
     had: Had,
     source: Sources = [],  # noqa: B006
     band: AroundRuns = "auto",
+    environment: OneEnvironment = None,
 ) -> Response:
     """Several figures of the same runs, for a page that shows them."""
     names = [FigureName.parse(name) for name in figure]
     request = FigureRequest(
-        run, names, source, axes, spread, options, had.since, had.with_layout, styles, band
+        run, names, source, axes, spread, options, had.since, had.with_layout, styles, band, environment
     )
     return _json({"items": service.draw(session, request).documents()})
 
@@ -167,12 +175,13 @@ def learning_curve(
     styles: Styles,
     had: Had,
     band: AroundRuns = "auto",
+    environment: OneEnvironment = None,
 ) -> Response:
     """Returns over training, with evaluations, published scores, checkpoints, restarts and setting
     changes."""
     name = FigureName("learning_curve", EPISODE_RETURN)
     wanted = FigureRequest(
-        run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles, band
+        run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles, band, environment
     )
     return _answer_drawn(request, session, wanted, form, "learning_curve")
 
@@ -191,11 +200,22 @@ def curve(
     had: Had,
     source: Sources = [],  # noqa: B006
     band: AroundRuns = "auto",
+    environment: OneEnvironment = None,
 ) -> Response:
     """Any metric over training."""
     name = FigureName("curve", metric)
     wanted = FigureRequest(
-        run, [name], source, axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles, band
+        run,
+        [name],
+        source,
+        axes,
+        DEFAULT_SPREAD,
+        options,
+        had.since,
+        had.with_layout,
+        styles,
+        band,
+        environment,
     )
     return _answer_drawn(request, session, wanted, form, "curve")
 
@@ -214,10 +234,14 @@ def seed_curve(
     had: Had,
     metric: Metric = EPISODE_RETURN,
     source: Sources = [],  # noqa: B006
+    environment: OneEnvironment = None,
 ) -> Response:
     """Runs that differ in their seed alone as one curve with mean and band."""
     name = FigureName("seed_curve", metric)
-    wanted = FigureRequest(run, [name], source, axes, spread, options, had.since, had.with_layout, styles)
+    had_of = (had.since, had.with_layout)
+    wanted = FigureRequest(
+        run, [name], source, axes, spread, options, *had_of, styles, environment=environment
+    )
     return _answer_drawn(request, session, wanted, form, "seed_curve")
 
 

@@ -1,7 +1,7 @@
 """Figures of stored data."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from backend.figures.diagnostics import (
 from backend.figures.episode_trace import discounted, episode_trace_figure
 from backend.figures.export_caption import caption
 from backend.figures.figure import Figure, Label
-from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
 from backend.figures.marks import Mark
 from backend.figures.palette import Theme
 from backend.figures.run_marks import XOf, places_of, restarts, setting_changes
@@ -120,6 +120,8 @@ class FigureRequest:
     """The view's."""
     band: Band = "auto"
     """Around the lines of runs."""
+    environment: str | None = None
+    """Only runs of it are drawn, in the styles of all."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,10 @@ class _Drawing:
     def __init__(self, session: Session, request: FigureRequest) -> None:
         self._session = session
         self.found = metrics.find_runs(session, request.runs)
-        axes = scaled(session, request.axes, self.found.values())
+        self._drawn = {
+            id_: run for id_, run in self.found.items() if request.environment in (None, run.environment)
+        }
+        axes = scaled(session, request.axes, self._drawn.values())
         self.since = metrics.revisions_had(request.since, request.runs, self.found, request.axes, axes)
         self._request = request = replace(request, axes=axes)
         self.chosen = self._choose()
@@ -221,7 +226,7 @@ class _Drawing:
         for key, name in zip(keys, request.names, strict=True):
             wanted.setdefault(key, {}).update(dict.fromkeys(name.metrics))
         chosen = {
-            (sources, scored): metrics.choose(self._session, self.found, list(names), sources, scored=scored)
+            (sources, scored): metrics.choose(self._session, self._drawn, list(names), sources, scored=scored)
             for (sources, scored), names in wanted.items()
         }
         return [
@@ -253,28 +258,45 @@ class _Drawing:
         elif name.kind == "seed_curve":
             figure = self._seed_curve(name.of, series)
         else:
-            figure = curve_figure(
-                lines,
-                metric=name.of,
-                x=_counted(request.axes.x, series),
-                smooth=request.axes.description,
-                band=request.band,
-                title=self._title(describe(name.of).title),
-                styles=self._styles,
-                theme=request.options.theme,
-                width_px=request.options.width_px,
-            )
+            figure = self._curve(name.of, lines, _counted(request.axes.x, series))
         if request.options.in_panel:
             figure.layout = in_panel(figure.layout)
         return figure
 
+    def _curve(self, metric: str, lines: Sequence[CurveLine], x: str) -> Figure:
+        """One metric; that of evaluations with the published scores of their protocol."""
+        request = self._request
+        figure = curve_figure(
+            lines,
+            metric=metric,
+            x=x,
+            smooth=request.axes.description,
+            band=request.band,
+            title=self._title(describe(metric).title),
+            styles=self._styles,
+            theme=request.options.theme,
+            width_px=request.options.width_px,
+        )
+        section, _, name = metric.rpartition("/")
+        if section.startswith("eval/") and name == "mean_return" and lines:
+            self._add_levels(figure, {line.run for line in lines}, section.removeprefix("eval/"))
+        return figure
+
+    def _add_levels(self, figure: Figure, run_ids: Collection[str], protocol: str | None = None) -> None:
+        """Published scores that can be compared with the runs; only those of a protocol, if it is given."""
+        shown = {id_: run for id_, run in self._drawn.items() if id_ in run_ids}
+        levels = _levels(shown, evaluations.finished(self._session, list(shown)))
+        best = max((run.best_return for run in shown.values() if run.best_return is not None), default=None)
+        of_protocol = [level for level in levels if protocol in (None, level.protocol)]
+        add_levels(figure, of_protocol, best, self._request.options.theme)
+
     def _title(self, what: str) -> str:
-        return f"{what}, {subject(self.found.values())}"
+        return f"{what}, {subject((self._drawn or self.found).values())}"
 
     def _learning_curve(self, lines: Sequence[CurveLine], x: str) -> Figure:
         """Returns, with evaluations, checkpoints, restarts and setting changes."""
-        session, request, found = self._session, self._request, self.found
-        run_ids, axes = request.runs, request.axes
+        session, request, found = self._session, self._request, self._drawn
+        run_ids, axes = list(found), request.axes
         saved = repository.checkpoints(session, run_ids)
         done = evaluations.finished(session, run_ids)
         attempts = repository.attempts(session, run_ids)
@@ -325,7 +347,7 @@ class _Drawing:
         """One metric; runs that differ in their seed alone are one curve."""
         request = self._request
         order, groups = self._groups(series)
-        return seed_curve_figure(
+        figure = seed_curve_figure(
             groups,
             metric=metric,
             x=_counted(request.axes.x, series),
@@ -337,6 +359,9 @@ class _Drawing:
             theme=request.options.theme,
             width_px=request.options.width_px,
         )
+        if metric == EPISODE_RETURN:
+            self._add_levels(figure, [run for group in groups for run in group.runs])
+        return figure
 
     def _groups(self, series: Sequence[Series]) -> tuple[list[str], list[SeedGroup]]:
         """The ids of all compared groups in the order in which they get styles, and those with data."""

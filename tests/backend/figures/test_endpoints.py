@@ -240,6 +240,43 @@ def test_published_levels_follow_evaluations_rather_than_the_config(levels: Leve
 
 
 @pytest.mark.parametrize(
+    ("figure", "query"),
+    [("seed_curve", {}), ("curve", {"metric": "eval/noop_starts/mean_return"})],
+    ids=["seeds", "evaluations"],
+)
+def test_published_levels_are_beside_seeds_and_evaluations(
+    engine: Engine, client: Client, figure: str, query: dict[str, Any]
+) -> None:
+    recorded = RecordedRun(engine, 0, changes={"environment": "ALE/Pong-v5"})
+    recorded.append({KEY: 5, ("eval/noop_starts/mean_return", ""): 2})
+    layout = client.get(f"{FIGURES}/{figure}", params={"run": recorded.run_id} | query).json()["layout"]
+    assert "human 9.3" in " ".join(note["text"] for note in layout["annotations"])
+    assert {shape["line"]["dash"] for shape in layout["shapes"]} == {"dash"}
+    other = client.get(f"{FIGURES}/curve", params={"run": recorded.run_id, "metric": "loss/value"}).json()
+    assert "shapes" not in other["layout"]
+
+
+@pytest.mark.parametrize("figure", ["learning_curve", "seed_curve"])
+def test_panel_of_an_environment_has_its_runs_in_the_styles_of_all(
+    engine: Engine, client: Client, figure: str
+) -> None:
+    pole, pong = RecordedRun(engine, 0), RecordedRun(engine, 1, changes={"environment": "ALE/Pong-v5"})
+    for recorded in (pole, pong):
+        recorded.append({KEY: 5})
+    ask: dict[str, Any] = {"run": [pole.run_id, pong.run_id]}
+
+    def lines(**more: Any) -> list[Any]:
+        answer = client.get(f"{FIGURES}/{figure}", params=ask | more).json()
+        assert len(answer["revisions"]) == 2
+        return [(trace["name"], trace["line"]["color"]) for trace in traces(answer, kind="line")]
+
+    apart = [lines(environment=name) for name in ("CartPole-v1", "ALE/Pong-v5")]
+    assert [len(some) for some in apart] == [1, 1]
+    assert apart[0] + apart[1] == lines()
+    assert lines(environment="nothing") == []
+
+
+@pytest.mark.parametrize(
     "settings",
     [{"noop_max": 5}, {"max_frames": 18_000}, {"fire_at_reset": True}, {"life_loss_terminal": True}],
 )

@@ -20,7 +20,7 @@ from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Ulid
 from backend.http.transfer import conditional_response
-from backend.metrics.axes import ChosenSpread, SmoothedAxes
+from backend.metrics.axes import DrawnSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
 from backend.runs.styles import N_STYLES, WantedStyles
@@ -30,7 +30,7 @@ from backend.text import Text
 router = APIRouter(prefix="/figures", tags=["figures"])
 
 
-DEFAULT_SPREAD = Spread.chosen(None, "ci95")
+DEFAULT_SPREAD = Spread.chosen(None, "se")
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metric = Annotated[Text, Query(description="Name of the metric, such as `rollout/episode_return`.")]
 MaxPoints = Annotated[int, Query(ge=1, le=10_000, description="Maximum number of points per series.")]
@@ -136,7 +136,7 @@ def read_figures(
     principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
-    spread: ChosenSpread,
+    spread: DrawnSpread,
     options: Options,
     styles: Styles,
     had: Had,
@@ -227,7 +227,7 @@ def seed_curve(
     principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
-    spread: ChosenSpread,
+    spread: DrawnSpread,
     options: FormOptions,
     form: RequestedForm,
     styles: Styles,

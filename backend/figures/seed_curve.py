@@ -8,6 +8,7 @@ import numpy as np
 
 from backend.figures.curve import MAX_MARKED, axes_layout
 from backend.figures.figure import Figure, Label
+from backend.figures.gaps import in_words
 from backend.figures.palette import Look, Theme, look
 from backend.figures.theme import faint, layout, plain_text
 from backend.metrics.catalogue import describe
@@ -17,6 +18,7 @@ from backend.runs.styles import distinct_styles
 
 _BAND_OPACITY = 0.18
 _SEED_WIDTH = 1.5
+_THIN_OPACITY = 0.45
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,13 @@ class SeedGroup:
     columns: Columns
     """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`, from grid point `start` on."""
     seed_values: Sequence[Array] = ()
-    """The values of each seed, if they are too few for an interval."""
+    """The values of each seed, if they are too few for an interval, or on request."""
     n_total: int = 0
     n_shown: int = 0
     start: int | None = None
     """The first grid point that the client lacks; None if it gets the whole curve."""
+    not_finite: Sequence[int] = (0, 0, 0)
+    """Numbers of the values that are not finite, by kind."""
 
     @property
     def n_seeds(self) -> int:
@@ -63,8 +67,8 @@ def seed_curve_figure(
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> Figure:
-    """Each group's centre over its seeds as a line, with a band around it; with too few seeds for the band,
-    each seed as a line.
+    """Each group's centre over its seeds as a line with a band around it; on request also each seed, thinly.
+    With too few seeds for the band, each seed is a line.
 
     Args:
         groups: one style each.
@@ -99,10 +103,15 @@ def add_groups(
     figure.n_total = sum(group.n_total for group in groups)
     figure.n_shown = sum(group.n_shown for group in groups)
     figure.bands = _bands(groups, spread)
+    counts = [sum(kinds) for kinds in zip(*(group.not_finite for group in groups), strict=True)]
+    if sum(counts):
+        figure.bands.append(f"{in_words(counts)} not drawn")
     for group in groups:
         if draws_seeds(group.n_seeds, spread):
             _draw_seeds(figure, group, look(styles[group.id], theme))
         else:
+            if spread.seeds and group.n_seeds > 1:
+                _draw_thin_seeds(figure, group, look(styles[group.id], theme).colour)
             _draw_band(figure, group, spread.centre, look(styles[group.id], theme))
 
 
@@ -137,6 +146,16 @@ def _draw_seeds(figure: Figure, group: SeedGroup, looks: Look) -> None:
             **_symbols(looks),
         }
         _add(figure, group, run, {"y": values}, line, "line")
+
+
+def _draw_thin_seeds(figure: Figure, group: SeedGroup, colour: str) -> None:
+    style = {
+        "showlegend": False,
+        "hoverinfo": "skip",
+        "line": {"color": faint(colour, _THIN_OPACITY), "width": 1},
+    }
+    for run, values in zip(group.runs, group.seed_values, strict=True):
+        _add(figure, group, run, {"y": values}, style, "seed")
 
 
 def _add(

@@ -383,6 +383,7 @@ class _Drawing:
                     source=source,
                     columns=curve.grid,
                     seed_values=list(curve.seed_values),
+                    not_finite=curve.not_finite,
                     n_total=curve.n_rows,
                     n_shown=curve.n_points,
                     start=None if curve.reset else curve.first_bucket,

@@ -104,17 +104,33 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
     return requested
 
 
-def _spread(
-    interval: Annotated[Interval, Query(description="Band over the runs of a group.")] = "ci95",
-    centre: Annotated[
-        Centre | None,
-        Query(description="Their centre line; default: the median, with `sd` and `se` the mean."),
-    ] = None,
-) -> Spread:
-    return Spread.chosen(centre, interval)
+def _spread(default: Interval) -> Callable[..., Spread]:
+    def chosen(
+        interval: Annotated[
+            Interval,
+            Query(
+                description="Band over the runs of a group: the 95 % interval of the centre (`ci95`), one "
+                "standard deviation (`sd`) or error (`se`), the percentile bootstrap of the centre from five "
+                "runs on (`bootstrap`), or the lowest to the highest run (`min_max`)."
+            ),
+        ] = default,
+        centre: Annotated[
+            Centre | None,
+            Query(
+                description="Their centre line; default: the median, with `sd` and `se` the mean, with "
+                "`bootstrap` the interquartile mean."
+            ),
+        ] = None,
+        seeds: Annotated[bool, Query(description="Also each run, in figures as a thin line.")] = False,
+    ) -> Spread:
+        return Spread.chosen(centre, interval, seeds=seeds)
+
+    return chosen
 
 
 RequestedAxes = Annotated[Axes, Depends(_axes(None), scope="function")]
 SmoothedAxes = Annotated[Axes, Depends(_axes("window"), scope="function")]
 """With smoothing by default."""
-ChosenSpread = Annotated[Spread, Depends(_spread)]
+ChosenSpread = Annotated[Spread, Depends(_spread("ci95"))]
+DrawnSpread = Annotated[Spread, Depends(_spread("se"))]
+"""Of figures: by default the mean ± its standard error, as most papers draw it."""

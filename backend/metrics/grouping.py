@@ -15,14 +15,23 @@ import numpy as np
 from backend.errors import Invalid
 from backend.metrics.chunks import Array, Columns
 from backend.statistics.estimates import INTERVAL_NAME, MIN_SEEDS, medians
-from backend.statistics.means import MIN_SEEDS_IQM, MIN_SEEDS_MEAN, interquartile_means, means
+from backend.statistics.means import (
+    MIN_SEEDS_IQM,
+    MIN_SEEDS_MEAN,
+    bootstrapped,
+    interquartile_means,
+    means,
+)
 
-Interval = Literal["ci95", "sd", "se", "min_max"]
+Interval = Literal["ci95", "sd", "se", "bootstrap", "min_max"]
 Centre = Literal["median", "mean", "iqm"]
 
 CENTRES: dict[Centre, str] = {"median": "median", "mean": "mean", "iqm": "interquartile mean"}
 _MIN_RUNS: dict[Centre, int] = {"median": MIN_SEEDS, "mean": MIN_SEEDS_MEAN, "iqm": MIN_SEEDS_IQM}
 """Minimum number of runs for the 95 % interval of each centre."""
+MIN_BOOTSTRAP = 5
+"""Minimum number of runs for a bootstrap."""
+_BANDS = {"sd": "± 1 s.d.", "se": "± 1 s.e.", "min_max": "min–max"}
 
 
 @dataclass(frozen=True)
@@ -31,21 +40,30 @@ class Spread:
 
     centre: Centre
     interval: Interval
+    seeds: bool = False
+    """Whether each seed is drawn as a thin line, too."""
 
     @classmethod
-    def chosen(cls, centre: Centre | None, interval: Interval) -> "Spread":
-        """By default the median, with a standard deviation or error the mean.
+    def chosen(cls, centre: Centre | None, interval: Interval, *, seeds: bool = False) -> "Spread":
+        """By default the median, with a standard deviation or error the mean, with a bootstrap the
+        interquartile mean.
 
         Raises:
             Invalid: there is no such band.
         """
-        centre = centre or ("mean" if interval in ("sd", "se") else "median")
+        usual: dict[Interval, Centre] = {"sd": "mean", "se": "mean", "bootstrap": "iqm"}
+        centre = centre or usual.get(interval, "median")
+        if interval == "bootstrap" and centre == "median":
+            message = (
+                "a median has an exact interval in place of a bootstrap: use ci95, or mean or iqm as centre"
+            )
+            raise Invalid.field("interval", message)
         if interval == "se" and centre == "median":
             raise Invalid.field(
                 "interval",
                 "a median has no standard error: use ci95, sd or min_max, or mean or iqm as centre",
             )
-        return cls(centre, interval)
+        return cls(centre, interval, seeds)
 
     @property
     def band(self) -> str:
@@ -56,18 +74,27 @@ class Spread:
                 if self.centre == "median"
                 else f"95 % CI of the {CENTRES[self.centre]} (Student’s t)"
             )
-        return {"sd": "± 1 s.d.", "se": "± 1 s.e.", "min_max": "min–max"}[self.interval]
+        if self.interval == "bootstrap":
+            return f"95 % of bootstrapped {CENTRES[self.centre]}s"
+        return _BANDS[self.interval]
+
+    @property
+    def min_runs(self) -> int:
+        """Minimum number of runs for the band."""
+        return {"ci95": _MIN_RUNS[self.centre], "bootstrap": MIN_BOOTSTRAP}.get(self.interval, 1)
 
 
 def draws_seeds(n_runs: int, spread: Spread) -> bool:
-    """Whether each run is drawn, because there are too few for an interval."""
-    return spread.interval == "ci95" and n_runs < _MIN_RUNS[spread.centre]
+    """Whether each run is drawn in place of a band, because there are too few for it."""
+    return n_runs < spread.min_runs
 
 
 def interval_name(n_runs: int, spread: Spread) -> str:
     """What `low` and `high` of a group are, or what is drawn instead."""
     if not draws_seeds(n_runs, spread):
         return spread.band
+    if spread.interval == "bootstrap":
+        return f"each seed (a bootstrap needs {MIN_BOOTSTRAP})"
     interval = "an interval" if spread.centre == "median" else f"an interval of the {CENTRES[spread.centre]}"
     return f"each seed ({interval} needs {_MIN_RUNS[spread.centre]})"
 
@@ -140,6 +167,8 @@ def summary(values: Array, spread: Spread) -> Columns:
         low, high = middle - deviation, middle + deviation
     elif spread.interval == "se":
         low, high = middle - error.standard, middle + error.standard
+    elif spread.interval == "bootstrap":
+        low, high = bootstrapped(values, spread.centre, MIN_BOOTSTRAP)
     elif spread.centre != "median":
         low, high = middle - error.half_ci, middle + error.half_ci
     if spread.interval == "min_max":

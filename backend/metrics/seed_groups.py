@@ -11,6 +11,7 @@ from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
 from backend.metrics.grouping import Spread, draws_seeds, grid_step, on_grid, summary
+from backend.metrics.rollups import NOT_FINITE, not_finite
 from backend.metrics.run_axes import conversions, converted
 from backend.metrics.smoothing import ema_over_x, row_window_means, smoothed
 
@@ -28,7 +29,9 @@ class GroupGrid:
     grid: Columns
     """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`."""
     seed_values: Array
-    """The values of each run, one row per run; without rows if a band is drawn instead."""
+    """The values of each run, one row per run; without rows if only a band is drawn."""
+    not_finite: Sequence[int]
+    """Numbers of all values that are not finite, by kind as `rollups.NOT_FINITE`."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class _Member:
     """Rows that the client has."""
     at: float
     """Current x of the run."""
+    not_finite: Columns
 
 
 def group_curve(
@@ -61,7 +65,8 @@ def group_curve(
         x, y, delay = _smoothed(rows["value"], x, axes)
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
         at = np.array([getattr(session.get_one(Run, series.run_id), axes.column)])
-        loaded.append(_Member(x, y, had, float(converted(at, conversion)[0]) - delay))
+        gaps = not_finite(rows["value"], max(1, len(rows["value"])))
+        loaded.append(_Member(x, y, had, float(converted(at, conversion)[0]) - delay, gaps))
     step, grid, values = _grid([(one.x, one.y, one.at) for one in loaded], axes, spread)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
@@ -78,7 +83,8 @@ def group_curve(
         reset=reset,
         first_bucket=first,
         grid={name: column[first:] for name, column in grid.items()},
-        seed_values=values[: len(loaded) if draws_seeds(len(loaded), spread) else 0, first:],
+        seed_values=values[: len(loaded) if spread.seeds or draws_seeds(len(loaded), spread) else 0, first:],
+        not_finite=[sum(int(one.not_finite[name].sum()) for one in loaded) for name in NOT_FINITE],
     )
 
 

@@ -30,6 +30,7 @@ _T_975 = (
 )
 """97.5 % points of Student's t distribution with 1 to 30 degrees of freedom."""
 _Z_975 = 1.959964
+_COLUMNS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,38 @@ def interquartile_means(values: Scores) -> tuple[Scores, Error]:
         _, deviation, _ = means(winsorized)
         standard = deviation * np.sqrt(n - 1) / np.sqrt(kept * (kept - 1))
     return iqm, _error(standard, n, kept, MIN_SEEDS_IQM)
+
+
+N_RESAMPLES = 300
+"""Of the bands of charts."""
+
+
+def bootstrapped(values: Scores, centre: str, least: int) -> tuple[Scores, Scores]:
+    """The 2.5 % and 97.5 % points of the percentile bootstrap over runs, as in Agarwal et al. 2021.
+
+    Every column is resampled in the same ways, whatever the others are, so that a band is smooth, and a curve
+    that grows keeps its band.
+
+    Args:
+        values: as for `means`.
+        centre: `iqm`, else the mean.
+        least: number of runs below which there is no band.
+    """
+    low, high = np.full((2, values.shape[1]), np.nan)
+    known = ~np.isnan(values)
+    patterns, which = np.unique(known, axis=1, return_inverse=True)
+    for number, pattern in enumerate(patterns.T):
+        n = int(pattern.sum())
+        if n < least:
+            continue
+        columns = np.flatnonzero(which.ravel() == number)
+        drawn = np.random.default_rng(n).integers(0, n, (N_RESAMPLES, n))
+        cut = n // 4 if centre == "iqm" else 0
+        for some in np.array_split(columns, -(-len(columns) // _COLUMNS_AT_ONCE)):
+            samples = np.sort(values[pattern][:, some][drawn], axis=1)
+            centres = samples[:, cut : n - cut].mean(axis=1)
+            low[some], high[some] = np.percentile(centres, [2.5, 97.5], axis=0)
+    return low, high
 
 
 def _error(standard: Scores, n: Scores, kept: Scores, min_n: int) -> Error:

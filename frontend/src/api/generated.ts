@@ -10616,10 +10616,12 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Band over the runs of a group. */
-                interval?: "ci95" | "sd" | "se" | "min_max";
-                /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
+                /** @description Band over the runs of a group: the 95 % interval of the centre (`ci95`), one standard deviation (`sd`) or error (`se`), the percentile bootstrap of the centre from five runs on (`bootstrap`), or the lowest to the highest run (`min_max`). */
+                interval?: "ci95" | "sd" | "se" | "bootstrap" | "min_max";
+                /** @description Their centre line; default: the median, with `sd` and `se` the mean, with `bootstrap` the interquartile mean. */
                 centre?: ("median" | "mean" | "iqm") | null;
+                /** @description Also each run, in figures as a thin line. */
+                seeds?: boolean;
             };
             header?: never;
             path?: never;
@@ -10901,6 +10903,8 @@ export interface operations {
                 source?: string[];
                 /** @description Around the lines of runs: `sd`, one standard deviation of the points of each window (only with `smoothing=window`), `min_max`, the range of each bucket of many points, or `none`; `auto` is `sd` for a figure of one line, else `none`. */
                 band?: "auto" | "sd" | "min_max" | "none";
+                /** @description Id of an environment: draw only the runs of it, in the styles of all, for a page that shows a panel for each environment. */
+                environment?: string | null;
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -10917,10 +10921,12 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Band over the runs of a group. */
-                interval?: "ci95" | "sd" | "se" | "min_max";
-                /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
+                /** @description Band over the runs of a group: the 95 % interval of the centre (`ci95`), one standard deviation (`sd`) or error (`se`), the percentile bootstrap of the centre from five runs on (`bootstrap`), or the lowest to the highest run (`min_max`). */
+                interval?: "ci95" | "sd" | "se" | "bootstrap" | "min_max";
+                /** @description Their centre line; default: the median, with `sd` and `se` the mean, with `bootstrap` the interquartile mean. */
                 centre?: ("median" | "mean" | "iqm") | null;
+                /** @description Also each run, in figures as a thin line. */
+                seeds?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
@@ -11022,6 +11028,8 @@ export interface operations {
                 run: string[];
                 /** @description Around the lines of runs: `sd`, one standard deviation of the points of each window (only with `smoothing=window`), `min_max`, the range of each bucket of many points, or `none`; `auto` is `sd` for a figure of one line, else `none`. */
                 band?: "auto" | "sd" | "min_max" | "none";
+                /** @description Id of an environment: draw only the runs of it, in the styles of all, for a page that shows a panel for each environment. */
+                environment?: string | null;
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -11116,6 +11124,8 @@ export interface operations {
                 source?: string[];
                 /** @description Around the lines of runs: `sd`, one standard deviation of the points of each window (only with `smoothing=window`), `min_max`, the range of each bucket of many points, or `none`; `auto` is `sd` for a figure of one line, else `none`. */
                 band?: "auto" | "sd" | "min_max" | "none";
+                /** @description Id of an environment: draw only the runs of it, in the styles of all, for a page that shows a panel for each environment. */
+                environment?: string | null;
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -11208,6 +11218,8 @@ export interface operations {
                 metric?: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
+                /** @description Id of an environment: draw only the runs of it, in the styles of all, for a page that shows a panel for each environment. */
+                environment?: string | null;
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -11224,10 +11236,12 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Band over the runs of a group. */
-                interval?: "ci95" | "sd" | "se" | "min_max";
-                /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
+                /** @description Band over the runs of a group: the 95 % interval of the centre (`ci95`), one standard deviation (`sd`) or error (`se`), the percentile bootstrap of the centre from five runs on (`bootstrap`), or the lowest to the highest run (`min_max`). */
+                interval?: "ci95" | "sd" | "se" | "bootstrap" | "min_max";
+                /** @description Their centre line; default: the median, with `sd` and `se` the mean, with `bootstrap` the interquartile mean. */
                 centre?: ("median" | "mean" | "iqm") | null;
+                /** @description Also each run, in figures as a thin line. */
+                seeds?: boolean;
                 /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
                 format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */

@@ -44,10 +44,22 @@ export type Range = readonly [number, number];
 export type Axes = { x: XAxis; smoothing: Smoothing; zoom: Range | null; points: number };
 
 export const CENTRES = ['median', 'mean', 'iqm'] as const;
-export const INTERVALS = ['ci95', 'sd', 'se', 'min_max'] as const;
+export const INTERVALS = ['se', 'sd', 'ci95', 'bootstrap', 'min_max'] as const;
 
-/** What is drawn of several seeds: a line and the band around it. */
-export type Spread = { centre: (typeof CENTRES)[number]; interval: (typeof INTERVALS)[number] };
+/** What is drawn of several seeds: a line, the band around it, and perhaps each seed as a thin line. */
+export type Spread = {
+  centre: (typeof CENTRES)[number];
+  interval: (typeof INTERVALS)[number];
+  seeds: boolean;
+};
+
+export const DEFAULT_SPREAD: Spread = { centre: 'mean', interval: 'se', seeds: false };
+
+/** The same with a band that exists around its centre. */
+export const possible = (spread: Spread): Spread =>
+  spread.centre === 'median' && (spread.interval === 'se' || spread.interval === 'bootstrap')
+    ? { ...spread, interval: 'ci95' }
+    : spread;
 
 /** The query parameters of smoothing. */
 export const smoothingParameters = ({ kind, weight, scale }: Smoothing) =>

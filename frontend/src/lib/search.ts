@@ -211,6 +211,8 @@ export const compareSearch = (search: Search) =>
     group: oneOf(search.group, ['seed'] as const),
     centre: oneOf(search.centre, CENTRES),
     interval: oneOf(search.interval, INTERVALS),
+    /** Whether each seed is drawn as a thin line. */
+    seeds: search.seeds === true ? true : undefined,
     /** The setting against which scores are drawn. */
     setting: names(search.setting),
     /** The score that is drawn. */

@@ -20,7 +20,7 @@ import classes from '@/features/compare/compare.module.css';
 import { CompareCharts } from '@/features/compare/CompareCharts';
 import { RunChips } from '@/features/compare/RunChips';
 import { RunFinder } from '@/features/compare/RunFinder';
-import { EPISODE_RETURN } from '@/api/series';
+import { DEFAULT_SPREAD, EPISODE_RETURN, possible } from '@/api/series';
 import { ScoreScatter } from '@/features/compare/ScoreScatter';
 import { Statistics } from '@/features/compare/Statistics';
 import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
@@ -55,8 +55,9 @@ export default function ComparePage() {
   const missing = useSettled(notFound, loaded);
   const existing = useMemo(() => ids.filter((id) => !missing.includes(id)), [ids, missing]);
   const grouped = search.group === 'seed';
-  const { centre = 'median', interval = 'ci95' } = search;
-  const spread = useMemo(() => ({ centre, interval }), [centre, interval]);
+  const { centre = DEFAULT_SPREAD.centre, interval = DEFAULT_SPREAD.interval } = search;
+  const seeds = search.seeds ?? false;
+  const spread = useMemo(() => possible({ centre, interval, seeds }), [centre, interval, seeds]);
   const names = useMemo(() => legendNames(runs), [runs]);
   const styles = useMemo(() => parseRunStyles(ids, search.styles), [ids, search.styles]);
   const groupStyles = useMemo(() => parseGroupStyles(search.group_styles), [search.group_styles]);
@@ -142,10 +143,11 @@ export default function ComparePage() {
             grouped={grouped}
             onGrouped={(to) => change({ group: to ? 'seed' : undefined })}
             spread={spread}
-            onSpread={({ centre, interval }) =>
+            onSpread={({ centre, interval, seeds }) =>
               change({
-                centre: centre === 'median' ? undefined : centre,
-                interval: interval === 'ci95' ? undefined : interval,
+                centre: centre === DEFAULT_SPREAD.centre ? undefined : centre,
+                interval: interval === DEFAULT_SPREAD.interval ? undefined : interval,
+                seeds: seeds || undefined,
               })
             }
             names={names}

@@ -125,3 +125,22 @@ def test_update_has_the_new_grid_points_of_each_trace() -> None:
     ]
     assert document["data"][-1]["meta"] == {"low": [None], "high": [None], "n": [1]}
     assert document["bands"] == [f"band: {BAND}"]
+
+
+def test_each_seed_is_a_thin_line_behind_the_band_on_request() -> None:
+    values = [np.arange(3.0) + seed for seed in range(5)]
+    figure = draw(group(seed_values=values), spread=Spread("mean", "se", seeds=True))
+    *thin, _, _, mean = figure.data
+    assert [trace.meta["kind"] for trace in figure.data] == ["seed"] * 5 + ["range", "range", "line"]
+    assert [trace.y for trace in thin] == [tuple(one) for one in values]
+    assert {(trace.line.width, trace.showlegend, trace.hoverinfo) for trace in thin} == {(1, False, "skip")}
+    assert mean.line.width == 2
+    without = draw(group(seed_values=values), spread=Spread("mean", "se"))
+    assert [trace.meta["kind"] for trace in without.data] == ["range", "range", "line"]
+
+
+def test_values_that_are_not_finite_are_counted_over_all_groups() -> None:
+    figure = Figure()
+    groups = [group("a", not_finite=(2, 0, 0)), group("b", not_finite=(1, 1, 0))]
+    add_groups(figure, groups, spread=MEDIAN, order=[], theme="light")
+    assert figure.bands[-1] == "3 NaN, 1 Inf not drawn"

@@ -182,3 +182,34 @@ def test_group_key_ignores_seed_name_and_notes() -> None:
     for change in ({"config": {"n_e": 8}}, {"group": "g"}, {"config": {"standardise": True}}):
         other = parse_run_spec(CARTPOLE | change).model_dump(mode="json")
         assert group_key(spec) != group_key(other)
+
+
+@pytest.mark.parametrize("centre", CENTRES)
+def test_bootstrap_agrees_with_scipy_and_does_not_depend_on_other_points(centre: Centre) -> None:
+    values = np.random.default_rng(0).lognormal(size=(8, 40))
+    spread = Spread(centre, "bootstrap")
+    got = summary(values, spread)
+
+    def of(sample: np.ndarray, axis: int) -> np.ndarray:
+        return np.asarray(
+            stats.trim_mean(sample, 0.25, axis=axis) if centre == "iqm" else sample.mean(axis=axis)
+        )
+
+    wanted = stats.bootstrap(
+        (values,), of, axis=0, method="percentile", n_resamples=4000, rng=np.random.default_rng(1)
+    ).confidence_interval
+    assert np.abs(got["low"] - wanted.low).mean() < 0.1 * np.abs(wanted.low).mean()
+    assert np.abs(got["high"] - wanted.high).mean() < 0.1 * np.abs(wanted.high).mean()
+    alone = summary(values[:, 7:9], spread)
+    np.testing.assert_array_equal(alone["low"], got["low"][7:9])
+    values[:4, 3] = np.nan
+    assert np.isnan(summary(values, spread)["low"][3]), "four runs are too few"
+
+
+def test_bootstrap_needs_five_runs_and_no_median() -> None:
+    assert Spread.chosen(None, "bootstrap").centre == "iqm"
+    assert draws_seeds(4, Spread("iqm", "bootstrap"))
+    assert not draws_seeds(5, Spread("iqm", "bootstrap"))
+    assert interval_name(4, Spread("iqm", "bootstrap")) == "each seed (a bootstrap needs 5)"
+    with pytest.raises(Invalid):
+        Spread.chosen("median", "bootstrap")

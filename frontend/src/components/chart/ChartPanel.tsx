@@ -119,7 +119,7 @@ export function ChartPanel(props: ChartPanelProps) {
         ...(runs.length > 1 && !spread && { legend: { ...layout.legend, ...INERT } }),
         yaxis: { ...yaxis, ...(!monospace && axisTitle && { title: axisTitle }), ...yAxis(shown, zoom, log) },
       },
-      view: `${runs.join(' ')} ${title} ${x} ${log} ${spread?.centre} ${spread?.interval}`,
+      view: `${runs.join(' ')} ${title} ${x} ${log} ${spread?.centre} ${spread?.interval} ${spread?.seeds}`,
     };
   }, [data, hidden, log, main, monospace, names, runs, spread, title, x, zoom]);
   const shown = useSettled(drawing, !figure.isPlaceholderData);

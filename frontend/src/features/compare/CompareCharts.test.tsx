@@ -37,7 +37,7 @@ class InView {
 }
 
 const RUNS = ['00000000000000000000000001', '00000000000000000000000002'];
-const MEDIAN: Spread = { centre: 'median', interval: 'ci95' };
+const MEDIAN: Spread = { centre: 'median', interval: 'ci95', seeds: false };
 
 /** Renders a page whose runs have recorded three metrics. */
 function renderPage(page: ReactNode): void {
@@ -108,18 +108,21 @@ it('runs are grouped over seeds, with a line and a band', () => {
   cleanup();
   const { onSpread } = show({ grouped: true });
   choose('Line', 'iqm');
-  expect(onSpread).toHaveBeenLastCalledWith({ centre: 'iqm', interval: 'ci95' });
+  expect(onSpread).toHaveBeenLastCalledWith({ ...MEDIAN, centre: 'iqm' });
   choose('Band', 'min_max');
-  expect(onSpread).toHaveBeenLastCalledWith({ centre: 'median', interval: 'min_max' });
+  expect(onSpread).toHaveBeenLastCalledWith({ ...MEDIAN, interval: 'min_max' });
+  fireEvent.click(screen.getByRole('checkbox', { name: 'Single seeds' }));
+  expect(onSpread).toHaveBeenLastCalledWith({ ...MEDIAN, seeds: true });
 });
 
 it('a median has no standard error', () => {
-  const { onSpread } = show({ grouped: true, spread: { centre: 'mean', interval: 'se' } });
+  const { onSpread } = show({ grouped: true, spread: { ...MEDIAN, centre: 'mean', interval: 'se' } });
   choose('Line', 'median');
   expect(onSpread).toHaveBeenLastCalledWith(MEDIAN);
   cleanup();
   show({ grouped: true });
-  expect(screen.getByRole<HTMLOptionElement>('option', { name: 'SE' }).disabled).toBe(true);
+  for (const name of ['SE', 'Bootstrap, 95 %'])
+    expect(screen.getByRole<HTMLOptionElement>('option', { name }).disabled).toBe(true);
 });
 
 it('the x axis and the smoothing of all panels are chosen once', () => {

@@ -1,7 +1,7 @@
-import { Autocomplete, Menu, NativeSelect, SegmentedControl } from '@mantine/core';
+import { Autocomplete, Checkbox, Menu, NativeSelect, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import { CENTRES, INTERVALS, metricsQuery, type Spread } from '@/api/series';
+import { CENTRES, INTERVALS, metricsQuery, possible, type Spread } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty } from '@/components/feedback';
 import curves from '@/components/chart/curves.module.css';
@@ -45,9 +45,10 @@ const CENTRE_LABELS: Record<Spread['centre'], string> = {
   iqm: 'Interquartile mean',
 };
 const INTERVAL_LABELS: Record<Spread['interval'], string> = {
-  ci95: '95 % CI',
-  sd: 'SD',
   se: 'SE',
+  sd: 'SD',
+  ci95: '95 % CI',
+  bootstrap: 'Bootstrap, 95 %',
   min_max: 'Min–max',
 };
 
@@ -121,9 +122,8 @@ export function CompareCharts({
               value={spread.centre}
               data={CENTRES.map((value) => ({ value, label: CENTRE_LABELS[value] }))}
               onChange={({ currentTarget }) => {
-                const centre = CENTRES.find((each) => each === currentTarget.value) ?? 'median';
-                const interval = centre === 'median' && spread.interval === 'se' ? 'ci95' : spread.interval;
-                onSpread({ centre, interval });
+                const centre = CENTRES.find((each) => each === currentTarget.value) ?? spread.centre;
+                onSpread(possible({ ...spread, centre }));
               }}
             />
             <NativeSelect
@@ -133,13 +133,19 @@ export function CompareCharts({
               data={INTERVALS.map((value) => ({
                 value,
                 label: INTERVAL_LABELS[value],
-                // A median has no standard error.
-                disabled: value === 'se' && spread.centre === 'median',
+                // A median has no standard error, and an exact interval in place of a bootstrap.
+                disabled: possible({ ...spread, interval: value }).interval !== value,
               }))}
               onChange={({ currentTarget }) => {
-                const interval = INTERVALS.find((each) => each === currentTarget.value) ?? 'ci95';
+                const interval = INTERVALS.find((each) => each === currentTarget.value) ?? spread.interval;
                 onSpread({ ...spread, interval });
               }}
+            />
+            <Checkbox
+              size="xs"
+              label="Single seeds"
+              checked={spread.seeds}
+              onChange={({ currentTarget }) => onSpread({ ...spread, seeds: currentTarget.checked })}
             />
           </>
         )}

@@ -55,6 +55,22 @@ export const spreadEpisodesQuery = (run: string, n: number, range: readonly [num
     placeholderData: (previous) => previous,
   });
 
+export type MetricChange = components['schemas']['MetricChange'];
+
+/** The metrics that changed most in a range of agent steps against the range before. */
+export const changesQuery = (run: string, [from, to]: readonly [number, number]) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'changes', from, to),
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET('/api/v1/runs/{run_id}/changes', {
+          params: { path: path(run), query: { range_from: from, range_to: to } },
+          signal,
+        }),
+      ),
+    placeholderData: (previous) => previous,
+  });
+
 export const episodeQuery = (run: string, id: string) =>
   queryOptions({
     queryKey: keys.runResource(run, 'episode', id),

@@ -1,4 +1,4 @@
-import { useDebouncedCallback, useDocumentTitle } from '@mantine/hooks';
+import { useDebouncedCallback, useDocumentTitle, useWindowEvent } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
@@ -23,6 +23,11 @@ export default function ReplayPage() {
     (step: number) => void navigate({ search: { at: step }, replace: true, resetScroll: false }),
     DEBOUNCE_MS,
   );
+  useWindowEvent('keydown', (event) => {
+    if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
+    if ((event.target as Element).matches('input, textarea')) return;
+    void navigate({ to: '/runs/$runId', params: { runId }, search: { episode: episodeId } });
+  });
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
   const name = run.data?.name;
@@ -71,7 +76,8 @@ export default function ReplayPage() {
           <p className="muted" style={{ margin: 0 }}>
             Space plays and pauses. The arrow keys, comma and full stop move by one agent step; on the
             timeline, Shift moves by ten. 1 to 8 set the speed. R jumps to the next reward and L to the next
-            lost life (with Shift, the previous one); E jumps to the largest value error.
+            lost life (with Shift, the previous one); E jumps to the largest value error, and F goes back to
+            the run.
           </p>
         </>
       )}

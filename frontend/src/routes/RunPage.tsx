@@ -8,12 +8,14 @@ import { runQuery, type RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { Loading, PageProblem } from '@/components/feedback';
 import { DiagnosticsTab } from '@/features/curves/DiagnosticsTab';
+import { KeyMetrics } from '@/features/curves/KeyMetrics';
 import { LearningCurve } from '@/features/curves/LearningCurve';
 import { MetricCharts } from '@/features/curves/MetricCharts';
 import { LogTab } from '@/features/log/LogTab';
 import { AgentPanel } from '@/features/replay/AgentPanel';
 import { FilmStrip } from '@/features/replay/FilmStrip';
 import { SentVideosPanel } from '@/features/replay/SentVideosPanel';
+import { ChangesCard } from '@/features/run/ChangesCard';
 import { CheckpointsTab } from '@/features/run/CheckpointsTab';
 import { ConfigTab } from '@/features/run/ConfigTab';
 import { EpisodesTab } from '@/features/run/EpisodesTab';
@@ -105,7 +107,12 @@ function LoadedRun({ run }: { run: RunDetail }) {
   }, [tab, tabs.length]);
 
   const contents: Record<(typeof TABS)[number]['id'], () => ReactNode> = {
-    curves: () => <MetricCharts run={run} filter={(metric) => !isSystemMetric(metric)} />,
+    curves: () => (
+      <>
+        <KeyMetrics run={run} />
+        <MetricCharts run={run} filter={(metric) => !isSystemMetric(metric)} />
+      </>
+    ),
     diagnostics: () => panels && <DiagnosticsTab run={run} panels={panels} />,
     episodes: () =>
       isExternal(run) ? (
@@ -177,6 +184,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
           {isExternal(run) ? (
             <SentVideosPanel
               run={run.id}
+              step={stepsOf(run).slice(0, -1)}
               onShow={() => {
                 choose('episodes');
                 root.current?.scrollIntoView({ block: 'start' });
@@ -193,6 +201,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
             />
           )}
         </div>
+        <ChangesCard run={run} selected={search.episode} onWatch={watch} />
         <Tabs
           ref={root}
           className={classes.tabbed}

@@ -61,7 +61,7 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
   useWindowEvent('keydown', (event) => {
     if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
     const target = event.target as Element;
-    if (target.matches('input, select, textarea, [contenteditable]')) return;
+    if (target.matches('input:not([type=radio]), select, textarea')) return;
     full.current?.click();
   });
 

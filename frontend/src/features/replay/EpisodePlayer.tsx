@@ -2,7 +2,7 @@ import { ActionIcon, Button, Loader, NativeSelect } from '@mantine/core';
 import { useReducedMotion, useWindowEvent } from '@mantine/hooks';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useState, type CSSProperties } from 'react';
+import { useMemo, useRef, useState, type CSSProperties } from 'react';
 import { traceQuery, type Episode } from '@/api/runResources';
 import { useMediaUrl } from '@/api/session';
 import { Problem } from '@/components/feedback';
@@ -41,6 +41,7 @@ type Props = {
 
 /** An episode's video with its rewards, values and policy at each step. */
 export function EpisodePlayer({ episode, onEnded, learner, large = false, at, onAt }: Props) {
+  const root = useRef<HTMLDivElement>(null);
   const [retries, setRetries] = useState(0);
   const [shape, setShape] = useState(USUAL_SHAPE);
   const src = useMediaUrl(videoUrl(episode.id));
@@ -85,7 +86,10 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
   };
   // On the replay page the keys work without focusing the player first.
   useWindowEvent('keydown', (event) => {
-    if (large && event.target instanceof Element && event.target.matches(UNFOCUSED)) onKey(event);
+    const target = event.target;
+    if (!(target instanceof Element)) return;
+    // On a run's page the panel around the player may have the focus.
+    if (large ? target.matches(UNFOCUSED) : target === root.current?.closest('section')) onKey(event);
   });
 
   const action = trace?.actions[step];
@@ -96,6 +100,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
       onKeyDown={onKey}
       role="group"
       aria-label="Episode player"
+      ref={root}
     >
       <div className={classes.view}>
         <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>

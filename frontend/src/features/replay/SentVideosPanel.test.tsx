@@ -16,22 +16,31 @@ function show(items: Video[], onShow = vi.fn()) {
   render(
     <QueryClientProvider client={client}>
       <MantineProvider>
-        <SentVideosPanel run="R" onShow={onShow} />
+        <SentVideosPanel run="R" step="iteration" onShow={onShow} />
       </MantineProvider>
     </QueryClientProvider>,
   );
   return onShow;
 }
 
-it('leads to the videos that the script has sent', () => {
-  const onShow = show([{ id: 'V', run_id: 'R' } as Video]);
-  expect(screen.getByText(/Its script has sent videos/)).toBeTruthy();
-  fireEvent.click(screen.getByRole('button', { name: 'Show the videos' }));
+it('plays the latest video that a worker has encoded, and leads to all', () => {
+  const onShow = show([
+    { id: 'V3', run_id: 'R', state: 'running', agent_steps: 30 } as Video,
+    { id: 'V2', run_id: 'R', state: 'done', agent_steps: 20 } as Video,
+    { id: 'V1', run_id: 'R', state: 'done', agent_steps: 10 } as Video,
+  ]);
+  const video = screen.getByLabelText('Latest video, at iteration 20');
+  expect(video.getAttribute('src')).toBe('/api/v1/videos/V2/file');
+  fireEvent.click(screen.getByRole('button', { name: 'All videos' }));
   expect(onShow).toHaveBeenCalledOnce();
 });
 
-it('shows that the script has sent no video', () => {
+it('says that no video can be shown yet', () => {
+  show([{ id: 'V', run_id: 'R', state: 'queued' } as Video]);
+  expect(screen.getByText(/none can be shown yet/)).toBeTruthy();
+});
+
+it('is absent when the script has sent no video', () => {
   show([]);
-  expect(screen.getByText(/has sent no video yet/)).toBeTruthy();
-  expect(screen.queryByRole('button')).toBeNull();
+  expect(screen.queryByRole('region')).toBeNull();
 });

@@ -1,32 +1,46 @@
 import { Button } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { videosQuery } from '@/api/runResources';
-import { Empty, Loading, Problem } from '@/components/feedback';
+import { useMediaUrl } from '@/api/session';
+import { Empty } from '@/components/feedback';
+import { formatCount } from '@/lib/format';
 import classes from './replay.module.css';
 
-/** In place of the agent's panel: whether the script of an external run, which has no replays, has sent videos. */
-export function SentVideosPanel({ run, onShow }: { run: string; onShow: () => void }) {
-  const { data, error, refetch } = useInfiniteQuery(videosQuery(run));
-  const hasVideos = data?.pages.some(({ items }) => items.length > 0);
+/** In place of the agent's panel: the latest video that the script of an external run has sent; absent without one. */
+export function SentVideosPanel({ run, step, onShow }: { run: string; step: string; onShow: () => void }) {
+  const { data } = useInfiniteQuery(videosQuery(run));
+  const videos = data?.pages.flatMap(({ items }) => items) ?? [];
+  const latest = videos.find(({ state }) => state === 'done');
+  const src = useMediaUrl(`/api/v1/videos/${latest?.id ?? ''}/file`);
+  if (videos.length === 0) return null;
   return (
     <section className={`panel ${classes.agent}`} aria-label="Videos">
-      <h2 className="section-title">Videos</h2>
-      {error && !data ? (
-        <Problem error={error} onRetry={() => void refetch()} />
-      ) : hasVideos === undefined ? (
-        <Loading label="Loading the videos" />
-      ) : hasVideos ? (
-        <Empty
-          action={
-            <Button size="xs" variant="default" onClick={onShow}>
-              Show the videos
-            </Button>
-          }
-        >
-          An external run has no replays. Its script has sent videos.
-        </Empty>
+      <header className="row">
+        <h2 className="section-title">Latest video</h2>
+        {latest && (
+          <span className="muted">
+            at {step} {formatCount(latest.agent_steps)}
+          </span>
+        )}
+        <span className="grow" />
+        <Button variant="default" onClick={onShow}>
+          All videos
+        </Button>
+      </header>
+      {latest ? (
+        <video
+          key={latest.id}
+          className={classes.sent}
+          src={src}
+          aria-label={`Latest video, at ${step} ${formatCount(latest.agent_steps)}`}
+          controls
+          autoPlay
+          muted
+          loop
+          playsInline
+        />
       ) : (
-        <Empty>An external run has no replays. Its script has sent no video yet.</Empty>
+        <Empty>Its script has sent videos; none can be shown yet.</Empty>
       )}
     </section>
   );

@@ -72,7 +72,7 @@ function rowsOf({ trace, returns, errors }: Pick<Props, 'trace' | 'returns' | 'e
   ];
 }
 
-const topOf = (row: number): number => GAP + row * (ROW + GAP);
+const topOf = (row: number, compact: boolean): number => (compact ? 4 : GAP) + row * (ROW + GAP);
 
 /** Reward, value, value error and lost lives over the whole episode; a slider by click, drag and arrow keys. */
 export function Timeline({ trace, returns, errors: all, jumps, step, onSeek, compact = false }: Props) {
@@ -85,7 +85,7 @@ export function Timeline({ trace, returns, errors: all, jumps, step, onSeek, com
     () => rowsOf({ trace, returns, errors }).slice(compact ? 1 : 0),
     [trace, returns, errors, compact],
   );
-  const height = topOf(rows.length) - GAP + BOTTOM;
+  const height = topOf(rows.length, compact) - GAP + BOTTOM;
 
   useEffect(() => {
     const context = canvas.current?.getContext('2d');
@@ -105,9 +105,10 @@ export function Timeline({ trace, returns, errors: all, jumps, step, onSeek, com
     };
     const x = (at: number): number => LEFT + ((at + 0.5) / steps) * plotWidth;
     rows.forEach(({ title, lines, bounds }, row) => {
-      const top = topOf(row);
+      const top = topOf(row, compact);
       const [low, high] = bounds;
-      write(title, LEFT, top - 7, 'left');
+      // The head above names the only row.
+      if (!compact) write(title, LEFT, top - 7, 'left');
       for (const tick of ticks(bounds, MAX_TICKS)) {
         const y = top + ROW - ((tick - low) / (high - low)) * ROW;
         context.fillStyle = colour('--line');
@@ -159,7 +160,7 @@ export function Timeline({ trace, returns, errors: all, jumps, step, onSeek, com
 
   return (
     <div>
-      <TimelineHead trace={trace} returns={returns} errors={errors} step={step} />
+      <TimelineHead trace={trace} returns={returns} errors={errors} step={step} compact={compact} />
       <div
         ref={ref}
         role="slider"

@@ -8,15 +8,17 @@ type Props = {
   returns: Float64Array | undefined;
   errors: Float64Array | undefined;
   step: number;
+  /** Only what the compact timeline draws. */
+  compact?: boolean;
 };
 
 /** The values at the current step. Their columns are as wide as the longest number, so that they stay in place. */
-export function TimelineHead({ trace, returns, errors, step }: Props) {
+export function TimelineHead({ trace, returns, errors, step, compact = false }: Props) {
   const steps = trace.rewards.length;
   const value = trace.actionValues ? 'max Q' : 'value V';
   const digits = String(steps).length;
   return (
-    <div className={classes.timelineHead}>
+    <div className={classes.timelineHead} data-compact={compact || undefined}>
       <span>
         agent step{' '}
         <b className="num" style={{ minWidth: `${digits}ch`, textAlign: 'right' }}>

@@ -71,7 +71,7 @@ export function CheckpointsTab({ run }: { run: Run }) {
                   <RelativeTime at={checkpoint.recorded_at} />
                 </td>
                 <td className="right num">{formatBytes(checkpoint.size_bytes)}</td>
-                <td className="num nowrap">
+                <td className="mono nowrap">
                   <Anchor
                     href={withTicket(`/api/v1/checkpoints/${checkpoint.id}/file`)}
                     // There may be a newer ticket.

@@ -1,0 +1,89 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
+import { afterEach, expect, it, vi } from 'vitest';
+import { keys } from '@/api/keys';
+import { changesQuery, spreadEpisodesQuery } from '@/api/runResources';
+import type { RunDetail } from '@/api/runs';
+import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
+import { ChangesCard } from './ChangesCard';
+
+// The client keeps the function that it finds when it is loaded.
+vi.hoisted(() => {
+  globalThis.fetch = () => new Promise(() => undefined);
+});
+
+afterEach(cleanup);
+
+const RUN = { id: 'R', origin: 'callboard', step_unit: 'agent_steps' } as unknown as RunDetail;
+const RANGE = [1000, 2000] as const;
+const metric = (title: string, rest: object) => ({
+  metric: title,
+  title,
+  before: 1,
+  inside: 1,
+  score: 0,
+  was_constant: false,
+  becomes_not_finite: false,
+  ...rest,
+});
+
+async function show(zoom: string, items: object[]) {
+  const onWatch = vi.fn();
+  const onSearch = vi.fn();
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
+  client.setQueryData(keys.me(), { role: 'operator' });
+  client.setQueryData(changesQuery('R', RANGE).queryKey, {
+    before_from: 0,
+    range_from: 1000,
+    range_to: 2000,
+    n_metrics: items.length,
+    items,
+    checkpoint: { id: 'C', agent_steps: 900 },
+  } as never);
+  client.setQueryData(spreadEpisodesQuery('R', 8, RANGE).queryKey, [
+    { id: 'E', agent_steps: 1500, episode_return: 21 },
+  ] as never);
+  const rootRoute = createRootRoute({
+    component: () => (
+      <QueryClientProvider client={client}>
+        <MantineProvider env="test">
+          <CurveViewProvider search={zoom ? { zoom } : {}} onSearch={onSearch}>
+            <ChangesCard run={RUN} selected={undefined} onWatch={onWatch} />
+          </CurveViewProvider>
+        </MantineProvider>
+      </QueryClientProvider>
+    ),
+  });
+  const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
+  await router.load();
+  render(<RouterProvider router={router as never} />);
+  return { onWatch, onSearch };
+}
+
+it('without a range there is no card', async () => {
+  await show('', []);
+  expect(screen.queryByRole('region')).toBeNull();
+});
+
+it('the card of a range names what changed, its episodes and the checkpoint before it', async () => {
+  const { onWatch, onSearch } = await show('1000..2000', [
+    metric('Policy entropy', { before: 1.2, inside: 0.02, score: -30 }),
+    metric('Throughput', { score: 0.4 }),
+  ]);
+  const card = screen.getByRole('region', { name: 'What else changed here?' });
+  const rows = within(card).getAllByRole('row').slice(1);
+  expect(rows.map(({ textContent }) => textContent)).toEqual(['Policy entropy1.20.02÷ 60']);
+  expect(card.textContent).toMatch(/These changed together; which caused which is not known\.$/);
+  fireEvent.click(screen.getByRole('button', { name: /Watch the episode/ }));
+  expect(onWatch).toHaveBeenCalledWith('E');
+  expect(screen.getByRole('link', { name: 'Fork from here' }).getAttribute('href')).toContain('checkpoint=C');
+  fireEvent.click(screen.getByRole('button', { name: 'Show the whole curve' }));
+  expect(onSearch.mock.lastCall?.[0]).toMatchObject({ zoom: undefined });
+});
+
+it('a calm range says that nothing changed by more than it varied', async () => {
+  await show('1000..2000', [metric('Throughput', { score: 0.4 })]);
+  expect(screen.getByText(/None of the 1 metric changed by more than it varied before/)).toBeTruthy();
+});

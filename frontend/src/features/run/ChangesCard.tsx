@@ -1,0 +1,146 @@
+import { Button, CloseButton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { changesQuery, spreadEpisodesQuery } from '@/api/runResources';
+import type { RunDetail } from '@/api/runs';
+import { useCurveView } from '@/components/chart/curveView';
+import { ButtonLink } from '@/components/controls';
+import { Loading, Problem } from '@/components/feedback';
+import { useDenied } from '@/components/permission';
+import { formatCount, formatNumber, formatScore, plural } from '@/lib/format';
+import { isExternal, stepsOf } from '@/lib/run';
+import classes from './changes.module.css';
+import { howMuch, isSmall } from './changes';
+
+const MAX_ROWS = 8;
+const MAX_EPISODES = 8;
+
+type Props = { run: RunDetail; selected: string | undefined; onWatch: (episode: string) => void };
+
+/** For a dragged range of the curve: which metrics changed most, its episodes, and the checkpoint before it. */
+export function ChangesCard({ run, selected, onWatch }: Props) {
+  const { view, change } = useCurveView();
+  if (view.zoom === null || view.x !== 'agent_steps') return null;
+  const from = Math.max(0, Math.floor(view.zoom[0]));
+  const to = Math.max(from + 1, Math.ceil(view.zoom[1]));
+  return (
+    <section className={`panel ${classes.card}`} aria-label="What else changed here?">
+      <header className="row wrap">
+        <h2 className="section-title">What else changed here?</h2>
+        <span className="muted">
+          {stepsOf(run)} {formatCount(from)} to {formatCount(to)}, against as many before
+        </span>
+        <span className="grow" />
+        <CloseButton size="sm" aria-label="Show the whole curve" onClick={() => change({ zoom: null })} />
+      </header>
+      <div className={classes.columns}>
+        <Metrics run={run.id} range={[from, to]} />
+        {!isExternal(run) && (
+          <div className={classes.aside}>
+            <Episodes run={run.id} range={[from, to]} selected={selected} onWatch={onWatch} />
+            <CheckpointBefore run={run.id} range={[from, to]} />
+          </div>
+        )}
+      </div>
+      <p className="muted">These changed together; which caused which is not known.</p>
+    </section>
+  );
+}
+
+type PartProps = { run: string; range: readonly [number, number] };
+
+function Metrics({ run, range }: PartProps) {
+  const { data, error, refetch } = useQuery(changesQuery(run, range));
+  if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
+  if (!data) return <Loading label="Comparing the metrics" lines={4} />;
+  if (data.n_metrics === 0)
+    return <p className="muted">No metric has enough points in this range and in the range before.</p>;
+  const large = data.items.filter((each) => !isSmall(each)).slice(0, MAX_ROWS);
+  if (large.length === 0)
+    return (
+      <p className="muted">
+        None of the {plural(data.n_metrics, 'metric')} changed by more than it varied before.
+      </p>
+    );
+  return (
+    <table className={classes.metrics}>
+      <thead>
+        <tr>
+          <th>Metric</th>
+          <th className="right">Median before</th>
+          <th className="right">In the range</th>
+          <th
+            className="right"
+            title="A factor, or the difference in robust standard deviations (σ) of the values before: modified z-score of Iglewicz and Hoaglin, of medians"
+          >
+            Change
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {large.map((each) => (
+          <tr key={each.metric}>
+            <td title={each.metric}>{each.title}</td>
+            <td className="right num">{formatNumber(each.before)}</td>
+            <td className="right num">{each.inside === null ? 'NaN or ∞' : formatNumber(each.inside)}</td>
+            <td className="right num">
+              <b>{howMuch(each)}</b>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+type EpisodesProps = PartProps & { selected: string | undefined; onWatch: (episode: string) => void };
+
+function Episodes({ run, range, selected, onWatch }: EpisodesProps) {
+  const { data = [] } = useQuery(spreadEpisodesQuery(run, MAX_EPISODES, range));
+  return (
+    <div>
+      <h3 className={classes.label}>Episodes in it</h3>
+      {data.length === 0 && <span className="muted">None was recorded.</span>}
+      <span className="row wrap">
+        {data.map(({ id, agent_steps, episode_return }) => (
+          <Button
+            key={id}
+            size="compact-xs"
+            variant={id === selected ? 'filled' : 'default'}
+            onClick={() => onWatch(id)}
+            aria-label={`Watch the episode at agent step ${formatCount(agent_steps)}, return ${formatScore(episode_return)}`}
+          >
+            {formatCount(agent_steps)}: {formatScore(episode_return)}
+          </Button>
+        ))}
+      </span>
+    </div>
+  );
+}
+
+function CheckpointBefore({ run, range }: PartProps) {
+  const { data } = useQuery(changesQuery(run, range));
+  const denied = useDenied();
+  const checkpoint = data?.checkpoint;
+  return (
+    <div>
+      <h3 className={classes.label}>Checkpoint before it</h3>
+      {checkpoint ? (
+        <span className="row wrap">
+          at agent step {formatCount(checkpoint.agent_steps)}
+          {denied === undefined && (
+            <ButtonLink
+              size="compact-xs"
+              variant="default"
+              to="/new"
+              search={{ fork: run, checkpoint: checkpoint.id }}
+            >
+              Fork from here
+            </ButtonLink>
+          )}
+        </span>
+      ) : (
+        <span className="muted">{data ? 'There is none.' : '…'}</span>
+      )}
+    </div>
+  );
+}

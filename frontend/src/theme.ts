@@ -1,4 +1,4 @@
-import { createTheme, type MantineColorsTuple } from '@mantine/core';
+import { Button, createTheme, Input, type MantineColorsTuple } from '@mantine/core';
 
 /** The accent colour. States and series have their own colours. */
 const ink: MantineColorsTuple = [
@@ -8,7 +8,7 @@ const ink: MantineColorsTuple = [
   '#8f9df0',
   '#6f7fd8',
   '#5566c8',
-  '#3b4bb5',
+  '#3f4fc4',
   '#333fa0',
   '#2a3585',
   '#20286a',
@@ -34,13 +34,16 @@ const dark: MantineColorsTuple = [
   '#b9bfc7',
   '#9aa2ad',
   '#6b737d',
-  '#3a4048',
-  '#2d3238',
-  '#23272c',
-  '#1b1e22',
-  '#15181b',
-  '#101214',
+  '#363c47',
+  '#2a303a',
+  '#1d2128',
+  '#15181e',
+  '#0f1115',
+  '#0b0d10',
 ];
+
+/** Of buttons and inputs. */
+const CONTROL_HEIGHT = '28px';
 
 export const theme = createTheme({
   primaryColor: 'ink',
@@ -49,15 +52,21 @@ export const theme = createTheme({
   autoContrast: true,
   fontFamily: "'Inter Variable', system-ui, sans-serif",
   fontFamilyMonospace: "'JetBrains Mono Variable', ui-monospace, monospace",
-  fontSizes: { xs: '12px', sm: '13px', md: '14px', lg: '16px', xl: '20px' },
+  fontSizes: { xs: '12px', sm: '13px', md: '14px', lg: '14px', xl: '28px' },
   spacing: { xs: '4px', sm: '8px', md: '12px', lg: '16px', xl: '24px' },
-  defaultRadius: '4px',
-  headings: { fontWeight: '600', sizes: { h1: { fontSize: '20px' }, h2: { fontSize: '14px' } } },
+  defaultRadius: '8px',
+  headings: { fontWeight: '600', sizes: { h1: { fontSize: '14px' }, h2: { fontSize: '14px' } } },
   cursorType: 'pointer',
   respectReducedMotion: true,
   components: {
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true, multiline: true, maw: 360 } },
-    Button: { defaultProps: { size: 'xs' } },
+    Button: Button.extend({
+      defaultProps: { size: 'xs' },
+      vars: (_, { size = 'xs' }) => ({ root: size === 'xs' ? { '--button-height': CONTROL_HEIGHT } : {} }),
+    }),
+    Input: Input.extend({
+      vars: (_, { size }) => ({ wrapper: size === 'xs' ? { '--input-height': CONTROL_HEIGHT } : {} }),
+    }),
     TextInput: { defaultProps: { size: 'xs' } },
     NumberInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },

@@ -128,7 +128,7 @@ export function EnvironmentsTable({ environments, hosts }: TableProps) {
                 {environment.hosts.length > 0 && (
                   <span className="muted"> on {environment.hosts.join(', ')}</span>
                 )}
-                <div className="num muted">{environment.id}</div>
+                <div className="mono muted">{environment.id}</div>
                 {unavailableReason(environment, hosts) && (
                   <div className={classes.unavailable}>{unavailableReason(environment, hosts)}</div>
                 )}

@@ -9,6 +9,7 @@ import { ShortcutsDialog } from '@/components/Shortcuts';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
 import { DiskBanner } from './DiskBanner';
+import { RailFoot, SignOutItem, ThemeItem } from './RailFoot';
 import { RunningNow } from './RunningNow';
 import { SearchBox } from './SearchBox';
 import classes from './shell.module.css';
@@ -63,6 +64,7 @@ function NavBar() {
     <nav aria-label="Pages" className={classes.nav}>
       <Link to="/" className={classes.brand} aria-label="Callboard: all runs">
         <img src="/favicon.svg" alt="" width="28" height="28" />
+        Callboard
       </Link>
       <NewRunLink />
       {pages.map((page) => (
@@ -78,10 +80,12 @@ function NavBar() {
         </Link>
       ))}
       <More path={path} pages={pages.filter(({ underMore }) => underMore)} />
+      <span className="grow" />
       <a href={HELP} className={`${classes.navItem} ${classes.help}`}>
         <IconHelpCircle size={20} stroke={1.75} aria-hidden="true" />
         Help
       </a>
+      <RailFoot />
     </nav>
   );
 }
@@ -109,6 +113,8 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
         <Menu.Item component="a" href={HELP}>
           Help
         </Menu.Item>
+        <ThemeItem />
+        <SignOutItem />
       </Menu.Dropdown>
     </Menu>
   );
@@ -117,18 +123,25 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
 /** Shorter interruptions are shown as reconnecting. */
 const STALE_MS = 10_000;
 
-/** Whether the page is up to date: live, reconnecting, offline, or stale since when. */
+/** Whether the page is up to date; shown only when it is not: reconnecting, offline, or stale since when. */
 function ConnectionState() {
   const { status, lastEventAt } = useConnection();
+  if (status === 'live')
+    return (
+      <span role="status" className="visually-hidden">
+        live
+      </span>
+    );
+  return <Interrupted status={status} lastEventAt={lastEventAt} />;
+}
+
+function Interrupted({ status, lastEventAt }: ReturnType<typeof useConnection>) {
   const now = useNow();
   const lost = status === 'reconnecting' || status === 'offline';
   const stale = lost && lastEventAt !== null && now - lastEventAt > STALE_MS;
   const age = stale ? `stale for ${formatDuration((now - lastEventAt) / 1000)}` : '';
   const text = status === 'offline' ? `offline${age && `, ${age}`}` : age || status;
-  const hint =
-    status === 'live'
-      ? 'This page updates live.'
-      : `${status === 'offline' ? 'This device has no network' : 'The service cannot be reached'}; retrying every few seconds.${lastEventAt ? ` Last update: ${formatExact(lastEventAt)}.` : ''}`;
+  const hint = `${status === 'offline' ? 'This device has no network' : 'The service cannot be reached'}; retrying every few seconds.${lastEventAt ? ` Last update: ${formatExact(lastEventAt)}.` : ''}`;
   return (
     <Tooltip label={hint}>
       <span role="status" className={classes.connection} data-status={stale ? 'stale' : status}>

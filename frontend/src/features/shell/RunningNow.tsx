@@ -1,7 +1,8 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { Link, useRouterState } from '@tanstack/react-router';
 import { runsQuery, type RunsQuery } from '@/api/runs';
 import { shortEnvironmentName } from '@/lib/environments';
+import { useFavicon } from './favicon';
 import classes from './shell.module.css';
 
 const MAX_SHOWN = 3;
@@ -11,6 +12,10 @@ const QUERY: RunsQuery = { state: ['starting', 'running', 'stopping'], limit: MA
 export function RunningNow() {
   const { data } = useInfiniteQuery(runsQuery(QUERY));
   const page = data?.pages[0];
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  // That of the run on the page, if it trains.
+  const items = page?.items ?? [];
+  useFavicon((items.find(({ id }) => path.startsWith(`/runs/${id}`)) ?? items[0])?.progress ?? null);
   if (!page) return <div className={classes.running} />;
   const more = page.total - page.items.length;
   return (

@@ -113,7 +113,7 @@ it('RunHeader shows the score beside those of random play and a human', async ()
     },
   );
   const facts = screen.getAllByRole('definition').map(({ textContent }) => textContent);
-  expect(facts.slice(0, 3)).toEqual(['−17.3', '−20.7', '9.30']);
+  expect(facts.slice(0, 3)).toEqual(['−17.3', '−20.7', '9.3']);
   expect(facts).toContain('about\u00a04\u00a0h');
 });
 

@@ -75,8 +75,9 @@ export function KeyFigures({ run }: { run: RunDetail }) {
         {formatTimeLeft(run.time_left_s)}
       </Fact>
       <Fact label={iterates ? 'Iterations/s' : 'Agent steps/s'}>{formatCount(run.agent_steps_per_s)}</Fact>
-      <span className="grow" />
-      <Fact label="Episodes">{formatCount(run.episodes)}</Fact>
+      <Fact label="Episodes" apart>
+        {formatCount(run.episodes)}
+      </Fact>
       <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
       <Fact label="Host">{external ? 'elsewhere' : (run.host ?? run.attempts.at(-1)?.host ?? DASH)}</Fact>
       {!external && <Fact label="Attempt">{run.attempt || DASH}</Fact>}
@@ -87,11 +88,19 @@ export function KeyFigures({ run }: { run: RunDetail }) {
   );
 }
 
-type FactProps = { label: ReactNode; hint?: string; large?: boolean; wide?: boolean; children: ReactNode };
+type FactProps = {
+  label: ReactNode;
+  hint?: string;
+  large?: boolean;
+  wide?: boolean;
+  /** Whether it is the first of those at the right edge. */
+  apart?: boolean;
+  children: ReactNode;
+};
 
-function Fact({ label, hint, large, wide, children }: FactProps) {
+function Fact({ label, hint, large, wide, apart, children }: FactProps) {
   return (
-    <div title={hint} data-large={large} data-wide={wide}>
+    <div title={hint} data-large={large} data-wide={wide} data-apart={apart}>
       <dt>{typeof label === 'string' ? <Term>{label}</Term> : label}</dt>
       <dd>{children}</dd>
     </div>

@@ -132,6 +132,10 @@ papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the paper
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
 	$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
+.PHONY: demo
+demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the moving pictures of its page, options in ARGS
+	$(BIN)/python -m tests.campaigns.demo $(ARGS)
+
 .PHONY: gpu-bundle
 gpu-bundle: $(BIN)/pip ## gpu-bundle/, for a GPU host without a network: gpu-bundle/run measures there, see benchmarks/gpu
 	@$(BIN)/python -m benchmarks.gpu.bundle gpu-bundle
@@ -176,6 +180,7 @@ EDITABLE := install --constraint constraints.txt --editable ./client --editable
 $(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py client/pyproject.toml
 	@echo "==> installing the Python packages, about a minute"
 	$(call fetch,$(PIP) $(EDITABLE) '.[worker$(comma)docs]')
+	@$(BIN)/python -c 'import workers.engine.nn.kernels' # compiles them: the first run would wait for it
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready

@@ -112,6 +112,9 @@ class Settings(BaseSettings):
         True,
         description="Whether the first sign-in creates a user; otherwise only linked users can sign in.",
     )
+    demo: bool = Field(
+        True, description="Whether `callboard up` adds the demo run when it first starts without any run."
+    )
     frontend_dir: Path | None = Field(None, description="Folder of the built pages; default: frontend/dist.")
     host_name: str = Field(
         default_factory=socket.gethostname, description="Name of this worker host; default: this machine's."

@@ -21,6 +21,7 @@ from backend.settings import Settings
 from callboard_cli import fail, servers
 from callboard_cli.children import ServiceProcess
 from callboard_cli.database import require_schema, upgrade
+from callboard_cli.demo import add_demo_run
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
 from callboard_cli.listening import listen, refuse_open_bind
@@ -58,6 +59,8 @@ def run(settings: Settings) -> None:
     try:
         upgrade(settings)
         refuse_open_bind(settings)
+        if settings.demo:
+            add_demo_run(settings)
         with listen(settings) as listener:
             url = _url(listener)
             _supervise(settings, installation, listener, url)

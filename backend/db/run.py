@@ -4,7 +4,7 @@ import math
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, event
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, event, false
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
 from sqlalchemy.orm.attributes import set_committed_value
@@ -54,6 +54,9 @@ class Run(Base):
     tags: Mapped[list[str]]
     notes: Mapped[str] = mapped_column(Text, default="")
     archived: Mapped[bool] = mapped_column(default=False)
+    demo: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether it came with the installation: lists, counts and statistics leave it out unless it is
+    chosen."""
     deleted_at: Mapped[datetime | None]
     """When it was deleted, if it can still be restored: hidden from every query without `WITH_DELETED`."""
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"), index=True)

@@ -105,6 +105,20 @@ def get(session: Session, episode_id: str) -> Episode:
     return episode
 
 
+def recorded(session: Session, run_id: str, limit: int = 100) -> list[Episode]:
+    """The first recorded episodes of a run, in the order of training."""
+    return repository.page(
+        session,
+        run_id,
+        kind=None,
+        superseded=False,
+        sort="agent_steps",
+        descending=False,
+        limit=limit,
+        cursor=None,
+    )[0]
+
+
 def record_thumbnail(session: Session, episode_id: str, *, sha256: str, n_bytes: int) -> None:
     """Record the rendered thumbnail of an episode."""
     episode = session.get_one(Episode, episode_id)

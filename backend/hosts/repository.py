@@ -128,7 +128,8 @@ def first_waiting(session: Session, limit: int) -> Sequence[Run]:
 
 def recent_rates(session: Session, kinds: Collection[tuple[str, str]]) -> dict[tuple[str, str], float]:
     """Median agent steps/s of recent runs, by algorithm and environment."""
-    recent = select(Run.id).where(Run.origin == CALLBOARD).order_by(Run.id.desc()).limit(_RECENT_RUNS)
+    ours = and_(Run.origin == CALLBOARD, Run.demo.is_(False))  # the demo run was trained elsewhere
+    recent = select(Run.id).where(ours).order_by(Run.id.desc()).limit(_RECENT_RUNS)
     rows = session.execute(
         select(Run.algorithm, Run.environment, Run.agent_steps / Run.wall_time_s).where(
             Run.id.in_(recent),

@@ -42,6 +42,7 @@ RUN_FIELDS: dict[str, FieldKind] = {
     "queue": "id",
     "tag": "tag",
     "archived": "flag",
+    "demo": "flag",
     "seed": "number",
     "priority": "number",
     "attempt": "number",

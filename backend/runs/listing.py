@@ -11,6 +11,9 @@ from backend.runs.filters import All, Either, Node, Term, Word
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 
+_DEMO = fields.resolve("demo")
+_NO_DEMO = Term("demo", "=", False)
+
 
 def build_filter(
     *,
@@ -25,6 +28,8 @@ def build_filter(
     filter_text: str | None,
 ) -> Node:
     """One filter from the parameters of a list, all of which must match.
+
+    The demo run is left out unless the list is of ids without a filter, or the filter says which it wants.
 
     Raises:
         Invalid: the filter is invalid.
@@ -48,19 +53,22 @@ def build_filter(
         parts.append(Word(search))
     if filter_text:
         parts.append(parse_filter(filter_text))
+    elif not ids:
+        parts.append(_NO_DEMO)
     return All(tuple(parts))
 
 
 def parse_filter(filter_text: str) -> Node:
-    """A filter's tree.
+    """A filter's tree, without the demo run unless the filter says which it wants.
 
     Raises:
         Invalid: the filter is invalid.
     """
     try:
-        return filters.parse(filter_text)
+        node = filters.parse(filter_text)
     except filters.BadFilter as error:
         raise Invalid.field("filter", str(error)) from None
+    return node if _DEMO in filters.compared(node) else All((node, _NO_DEMO))
 
 
 def check_compared(session: Session, node: Node) -> None:

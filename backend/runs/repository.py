@@ -66,6 +66,11 @@ def deleted_before(session: Session, before: datetime, limit: int) -> Sequence[R
     return session.scalars(query.with_for_update(skip_locked=True), execution_options=WITH_DELETED).all()
 
 
+def has_any(session: Session) -> bool:
+    """Whether there is a run, one that can be restored included."""
+    return session.scalars(select(Run.id).limit(1), execution_options=WITH_DELETED).first() is not None
+
+
 def deleted_among(session: Session, ids: Sequence[str]) -> set[str]:
     """The ids among these of deleted runs."""
     return set(session.scalars(select(DeletedRun.id).where(DeletedRun.id.in_(ids))))
@@ -158,5 +163,5 @@ def children(session: Session, run_id: str) -> Sequence[Run]:
 
 def count_by_state(session: Session) -> dict[str, int]:
     """Number of runs in each state."""
-    counts = session.execute(select(Run.state, func.count()).group_by(Run.state))
+    counts = session.execute(select(Run.state, func.count()).where(Run.demo.is_(False)).group_by(Run.state))
     return {**dict.fromkeys(RunState, 0), **dict(counts.all())}

@@ -202,6 +202,9 @@ class RunOut(Schema):
     """Free text about the run, in Markdown."""
     archived: bool
     """Whether lists hide the run."""
+    demo: bool
+    """Whether it is the demo run, which came with the installation. Lists have it only by its id or with the
+    filter `demo:true`."""
     parent_id: str | None
     """Id of the run that it was forked from; null for none, or if that run has been deleted."""
     forked_at_agent_steps: int | None

@@ -252,6 +252,11 @@ def purge(session: Session, limit: int = 100) -> list[str]:
     return [run.id for run in expired]
 
 
+def has_any(session: Session) -> bool:
+    """Whether there is a run, one that can be restored included."""
+    return repository.has_any(session)
+
+
 def deleted_among(session: Session, run_ids: Sequence[str]) -> set[str]:
     """The ids among these of deleted runs."""
     return repository.deleted_among(session, run_ids)

@@ -272,6 +272,7 @@ def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> di
             tuple_(Run.algorithm, Run.environment, Run.seed).in_(some),
             Run.state == RunState.FINISHED,
             Run.origin == CALLBOARD,
+            Run.demo.is_(False),
             Run.parent_id.is_(None),
         )
         specs |= dict(session.execute(query).all())
@@ -321,7 +322,11 @@ def recent_sizes(session: Session, kinds: Collection[tuple[str, str]]) -> dict[t
     """Median disk space of recent finished runs, by algorithm and environment: checkpoints and event logs."""
     recent = (
         select(Run.id, Run.algorithm, Run.environment)
-        .where(tuple_(Run.algorithm, Run.environment).in_(kinds), Run.state == RunState.FINISHED)
+        .where(
+            tuple_(Run.algorithm, Run.environment).in_(kinds),
+            Run.state == RunState.FINISHED,
+            Run.demo.is_(False),
+        )
         .order_by(Run.id.desc())
         .limit(_RECENT_RUNS)
         .subquery()

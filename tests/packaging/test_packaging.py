@@ -44,7 +44,8 @@ def test_wheel_contains_pages_migrations_data_and_licences(wheel: zipfile.ZipFil
     assert scripts
     assert {"backend/help/index.html", "backend/help/reference/glossary.html"} <= names
     assert {f"backend/pages/{script}" for script in scripts} <= names
-    data = [*(ROOT / "backend").rglob("*.csv"), *(ROOT / "workers").rglob("*.json")]
+    demo = [path for path in (ROOT / "callboard_cli/demo_run").rglob("*") if path.is_file()]
+    data = [*demo, *(ROOT / "backend").rglob("*.csv"), *(ROOT / "workers").rglob("*.json")]
     assert {str(path.relative_to(ROOT)) for path in data} <= names
     version = backend.__version__
     assert f"callboard-{version}.dist-info/licenses/LICENSE" in names

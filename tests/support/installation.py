@@ -24,6 +24,7 @@ def environment(home: Path, **settings: object) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLBOARD_")}
     given = {f"CALLBOARD_{name.upper()}": str(value) for name, value in settings.items()}
     ours = {"CALLBOARD_HOME": str(home), "CALLBOARD_PORT": "0", "CALLBOARD_ENGINE_NICENESS": "0"}
+    ours["CALLBOARD_DEMO"] = "false"
     return kept | ours | given
 
 

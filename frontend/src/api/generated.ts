@@ -6139,6 +6139,12 @@ export interface components {
              */
             archived: boolean;
             /**
+             * Demo
+             * @description Whether it is the demo run, which came with the installation. Lists have it only by its id or with the
+             *     filter `demo:true`.
+             */
+            demo: boolean;
+            /**
              * Parent Id
              * @description Id of the run that it was forked from; null for none, or if that run has been deleted.
              */
@@ -6663,6 +6669,12 @@ export interface components {
              * @description Whether lists hide the run.
              */
             archived: boolean;
+            /**
+             * Demo
+             * @description Whether it is the demo run, which came with the installation. Lists have it only by its id or with the
+             *     filter `demo:true`.
+             */
+            demo: boolean;
             /**
              * Parent Id
              * @description Id of the run that it was forked from; null for none, or if that run has been deleted.
@@ -9372,6 +9384,7 @@ export interface operations {
                      *           ],
                      *           "notes": "text",
                      *           "archived": true,
+                     *           "demo": true,
                      *           "parent_id": null,
                      *           "forked_at_agent_steps": null,
                      *           "memory_estimate_bytes": 734003200,
@@ -9458,6 +9471,7 @@ export interface operations {
                      *           ],
                      *           "notes": "text",
                      *           "archived": true,
+                     *           "demo": true,
                      *           "parent_id": null,
                      *           "forked_at_agent_steps": null,
                      *           "memory_estimate_bytes": 734003200,
@@ -9590,6 +9604,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,
@@ -9705,6 +9720,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,
@@ -9835,6 +9851,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,
@@ -9917,6 +9934,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,
@@ -10003,6 +10021,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,
@@ -10090,6 +10109,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,
@@ -10173,6 +10193,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,
@@ -10408,6 +10429,7 @@ export interface operations {
                      *       ],
                      *       "notes": "text",
                      *       "archived": true,
+                     *       "demo": true,
                      *       "parent_id": null,
                      *       "forked_at_agent_steps": null,
                      *       "memory_estimate_bytes": 734003200,

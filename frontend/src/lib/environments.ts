@@ -5,6 +5,16 @@ const IMAGES = import.meta.glob<string>('../assets/environments/*.webp', {
   import: 'default',
 });
 
+const CLIPS = import.meta.glob<string>('../assets/clips/*.mp4', {
+  eager: true,
+  query: '?url&no-inline',
+  import: 'default',
+});
+
+/** The URL of some seconds of an agent's play; few environments have one. Created by `make demo`. */
+export const environmentClip = (id: string): string | undefined =>
+  CLIPS[`../assets/clips/${id.replaceAll('/', '-')}.mp4`];
+
 /** The URL of an environment's image; custom environments have none. */
 export const environmentImage = (id: string): string | undefined =>
   IMAGES[`../assets/environments/${id.replaceAll('/', '-')}.webp`];

@@ -1,27 +1,33 @@
 import { LoadingButton } from '@/components/controls';
 import { PermittedButton } from '@/components/permission';
-import { environmentImage } from '@/lib/environments';
+import { environmentClip, environmentImage } from '@/lib/environments';
 import classes from './home.module.css';
 import type { HomeCard } from './cards';
+import { MovingPicture } from './MovingPicture';
 
 type Props = {
   card: HomeCard;
   /** Why this account may not start runs. */
   denied: string | undefined;
   primary: boolean;
+  moving: boolean;
   starting: boolean;
   unavailable: boolean;
   onStart: () => void;
 };
 
 /** An environment to start with: what one will see, how long it takes, and one button. */
-export function OfferCard({ card, denied, primary, starting, unavailable, onStart }: Props) {
+export function OfferCard({ card, denied, primary, moving, starting, unavailable, onStart }: Props) {
   const { title, pace, sight, facts, offer } = card;
   const variant = primary ? 'filled' : 'default';
   return (
     <section className={`panel ${classes.card}`} aria-label={title}>
       <div className={classes.media}>
-        <img src={environmentImage(offer.environment)} alt="" />
+        <MovingPicture
+          video={environmentClip(offer.environment)}
+          still={environmentImage(offer.environment)}
+          moving={moving}
+        />
       </div>
       <div className={classes.text}>
         <h2 className={classes.title}>

@@ -10,6 +10,10 @@ import { Welcome } from './Welcome';
 // There is no service to start runs.
 vi.mock('@/api/runs', async (original) => ({ ...(await original<object>()), createRuns: vi.fn() }));
 
+const EPISODES = [320, 15_120, 37_200, 137_280].map((agent_steps, index) => ({
+  ...{ id: `episode-${index}`, agent_steps, episode_return: 9 * index },
+}));
+
 const preset = (id: string) => ({
   id,
   config: { n_w: 2 },
@@ -18,10 +22,14 @@ const preset = (id: string) => ({
 });
 const PAAC = { id: 'paac', presets: [preset('full-frame'), preset('compact-cropped')] };
 
-async function show(role = 'operator', algorithms: object[] = [PAAC]) {
+const page = (items: object[]) => ({ pages: [{ items, next_cursor: null }], pageParams: [null] });
+
+async function show(role = 'operator', algorithms: object[] = [PAAC], demo: object[] = []) {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
   client.setQueryData(keys.me(), { role });
   client.setQueryData(keys.algorithms(), algorithms);
+  client.setQueryData(keys.runs({ filter: 'demo:true', limit: 1 }), page(demo));
+  client.setQueryData(keys.runResource('demo', 'episodes', 'agent_steps', undefined), page(EPISODES));
   const rootRoute = createRootRoute({ component: Welcome });
   const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
   render(
@@ -92,4 +100,24 @@ it('copies the three lines of a script', async () => {
     expect.stringMatching(/^import callboard\nrun = callboard\.init\(.*\nrun\.log\(.*$/),
   );
   vi.unstubAllGlobals();
+});
+
+it('opens the demo run and each of its replays', async () => {
+  await show('viewer', [PAAC], [{ id: 'demo', name: 'Demo' }]);
+  expect(screen.getByRole('link', { name: 'Open the demo run' }).getAttribute('href')).toBe('/runs/demo');
+  const moments = screen.getAllByRole('link', { name: /^after/ });
+  expect(moments.map((link) => link.getAttribute('href'))).toEqual(
+    EPISODES.map(({ id }) => `/runs/demo/episodes/${id}`),
+  );
+});
+
+it('shows no demo run where it has been deleted', async () => {
+  await show();
+  expect(screen.queryByRole('link', { name: 'Open the demo run' })).toBeNull();
+});
+
+it('pauses its moving pictures', async () => {
+  await show('operator', [PAAC], [{ id: 'demo', name: 'Demo' }]);
+  fireEvent.click(screen.getByRole('button', { name: 'Pause the pictures' }));
+  expect(screen.getByRole('button', { name: 'Play the pictures' })).toBeTruthy();
 });

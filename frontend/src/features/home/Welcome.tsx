@@ -1,13 +1,17 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { Button } from '@mantine/core';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
 import { algorithmsQuery } from '@/api/catalogue';
-import { createRuns } from '@/api/runs';
+import { episodesQuery } from '@/api/runResources';
+import { createRuns, runsQuery } from '@/api/runs';
 import { ButtonLink } from '@/components/controls';
 import { CopyCode } from '@/components/CopyCode';
-import { Problem } from '@/components/feedback';
+import { Loading, Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
 import { runOf, type Offer } from '@/lib/offers';
 import { CARDS } from './cards';
+import { DemoPanel } from './DemoPanel';
 import classes from './home.module.css';
 import { OfferCard } from './OfferCard';
 
@@ -18,16 +22,32 @@ run.log({"loss/policy": 0.1}, agent_steps=1000)`;
 const IMPORTS = `callboard import tensorboard runs/
 callboard import table progress.csv`;
 
+/** The demo run and its episodes; without it, nothing. */
+function useDemo() {
+  const runs = useInfiniteQuery(runsQuery({ filter: 'demo:true', limit: 1 }));
+  const demo = runs.data?.pages[0]?.items[0];
+  const recorded = useInfiniteQuery({
+    ...episodesQuery(demo?.id ?? '', 'agent_steps'),
+    enabled: demo !== undefined,
+  });
+  const episodes = recorded.data?.pages[0]?.items ?? [];
+  return { demo, episodes, isPending: runs.isPending || (demo !== undefined && recorded.isPending) };
+}
+
 /** The home of an installation without runs: what Callboard is, and three ways to begin. */
 export function Welcome() {
   const navigate = useNavigate();
   const denied = useDenied();
   const { data: algorithms, error } = useQuery(algorithmsQuery);
+  const [moving, setMoving] = useState(true);
+  const { demo, episodes, isPending } = useDemo();
   const start = useMutation({
     mutationFn: (offer: Offer) =>
       createRuns(runOf(offer, algorithms ?? []) as Parameters<typeof createRuns>[0]),
     onSuccess: ([run]) => run && navigate({ to: '/runs/$runId', params: { runId: run.id } }),
   });
+  // Its panel would move what is below.
+  if (isPending) return <Loading label="Loading the runs" lines={8} />;
   return (
     <div className={classes.home}>
       <header className={classes.hero}>
@@ -51,16 +71,23 @@ export function Welcome() {
             card={card}
             denied={denied}
             primary={index === 0}
+            moving={moving}
             starting={start.isPending && start.variables === card.offer}
             unavailable={start.isPending || !algorithms || !runOf(card.offer, algorithms)}
             onStart={() => start.mutate(card.offer)}
           />
         ))}
       </div>
-      <p className={classes.note}>
-        Times on two CPU cores. Stop a run whenever you like: it keeps what it learned.
-      </p>
+      <div className={classes.note}>
+        <span className="grow">
+          Times on two CPU cores. Stop a run whenever you like: it keeps what it learned.
+        </span>
+        <Button variant="subtle" size="compact-xs" onClick={() => setMoving(!moving)}>
+          {moving ? 'Pause the pictures' : 'Play the pictures'}
+        </Button>
+      </div>
       {(start.error ?? error) && <Problem error={start.error ?? error} />}
+      {demo && episodes.length > 0 && <DemoPanel run={demo} episodes={episodes} moving={moving} />}
       <div className={classes.ways}>
         <section className={`panel ${classes.way}`} aria-labelledby="log-your-own">
           <h2 id="log-your-own" className={classes.title}>

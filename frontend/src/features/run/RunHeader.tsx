@@ -46,6 +46,7 @@ export function RunHeader({ run, onDeleted }: Props) {
           )}
           {external && ', external run'}
           {run.archived && ', archived'}
+          {run.demo && ', demo'}
           <Lineage run={run} />
         </span>
         <RunActions run={run} denied={denied} onDeleted={onDeleted} />

@@ -151,5 +151,6 @@ function useValues(enabled: boolean): Values {
     state: STATES,
     queue: ['cpu', 'gpu'],
     archived: ['true', 'false'],
+    demo: ['true', 'false'],
   };
 }

@@ -1,0 +1,55 @@
+import { Link } from '@tanstack/react-router';
+import type { Episode } from '@/api/runResources';
+import type { Run } from '@/api/runs';
+import { useMediaUrl } from '@/api/session';
+import { ButtonLink } from '@/components/controls';
+import { formatCount, formatScore } from '@/lib/format';
+import classes from './home.module.css';
+import { MovingPicture } from './MovingPicture';
+
+type Props = { run: Run; episodes: readonly Episode[]; moving: boolean };
+
+/** The finished run that comes with Callboard: four of its episodes, from the first to the last. */
+export function DemoPanel({ run, episodes, moving }: Props) {
+  return (
+    <section className={`panel ${classes.demo}`} aria-labelledby="demo-run">
+      <div className={classes.demoText}>
+        <h2 id="demo-run" className={classes.title}>
+          See a finished run first
+          <span className={classes.pace}>demo</span>
+        </h2>
+        <p>
+          One agent at {episodes.length} moments of its training. Open a replay to see every decision, what
+          the agent expected and what came.
+        </p>
+        <ButtonLink variant="default" to="/runs/$runId" params={{ runId: run.id }}>
+          Open the demo run
+        </ButtonLink>
+      </div>
+      <ol className={classes.moments}>
+        {episodes.map((episode) => (
+          <li key={episode.id}>
+            <Moment run={run} episode={episode} moving={moving} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Moment({ run, episode, moving }: { run: Run; episode: Episode; moving: boolean }) {
+  const src = useMediaUrl(`/api/v1/episodes/${episode.id}/video`);
+  return (
+    <Link
+      to="/runs/$runId/episodes/$episodeId"
+      params={{ runId: run.id, episodeId: episode.id }}
+      className={classes.moment}
+    >
+      <MovingPicture video={src} moving={moving} />
+      <span>
+        after {formatCount(episode.agent_steps)} agent steps: return{' '}
+        <b className="num">{formatScore(episode.episode_return)}</b>
+      </span>
+    </Link>
+  );
+}

@@ -25,6 +25,7 @@ import { ScoreScatter } from '@/features/compare/ScoreScatter';
 import { Statistics } from '@/features/compare/Statistics';
 import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
 import { SideBySide } from '@/features/replay/SideBySide';
+import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
 import { type compareSearch, defined } from '@/lib/search';
@@ -46,6 +47,7 @@ export default function ComparePage() {
     const found = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
     return ids.flatMap((id) => found.get(id) ?? []);
   }, [data, ids]);
+  useStepTaken('compare', runs.length > 1);
   const loaded = data !== undefined && !isPlaceholderData;
   const notFound = useMemo(() => {
     if (!loaded) return [];

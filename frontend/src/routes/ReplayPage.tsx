@@ -7,6 +7,7 @@ import { runQuery } from '@/api/runs';
 import { Loading, PageProblem } from '@/components/feedback';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
 import { learnerOf } from '@/features/replay/trace';
+import { useStepTaken } from '@/lib/firstSteps';
 import { formatScore, formatInteger } from '@/lib/format';
 
 const route = getRouteApi('/shell/runs/$runId/episodes/$episodeId');
@@ -30,6 +31,7 @@ export default function ReplayPage() {
   });
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
+  useStepTaken('replay', episode.isSuccess);
   const name = run.data?.name;
   useDocumentTitle(`Episode${name ? ` of ${name}` : ''} · Callboard`);
   const config = run.data?.spec.config;

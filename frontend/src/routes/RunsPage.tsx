@@ -8,6 +8,7 @@ import { runsQuery } from '@/api/runs';
 import { ButtonLink } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
+import { FirstSteps, MAX_RUNS } from '@/features/home/FirstSteps';
 import { Welcome } from '@/features/home/Welcome';
 import { BulkBar, SelectEverything } from '@/features/runs/BulkBar';
 import { useColumns } from '@/features/runs/columnLayout';
@@ -150,6 +151,9 @@ export default function RunsPage() {
           onState={(state) => change({ state: state === 'all' ? undefined : state })}
           onArchived={(archived) => change({ archived: archived || undefined })}
         />
+      )}
+      {denied === undefined && total !== undefined && total <= MAX_RUNS && !isFiltered(search) && (
+        <FirstSteps runs={runs} />
       )}
       {!search.group && total !== undefined && (
         <SelectEverything loaded={order} total={total} selection={selection} />

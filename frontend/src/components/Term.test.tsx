@@ -21,7 +21,7 @@ it.each(TERMS)('explains %s in a popover', async (name) => {
   const button = screen.getByRole('button', { name });
   expect(screen.queryByRole('dialog')).toBeNull();
   fireEvent.click(button);
-  expect((await screen.findByRole('dialog')).textContent).toMatch(/\.$/);
+  expect((await screen.findByRole('dialog')).textContent).toMatch(/\.More in the documentation$/);
   fireEvent.keyDown(document.activeElement ?? button, { key: 'Escape' });
 });
 

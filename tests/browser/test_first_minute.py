@@ -1,4 +1,4 @@
-"""The first minute in a new installation: a finished replay, an agent that plays after one click, next steps."""
+"""The first minute of a new installation: a finished replay, an agent after one click, next steps."""
 
 import re
 from collections.abc import Iterator

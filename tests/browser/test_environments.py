@@ -54,8 +54,6 @@ def test_score_columns_show_scores_with_their_protocol(page: Page) -> None:
         expect(random_agent).to_have_text("1.7")
         expect(row.locator(f'[title^="human {human}: "][title$="; {protocol}"]')).to_have_text(human)
     header = page.get_by_role("columnheader")
-    expect(header.filter(has_text="random")).to_have_text(
-        ["randomno-op starts, 5 min", "randomno-op starts"]
-    )
+    expect(header.filter(has_text="random")).to_have_text(["randomno-op starts, 5 min", "randomno-op starts"])
     expect(header.filter(has_text="PAAC nips")).to_contain_text("no-op starts")
     expect(header.filter(has_text="PAAC nips")).not_to_contain_text("5 min")

@@ -1,6 +1,5 @@
 """The demo run: finished, openable, and left out of everything unless it is chosen."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -25,7 +24,7 @@ MAX_BYTES = 10**6
 
 
 @pytest.fixture
-def client(sqlite_service: RunningService) -> Iterator[httpx.Client]:
+def client(sqlite_service: RunningService) -> httpx.Client:
     demo.add_demo_run(sqlite_service.settings)
     return sqlite_service.client
 

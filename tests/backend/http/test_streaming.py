@@ -51,6 +51,7 @@ BOUNDED = {
     "/api/v1/figures/learning_curve",
     "/api/v1/figures/scatter",
     "/api/v1/figures/seed_curve",
+    "/api/v1/studies/{study_id}/export",
     "/api/v1/sweeps/{sweep_id}/scatter",
 }
 """Routes whose files are small: pictures, and the points that a figure draws."""

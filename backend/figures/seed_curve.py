@@ -85,6 +85,8 @@ def seed_curve_figure(
     heading = title or describe(metric).title
     subtitle = _subtitle(groups, spread, smooth)
     figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x), x)
+    # Plotly would reverse it, since the bands are filled.
+    figure.layout["legend"]["traceorder"] = "normal"
     add_groups(figure, groups, spread=spread, order=order, wanted=wanted, theme=theme)
     return figure
 

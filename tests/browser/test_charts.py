@@ -46,7 +46,7 @@ def test_zoom_of_one_chart_applies_to_all_charts(service_page: Page, sqlite_serv
     run_id = _run(sqlite_service.engine, "loss/policy", "loss/value")
     page = service_page
     page.goto(f"/runs/{run_id}")
-    drag = page.get_by_role("img", name="loss/policy of charted").locator(".nsewdrag").first
+    drag = page.get_by_role("img", name="Policy loss of charted").locator(".nsewdrag").first
     drag.hover()  # once it is in view and no longer moves
     box = drag.bounding_box()
     assert box is not None
@@ -57,11 +57,11 @@ def test_zoom_of_one_chart_applies_to_all_charts(service_page: Page, sqlite_serv
     with page.expect_request(lambda request: "x_from=" in request.url):
         page.mouse.up()
     page.wait_for_url("**zoom=**")
-    page.wait_for_function(f"label => ({RANGE})(label)?.[0] > 1000", arg="loss/value of charted")
-    zoomed = page.evaluate(RANGE, "loss/policy of charted")
-    assert page.evaluate(RANGE, "loss/value of charted") == pytest.approx(zoomed)
+    page.wait_for_function(f"label => ({RANGE})(label)?.[0] > 1000", arg="Value loss of charted")
+    zoomed = page.evaluate(RANGE, "Policy loss of charted")
+    assert page.evaluate(RANGE, "Value loss of charted") == pytest.approx(zoomed)
     page.mouse.dblclick(box["x"] + 0.5 * box["width"], middle)
-    page.wait_for_function(f"label => ({RANGE})(label)?.[0] <= 0", arg="loss/value of charted")
+    page.wait_for_function(f"label => ({RANGE})(label)?.[0] <= 0", arg="Value loss of charted")
 
 
 @pytest.mark.long

@@ -181,11 +181,11 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     expect(selected).to_contain_text("10 runs selected")
     selected.get_by_role("link", name="Compare").click()
     _await_group_traces(page, "medians", 2)
-    expect(page.get_by_role("status", name="Points drawn")).to_contain_text("band: 95 % CI of the median")
-    legend = page.get_by_role("img", name="Learning curves").locator(".legend .traces")
-    # A tooltip has the whole name, which the legend shortens to what differs.
-    expect(legend.locator("text").first).to_have_text(re.compile(r"^learning_rate = 0\.0?1, 5 seeds$"))
-    expect(legend.locator("title").first).to_contain_text("CartPole")
+    expect(page.get_by_role("status", name="Points drawn")).to_contain_text("band: ± 1 s.e.")
+    # Lines are named at their ends by what differs; a tooltip has the whole name.
+    name = page.locator("[class*=endName]").first
+    expect(name).to_have_text(re.compile(r"^learning_rate = 0\.0?1, 5 seeds$"))
+    expect(name).to_have_attribute("title", re.compile("CartPole"))
 
     statistics = page.get_by_role("region", name="Statistics")
     better = statistics.get_by_role("row").filter(has_text="learning_rate = 0.01").first
@@ -223,6 +223,8 @@ def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
     for rate in (0.01, 0.1):
         tick(table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")))
     page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
+    page.get_by_role("combobox", name="Line").select_option("median")
+    page.get_by_role("combobox", name="Band").select_option("ci95")
     _await_group_traces(page, "seeds", 4)
     status = page.get_by_role("status", name="Points drawn")
     expect(status).to_contain_text("each seed (an interval needs 5)")

@@ -114,7 +114,8 @@ def test_forked_child_warns_once_that_nothing_is_logged(target: Target) -> None:
         [sys.executable, "-c", FORKS], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["child 2", "parent 0"]
-    [line] = done.stderr.splitlines()
+    address, line = done.stderr.splitlines()  # that of the run's page, once
+    assert os.environ["CALLBOARD_URL"] in address
     assert "logged in a forked child process: log in the process that called init" in line
     [run] = target.runs()
     assert run["state"] == "finished"

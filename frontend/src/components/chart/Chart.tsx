@@ -300,12 +300,12 @@ export function Chart({ label, x: counted, data, layout, height, view, endNames,
         style={{ visibility: drawn ? 'visible' : 'hidden' }}
       />
       <div ref={line} className={classes.crosshair} aria-hidden="true" />
-      {labels.map(({ name, colour, top, left }, index) => (
+      {labels.map(({ name, title, colour, top, left }, index) => (
         <span
           key={`${name} ${index}`}
           className={classes.endName}
           style={{ top, left, color: colour }}
-          title={name}
+          title={title}
           aria-hidden="true"
         >
           {name}

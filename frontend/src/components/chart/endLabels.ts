@@ -5,6 +5,8 @@ import { plain } from './legend';
 
 export type EndLabel = {
   name: string;
+  /** The whole name. */
+  title: string;
   colour: string | undefined;
   /** The last value in view. */
   value: number;
@@ -38,12 +40,13 @@ export function withRoom(traces: readonly Data[], layout: Partial<Layout>) {
 
 /** The label of each named line that has a value in a range of x. */
 export function endLabels(traces: readonly Data[], [from, to]: readonly [number, number]): EndLabel[] {
-  return (traces as readonly Trace[]).filter(isNamed).flatMap(({ name, line, x, y }) => {
+  return (traces as readonly Trace[]).filter(isNamed).flatMap(({ name, line, meta, x, y }) => {
+    const short = plain(name ?? '');
     for (let at = (x?.length ?? 0) - 1; at >= 0; at -= 1) {
       const [place, value] = [x?.[at], y?.[at]];
       if (typeof place !== 'number' || typeof value !== 'number' || !Number.isFinite(value)) continue;
       if (place < from) return [];
-      if (place <= to) return [{ name: plain(name ?? ''), colour: line?.color, value }];
+      if (place <= to) return [{ name: short, title: meta?.title ?? short, colour: line?.color, value }];
     }
     return [];
   });

@@ -69,7 +69,7 @@ def _watch(page: Page) -> None:
     expect(agent).to_contain_text("Parameters from agent step")
     agent.get_by_role("radiogroup", name="Episode").get_by_text("Latest").click()
     player = page.get_by_role("group", name="Episode player")
-    video = player.locator("video")
+    video = player.locator("video").first
     video.wait_for()
     page.wait_for_function("() => document.querySelector('video')?.duration > 0")
     page.wait_for_function(

@@ -211,11 +211,18 @@ RATE_TIME_CONSTANT_S = 120.0
 by factors, and with them would the estimated time left."""
 
 
-def averaged_rate(before: float | None, rate: float, passed_s: float) -> float:
-    """A run's agent steps per second after `passed_s` of training at `rate`; the same after 0 s or less."""
+def averaged_rate(before: float | None, rate: float, passed_s: float, wall_time_s: float) -> float:
+    """A run's agent steps per second, now that its last `passed_s` of `wall_time_s` had `rate`.
+
+    The mean over its training time, weighted by exp(-age / `RATE_TIME_CONSTANT_S`), or `before` if no time
+    has passed.
+    """
     if before is None:
         return rate
-    return before + (rate - before) * -math.expm1(min(0.0, -passed_s) / RATE_TIME_CONSTANT_S)
+    if passed_s <= 0:
+        return before
+    weight = math.expm1(-passed_s / RATE_TIME_CONSTANT_S) / math.expm1(-wall_time_s / RATE_TIME_CONSTANT_S)
+    return before + (rate - before) * weight
 
 
 class DeletedRun(Base):

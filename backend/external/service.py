@@ -404,7 +404,7 @@ def _advance(run: Run, kept: Mapping[str, Columns], units: Mapping[str, str]) ->
     passed_s = wall_time_s - run.wall_time_s
     if passed_s > 0 and run.wall_time_s > 0:
         rate = (steps - run.agent_steps) / passed_s
-        run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, rate, passed_s)
+        run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, rate, passed_s, wall_time_s)
     run.agent_steps, run.wall_time_s = steps, wall_time_s
     if run.step_unit == "agent_steps":
         run.frames = max([run.frames, *(int(columns["frames"].max()) for columns in counted.values())])

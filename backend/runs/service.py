@@ -225,7 +225,9 @@ def add_log_lines(session: Session, run_id: str, attempt: int, lines: Iterable[d
 def record_report(run: Run, report: ReportEvent) -> None:
     """Update the counters, the speed and the score of a locked run from its engine's report."""
     passed_s = report.wall_time_s - run.wall_time_s
-    run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, report.agent_steps_per_s, passed_s)
+    run.agent_steps_per_s = averaged_rate(
+        run.agent_steps_per_s, report.agent_steps_per_s, passed_s, report.wall_time_s
+    )
     run.agent_steps = report.agent_steps
     run.frames = report.frames
     run.updates = report.updates

@@ -56,8 +56,10 @@ def test_points_and_episodes_are_drawn_and_scored(service: RunningService) -> No
     assert after["score"] == pytest.approx((25 * 10 + 75 * 20) / 100)
     assert (after["best_return"], after["episodes"], after["agent_steps"]) == (20.0, 125, 12_500)
     assert (after["frames"], after["wall_time_s"]) == (12_500, 125.0)
-    # Averaged over two minutes, in which the first interval, before any time is known, still counts.
-    assert after["agent_steps_per_s"] == pytest.approx(100.0, rel=2e-2)
+    # 4,998 agent steps in the 49 s from the last point to 50 s, then 7,500 in 75 s, the older of less weight.
+    newer = (1 - math.exp(-75 / 120)) / (1 - math.exp(-125 / 120))
+    expected = newer * 100 + (1 - newer) * 4_998 / 49
+    assert after["agent_steps_per_s"] == pytest.approx(expected, rel=1e-3)
     exported = service.client.get(f"/api/v1/runs/{run['id']}/export", params={"format": "csv"})
     assert exported.status_code == 200
     assert exported.text.count("rollout/episode_return") == 125

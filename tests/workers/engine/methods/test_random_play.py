@@ -26,10 +26,8 @@ from tests.workers.engine.contract_runs import small
 from tests.workers.engine.training.training_runs import columns, only
 from workers.engine.envs import Box, make_env
 from workers.engine.methods import random_play
-from workers.engine.methods.paac.learner import PaacLearner
 from workers.engine.methods.random_play import play_randomly, random_actions
 from workers.engine.methods.registry import METHODS
-from workers.engine.nn.devices import Acceleration
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.seeds import RANDOM_PLAY_STREAM, episode_seed
 from workers.engine.training import checkpoint
@@ -140,25 +138,6 @@ def test_every_family_with_pixels_is_played_randomly(environment: str) -> None:
     assert frames >= DECISIONS
     assert 0 <= mean.min() <= mean.max() <= 255
     assert 0 < deviation < 128
-
-
-@pytest.mark.service
-@pytest.mark.parametrize("groups", [1, 2])
-def test_groups_of_paac_centre_by_the_same_image(groups: int) -> None:
-    spec = catch("paac", n_e=4, n_w=1).model_copy(update={"device": "cpu"})
-    mean, deviation = image(spec)
-    wanted = torch.from_numpy(np.append(mean, deviation).astype(np.float32))
-    paac = PaacLearner(spec, METHODS["paac"].spec, acceleration=Acceleration(groups=groups))
-    try:
-        for _ in range(4):
-            result = paac.advance(0.0, watched=False)
-        assert all(np.isfinite(value) for value in result.metrics.values())
-        state = paac.state()
-        assert torch.equal(image_in(state, mean.size), wanted)
-        assert not state["g"][: mean.size + 1].any()
-        assert state["g"][mean.size + 1 :].any()
-    finally:
-        paac.close()
 
 
 def image_in(state: dict[str, Any], size: int) -> torch.Tensor:

@@ -106,11 +106,13 @@ def test_agent_steps_per_s_is_averaged_over_reports(
         return run_row(engine, claimed.run_id).agent_steps_per_s
 
     claimed.write(STARTED)
-    assert rate_after(report(0, 160), report(12, 60)) == pytest.approx(60 + 100 * math.exp(-0.1))
-    assert rate_after(report(12, 0)) == pytest.approx(60 + 100 * math.exp(-0.1)), (
-        "no training since the last report"
-    )
-    assert rate_after(report(132, 60)) == pytest.approx(60 + 100 * math.exp(-1.1))
+    assert rate_after(report(12, 160)) == 160
+    # 12 s of each, the older of less weight
+    slower = 60 + 100 * (1 - (1 - math.exp(-0.1)) / (1 - math.exp(-0.2)))
+    assert rate_after(report(24, 60)) == pytest.approx(slower)
+    assert rate_after(report(24, 0)) == pytest.approx(slower), "no training since the last report"
+    weight = (1 - math.exp(-1)) / (1 - math.exp(-1.2))
+    assert rate_after(report(144, 60)) == pytest.approx(60 + (slower - 60) * (1 - weight))
 
 
 def test_published_change_names_the_parts_that_a_batch_changed(context: Context, claimed: ClaimedRun) -> None:

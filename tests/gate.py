@@ -30,12 +30,15 @@ from tests.support.databases import POSTGRES_URL, postgres_server
 from tests.support.stages import BROWSER_TESTS
 
 CHECK = ["make", "--no-print-directory", "check"]
+DISTRIBUTED = ["--dist=loadgroup", "--max-worker-restart=0"]
+"""How processes share the tests. None takes the place of one that crashed: pytest-xdist would hand out its
+completed groups again, and wait for their results for ever."""
 STAGES = {
-    "tests": ["--numprocesses=3", "--dist=loadgroup", "--stage=tests"],
+    "tests": ["--numprocesses=3", *DISTRIBUTED, "--stage=tests"],
     "browser": ["--stage=browser", *BROWSER_TESTS],
 }
 """pytest's arguments by stage. The first stage runs beside `CHECK`."""
-LONG = [f"--numprocesses={min((os.cpu_count() or 1) + 2, 8)}", "--dist=loadgroup", "--stage=long"]
+LONG = [f"--numprocesses={min((os.cpu_count() or 1) + 2, 8)}", *DISTRIBUTED, "--stage=long"]
 """These tests wait for other processes about as much as they compute."""
 
 MAX_RETRIED = 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate import run_gate, run_long
+from tests.gate import DISTRIBUTED, run_gate, run_long
 from tests.support.stages import stage_of
 
 pytestmark = pytest.mark.service  # it starts pytest
@@ -100,6 +100,7 @@ def test_fails_when_a_test_fails_twice(tree: Path, capfd: pytest.CaptureFixture[
 
 
 CRASH = f"{ONCE}\nimport os\ndef test_it():\n    if times('it') == 1:\n        os._exit(1)\n"
+MANY = "import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_other(n): pass\n"
 CUT_OFF = "import pytest\ndef test_last():\n    pytest.exit('cut off', returncode=1)\n"
 SIX = (
     f"{ONCE}\nimport pytest\n"
@@ -112,6 +113,12 @@ SIX = (
     [
         pytest.param({"test_a.py": SIX}, [], "6 tests failed, at most 5 are retried", id="six"),
         pytest.param({"test_a.py": CRASH}, ["-n2"], "a test process crashed", id="crash"),
+        pytest.param(
+            {"test_a.py": MANY, "test_b.py": CRASH, "test_c.py": MANY},
+            ["-n2", *DISTRIBUTED],
+            "a test process crashed",
+            id="crash between others",
+        ),
         pytest.param(
             {"test_a.py": FAILS_ONCE, "test_b.py": CUT_OFF},
             [],

@@ -34,7 +34,7 @@ is 0; in TensorFlow's `RMSPropOptimizer`, which the authors of PAAC and GA3C use
 of 0.1 the first steps from 0 are sqrt(1.1 / 0.1) = 3.3 times larger where gradients are small; the initial
 value of g decays, by half in 69 updates. `rmsprop_initial_g` sets it; the presets with the papers' constants
 of PAAC, PAAC with n-step Q and GA3C start at 1. With PAAC's constants on Breakout and Pong, two million agent
-steps with one seed each show no difference ([RESULTS.md](../RESULTS.md), Effect of hyperparameters).
+steps with one seed each show no difference ([measurements](measurements/hyperparameters.md)).
 """
 _VECTORS = """## Small environments with vector observations
 

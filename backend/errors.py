@@ -5,6 +5,7 @@ Problem
 ├── Forbidden        logged in, but not allowed
 ├── NotFound         no such object
 ├── Conflict         not possible in the current state
+│   └── Overwritten  would overwrite what somebody else has changed meanwhile
 ├── Gone             a stored file is damaged
 ├── Invalid          invalid fields, each named
 ├── TooMany          too many attempts: wait
@@ -17,9 +18,10 @@ alone may be that of a proxy.
 `backend.specs.problems.InvalidSpec`, which the specs raise, is answered like `Invalid`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from backend.specs.problems import MAX_PROBLEMS, FieldProblem
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, quoted
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
 """Fields whose values are never quoted in a response or in the audit trail."""
@@ -67,6 +69,32 @@ class NotFound(Problem):
 
 class Conflict(Problem):
     """Not possible in the object's current state."""
+
+
+class Overwritten(Conflict):
+    """A change would overwrite what somebody else has changed meanwhile; nothing was changed."""
+
+    code = "changed_meanwhile"
+
+    @classmethod
+    def check(cls, stored: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+        """Refuse a change whose sender expects other values than the stored ones.
+
+        Args:
+            stored: the fields of the locked object.
+            expected: field -> the value that the sender has read.
+
+        Raises:
+            Overwritten: with each field that has another value.
+        """
+        problems = [
+            FieldProblem(field=name, message=f"has been changed meanwhile, to {quoted(stored.get(name))}")
+            for name, value in expected.items()
+            if stored.get(name) != value
+        ]
+        if problems:
+            names = ", ".join(problem.field for problem in problems)
+            raise cls(f"{names}: changed meanwhile; read the new value, and change it again", problems)
 
 
 class Gone(Problem):

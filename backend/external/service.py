@@ -186,10 +186,11 @@ def change(session: Session, run_id: str, changes: Mapping[str, Any]) -> Run:
 
     Raises:
         NotFound: there is no such run.
+        Overwritten: a field has another value than the one in `expected`.
         Invalid: the run has no such metric, or is trained by Callboard.
     """
-    others = {name: value for name, value in changes.items() if name != "return_metric"}
-    run = actions.change(session, run_id, others)
+    others = {name: value for name, value in changes.items() if name not in ("return_metric", "expected")}
+    run = actions.change(session, run_id, others, changes.get("expected"))
     if "return_metric" not in changes:
         return run
     if run.origin != EXTERNAL:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.changes import record_run_change
 from backend.db.clock import database_now
-from backend.errors import Conflict, NotFound
+from backend.errors import Conflict, NotFound, Overwritten
 from backend.runs import external, repository, service
 from backend.specs.annealing import Annealing, annealing_notice, with_annealing
 from backend.specs.problems import FieldProblem
@@ -16,9 +16,17 @@ from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.states import ENDED, LEASED, RunState
 
 
-def change(session: Session, run_id: str, changes: Mapping[str, Any]) -> Run:
-    """Change fields that can change in any state. Null means no change, but for `group`."""
+def change(
+    session: Session, run_id: str, changes: Mapping[str, Any], expected: Mapping[str, Any] | None = None
+) -> Run:
+    """Change fields that can change in any state. Null means no change, but for `group`.
+
+    Raises:
+        Overwritten: a field has another value than the expected one.
+    """
     run = service.get(session, run_id, for_update=True)
+    expected = expected or {}
+    Overwritten.check({name: getattr(run, name) for name in expected}, expected)
     values = {name: value for name, value in changes.items() if name == "group" or value is not None}
     if "group" in values:
         values["group"] = values["group"] or None

@@ -118,9 +118,29 @@ RunRequest = Annotated[
 """The body of `POST /runs`."""
 
 
+class RunExpectation(Strict):
+    """What the sender of a change has read of the run: fields that are left out may have any value."""
+
+    name: GivenName | None = None
+    """Name of the run."""
+    notes: Notes | None = None
+    """Free text about the run, in Markdown."""
+    tags: Tags | None = None
+    """Labels of the run."""
+    group: GroupName | None = None
+    """Name of the group that the run belongs to; null for none."""
+    priority: Priority | None = None
+    """Priority of the run."""
+    return_metric: Annotated[str, StringConstraints(max_length=200, pattern=NAME)] | None = None
+    """The metric by which an external run is scored; null for none."""
+
+
 class RunChanges(Strict):
     """The body of `PATCH /runs/{id}`: fields that are left out do not change."""
 
+    expected: RunExpectation | None = None
+    """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
+    the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
     name: GivenName | None = None
     """New name; null changes nothing."""
     notes: Notes | None = None

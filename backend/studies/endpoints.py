@@ -178,7 +178,7 @@ def change_study(
     study_id: StudyId, body: StudyChanges, principal: Operator, session: WriteSession
 ) -> StudyOut:
     """Change name, notes or concurrency."""
-    return _summary(session, service.change(session, study_id, body.model_dump()))
+    return _summary(session, service.change(session, study_id, body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/{study_id}", status_code=204)

@@ -36,9 +36,23 @@ class StudyRequest(Strict):
         return self
 
 
+class StudyExpectation(Strict):
+    """What the sender of a change has read of the study: fields that are left out may have any value."""
+
+    name: GivenName | None = None
+    """Name of the study."""
+    notes: Notes | None = None
+    """Free text about the study, in Markdown."""
+    concurrency: int | None = None
+    """Runs that may be queued or running at the same time."""
+
+
 class StudyChanges(Strict):
     """The body of `PATCH /studies/{id}`: fields that are left out do not change."""
 
+    expected: StudyExpectation | None = None
+    """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
+    the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
     name: GivenName | None = None
     """New name; null changes nothing. The group of its runs keeps its name."""
     notes: Notes | None = None

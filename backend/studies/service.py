@@ -11,7 +11,7 @@ from backend.db import Study, StudyCell
 from backend.db.base import new_id
 from backend.db.changes import record_study_change
 from backend.db.clock import database_now
-from backend.errors import Conflict, Invalid, NotFound
+from backend.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.principals import Principal
 from backend.runs import actions
 from backend.runs import service as runs
@@ -111,9 +111,14 @@ def spec_of(study: Study) -> StudySpec:
 
 
 def change(session: Session, study_id: str, changes: Mapping[str, Any]) -> Study:
-    """Change fields that can change in any state. Null means no change."""
+    """Change fields that can change in any state. Null means no change.
+
+    Raises:
+        Overwritten: a field has another value than the one in `expected`.
+    """
     study = get(session, study_id, for_update=True)
-    values = {name: value for name, value in changes.items() if value is not None}
+    Overwritten.check(study.spec, changes.get("expected") or {})
+    values = {name: value for name, value in changes.items() if name != "expected" and value is not None}
     if values:
         _change(session, study, values)
     return study

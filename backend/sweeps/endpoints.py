@@ -79,7 +79,7 @@ def change_sweep(
     sweep_id: SweepId, body: SweepChanges, principal: Operator, session: WriteSession
 ) -> SweepOut:
     """Change name, notes or concurrency."""
-    return _summary(session, service.change(session, sweep_id, body.model_dump()))
+    return _summary(session, service.change(session, sweep_id, body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/{sweep_id}", status_code=204)

@@ -17,9 +17,23 @@ from backend.statistics.estimates import interquartile_mean, median
 from backend.sweeps.planning import Counts, MemberRun
 
 
+class SweepExpectation(Strict):
+    """What the sender of a change has read of the sweep: fields that are left out may have any value."""
+
+    name: GivenName | None = None
+    """Name of the sweep."""
+    notes: Notes | None = None
+    """Free text about the sweep, in Markdown."""
+    concurrency: int | None = None
+    """Runs that may be queued or running at the same time."""
+
+
 class SweepChanges(Strict):
     """The body of `PATCH /sweeps/{id}`: fields that are left out do not change."""
 
+    expected: SweepExpectation | None = None
+    """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
+    the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
     name: GivenName | None = None
     """New name; null changes nothing."""
     notes: Notes | None = None

@@ -11,7 +11,7 @@ from backend.db import Sweep
 from backend.db.base import new_id
 from backend.db.changes import record_sweep_change
 from backend.db.clock import database_now
-from backend.errors import Conflict, Invalid, NotFound
+from backend.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.principals import Principal
 from backend.runs import actions
 from backend.runs import service as runs
@@ -80,9 +80,14 @@ def get(session: Session, sweep_id: str, *, for_update: bool = False) -> Sweep:
 
 
 def change(session: Session, sweep_id: str, changes: Mapping[str, Any]) -> Sweep:
-    """Change fields that can change in any state. Null means no change."""
+    """Change fields that can change in any state. Null means no change.
+
+    Raises:
+        Overwritten: a field has another value than the one in `expected`.
+    """
     sweep = get(session, sweep_id, for_update=True)
-    values = {name: value for name, value in changes.items() if value is not None}
+    Overwritten.check(sweep.spec, changes.get("expected") or {})
+    values = {name: value for name, value in changes.items() if name != "expected" and value is not None}
     if values:
         _change(session, sweep, values)
     return sweep

@@ -176,19 +176,28 @@ def ended(run_id):
     while state(run_id) == "running" and time.monotonic() < until:
         time.sleep(0.5)
     return state(run_id)
+def steps(run_id):
+    with callboard.connect() as client:
+        return client.run(run_id).data["agent_steps"]
+def stored_after(run_id, first):
+    until = time.monotonic() + 120
+    while steps(run_id) <= first and time.monotonic() < until:
+        time.sleep(0.1)
+    assert steps(run_id) > first, run_id
 handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 numbers = (*handled, signal.SIGUSR1, signal.SIGKILL)
 runs = {number: start() for number in numbers}
-time.sleep(2)
-for number, (process, _) in runs.items():
+for number, (process, run_id) in runs.items():
+    stored_after(run_id, 0)
     process.send_signal(number)
 for number, (process, run_id) in runs.items():
     process.wait()
     found = ended(run_id)
     assert found == ("stopped" if number in handled else "lost"), (number, found)
+before = {number: steps(run_id) for number, (_, run_id) in runs.items()}
 resumed = {number: start(run_id) for number, (_, run_id) in runs.items()}
-time.sleep(2)
 for number, (process, run_id) in resumed.items():
+    stored_after(run_id, before[number])
     assert state(run_id) == "running", number
     process.send_signal(signal.SIGINT)
 for number, (process, run_id) in resumed.items():

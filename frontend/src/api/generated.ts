@@ -5989,6 +5989,11 @@ export interface components {
          */
         RunChanges: {
             /**
+             * @description Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
+             *     the code `changed_meanwhile`, and nothing changes. Without it, the last change wins.
+             */
+            expected?: components["schemas"]["RunExpectation"] | null;
+            /**
              * Name
              * @description New name; null changes nothing.
              */
@@ -6311,6 +6316,42 @@ export interface components {
              *     wanted host does not exist. Also names settings that have no effect.
              */
             warnings: string[];
+        };
+        /**
+         * RunExpectation
+         * @description What the sender of a change has read of the run: fields that are left out may have any value.
+         */
+        RunExpectation: {
+            /**
+             * Name
+             * @description Name of the run.
+             */
+            name?: string | null;
+            /**
+             * Notes
+             * @description Free text about the run, in Markdown.
+             */
+            notes?: string | null;
+            /**
+             * Tags
+             * @description Labels of the run.
+             */
+            tags?: string[] | null;
+            /**
+             * Group
+             * @description Name of the group that the run belongs to; null for none.
+             */
+            group?: string | null;
+            /**
+             * Priority
+             * @description Priority of the run.
+             */
+            priority?: number | null;
+            /**
+             * Return Metric
+             * @description The metric by which an external run is scored; null for none.
+             */
+            return_metric?: string | null;
         };
         /**
          * RunFields
@@ -7384,6 +7425,11 @@ export interface components {
          */
         StudyChanges: {
             /**
+             * @description Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
+             *     the code `changed_meanwhile`, and nothing changes. Without it, the last change wins.
+             */
+            expected?: components["schemas"]["StudyExpectation"] | null;
+            /**
              * Name
              * @description New name; null changes nothing. The group of its runs keeps its name.
              */
@@ -7570,6 +7616,27 @@ export interface components {
              * @description What differs from the paper at this scale.
              */
             differs: string[];
+        };
+        /**
+         * StudyExpectation
+         * @description What the sender of a change has read of the study: fields that are left out may have any value.
+         */
+        StudyExpectation: {
+            /**
+             * Name
+             * @description Name of the study.
+             */
+            name?: string | null;
+            /**
+             * Notes
+             * @description Free text about the study, in Markdown.
+             */
+            notes?: string | null;
+            /**
+             * Concurrency
+             * @description Runs that may be queued or running at the same time.
+             */
+            concurrency?: number | null;
         };
         /**
          * StudyExtension
@@ -7958,6 +8025,11 @@ export interface components {
          */
         SweepChanges: {
             /**
+             * @description Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
+             *     the code `changed_meanwhile`, and nothing changes. Without it, the last change wins.
+             */
+            expected?: components["schemas"]["SweepExpectation"] | null;
+            /**
              * Name
              * @description New name; null changes nothing.
              */
@@ -8080,6 +8152,27 @@ export interface components {
              * @description Every configuration, by number.
              */
             configurations: components["schemas"]["ConfigurationOut"][];
+        };
+        /**
+         * SweepExpectation
+         * @description What the sender of a change has read of the sweep: fields that are left out may have any value.
+         */
+        SweepExpectation: {
+            /**
+             * Name
+             * @description Name of the sweep.
+             */
+            name?: string | null;
+            /**
+             * Notes
+             * @description Free text about the sweep, in Markdown.
+             */
+            notes?: string | null;
+            /**
+             * Concurrency
+             * @description Runs that may be queued or running at the same time.
+             */
+            concurrency?: number | null;
         };
         /**
          * SweepExtension

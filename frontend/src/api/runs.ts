@@ -10,6 +10,7 @@ import {
 import { api, unwrap } from './client';
 import type { components, paths } from './generated';
 import { keys } from './keys';
+import { asProblem } from './problem';
 
 export type Run = components['schemas']['RunOut'];
 export type RunDetail = components['schemas']['RunDetail'];
@@ -76,6 +77,8 @@ export const queueQuery = (id: string) =>
   });
 
 export type RunChanges = components['schemas']['RunChanges'];
+/** What an editor has read of a run's fields. */
+export type RunExpectation = components['schemas']['RunExpectation'];
 
 /** Changes a run's name, notes, tags, group or priority, and shows them everywhere immediately. */
 export function useRunChange(id: string) {
@@ -85,6 +88,10 @@ export function useRunChange(id: string) {
     onSuccess: (run) => {
       client.setQueryData(keys.run(id), (detail: RunDetail | undefined) => detail && { ...detail, ...run });
       updateRunInLists(client, run);
+    },
+    onError: (problem) => {
+      // Somebody else has changed it: show what is stored now.
+      if (asProblem(problem).status === 409) void client.invalidateQueries({ queryKey: keys.run(id) });
     },
   });
 }

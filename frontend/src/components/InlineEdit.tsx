@@ -1,7 +1,7 @@
 import { ActionIcon, Button, TextInput } from '@mantine/core';
 import { IconPencil } from '@tabler/icons-react';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
-import { fieldError } from '@/api/problem';
+import { asProblem, fieldError } from '@/api/problem';
 import classes from './InlineEdit.module.css';
 
 type Props = {
@@ -13,7 +13,8 @@ type Props = {
   maxLength: number;
   /** Why the typed text cannot be saved. */
   check?: (typed: string) => string | null;
-  save: (typed: string) => Promise<void>;
+  /** Saves the typed text; `from`: the value as it was when the editor was opened. */
+  save: (typed: string, from: string) => Promise<void>;
   /** Why it cannot be edited. */
   denied: string | undefined;
   /** The value as shown while it is not edited. */
@@ -23,6 +24,8 @@ type Props = {
 /** A value that is edited where it is shown: Enter saves, Escape cancels. */
 export function InlineEdit({ field, label, value, maxLength, check, save, denied, children }: Props) {
   const [typed, setTyped] = useState<string | null>(null);
+  const [from, setFrom] = useState(value);
+  const [overwrites, setOverwrites] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const [saving, setSaving] = useState(false);
   const pencil = useRef<HTMLButtonElement>(null);
@@ -40,7 +43,7 @@ export function InlineEdit({ field, label, value, maxLength, check, save, denied
     setError(null);
   };
   const submit = async (text: string): Promise<void> => {
-    if (text === value) {
+    if (text === from) {
       close();
       return;
     }
@@ -49,10 +52,12 @@ export function InlineEdit({ field, label, value, maxLength, check, save, denied
     if (invalid !== null) return;
     setSaving(true);
     try {
-      await save(text);
+      await save(text, overwrites ? value : from);
       close();
     } catch (problem) {
-      setError(fieldError(problem, field));
+      const conflicts = asProblem(problem).status === 409;
+      setOverwrites(conflicts);
+      setError(fieldError(problem, field) + (conflicts ? '. Save again to replace it.' : ''));
     } finally {
       setSaving(false);
     }
@@ -71,7 +76,12 @@ export function InlineEdit({ field, label, value, maxLength, check, save, denied
           aria-label={`Edit ${label}`}
           title={denied ?? `Edit ${label}`}
           {...(denied ? { 'data-disabled': true, 'aria-disabled': true } : {})}
-          onClick={() => !denied && setTyped(value)}
+          onClick={() => {
+            if (denied) return;
+            setTyped(value);
+            setFrom(value);
+            setOverwrites(false);
+          }}
         >
           <IconPencil size={14} />
         </ActionIcon>

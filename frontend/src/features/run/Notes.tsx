@@ -17,14 +17,21 @@ const isLong = (notes: string): boolean =>
 type Props = {
   runId: string;
   notes: string;
-  save: (notes: string) => Promise<void>;
+  /** Saves the notes; `from`: as they were when the editor was opened. */
+  save: (notes: string, from: string) => Promise<void>;
   denied: string | undefined;
 };
 
-/** A run's notes in Markdown, edited in place. Text that is not saved stays with the run until the tab is closed. */
+/** A run's notes in Markdown, edited in place. Text that is not saved stays with the run until the tab is closed,
+ * and never replaces what somebody else has written meanwhile unless one says so. */
 export function Notes({ runId, notes, save, denied }: Props) {
   const [typed, setTyped, forget] = useSessionStorage<string | null>({
     key: `callboard-notes-${runId}`,
+    defaultValue: null,
+    getInitialValueInEffect: false,
+  });
+  const [from, setFrom, forgetFrom] = useSessionStorage<string | null>({
+    key: `callboard-notes-from-${runId}`,
     defaultValue: null,
     getInitialValueInEffect: false,
   });
@@ -43,12 +50,14 @@ export function Notes({ runId, notes, save, denied }: Props) {
     const close = (): void => {
       closed.current = true;
       forget();
+      forgetFrom();
       setRestored(false);
       setEditing(false);
     };
     return (
       <Editor
-        before={notes}
+        notes={notes}
+        from={from ?? notes}
         typed={typed ?? notes}
         restored={restored}
         onType={setTyped}
@@ -64,7 +73,10 @@ export function Notes({ runId, notes, save, denied }: Props) {
       size="compact-xs"
       variant="subtle"
       color="gray"
-      onClick={() => setEditing(true)}
+      onClick={() => {
+        setFrom(notes);
+        setEditing(true);
+      }}
     >
       {label}
     </PermittedButton>
@@ -95,23 +107,25 @@ export function Notes({ runId, notes, save, denied }: Props) {
 }
 
 type EditorProps = {
-  before: string;
+  notes: string;
+  /** The notes as they were when the editor was opened. */
+  from: string;
   typed: string;
   /** Whether the text was typed before this page was opened. */
   restored: boolean;
   onType: (typed: string) => void;
-  save: (notes: string) => Promise<void>;
+  save: (notes: string, from: string) => Promise<void>;
   onClose: () => void;
 };
 
-function Editor({ before, typed, restored, onType, save, onClose }: EditorProps) {
+function Editor({ notes, from, typed, restored, onType, save, onClose }: EditorProps) {
   const [view, setView] = useState<'write' | 'preview'>('write');
   const [error, setError] = useState<string | null>(null);
   const [saving, setSaving] = useState(false);
-  const submit = async (): Promise<void> => {
+  const submit = async (before: string): Promise<void> => {
     setSaving(true);
     try {
-      if (typed !== before) await save(typed);
+      if (typed !== before) await save(typed, before);
       onClose();
     } catch (problem) {
       setError(fieldError(problem, 'notes'));
@@ -126,10 +140,10 @@ function Editor({ before, typed, restored, onType, save, onClose }: EditorProps)
       aria-label="Notes"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!saving) void submit();
+        if (!saving) void submit(from);
       }}
       onKeyDown={(event) => {
-        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void submit();
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void submit(from);
       }}
     >
       <SegmentedControl
@@ -158,6 +172,15 @@ function Editor({ before, typed, restored, onType, save, onClose }: EditorProps)
       ) : (
         <div className={classes.preview}>
           {typed.trim() ? <Markdown text={typed} /> : <span className="muted">Nothing to preview.</span>}
+        </div>
+      )}
+      {notes !== from && !saving && (
+        <div role="alert" className={classes.meanwhile}>
+          <strong>Somebody else has changed these notes meanwhile.</strong> Saved now:
+          <pre>{notes || 'Nothing'}</pre>
+          <Button size="compact-xs" variant="default" onClick={() => void submit(notes)}>
+            Replace with mine
+          </Button>
         </div>
       )}
       <span className="row">

@@ -34,7 +34,9 @@ export function RunDetails({ run, edit, denied }: Props) {
           label="group"
           value={run.group ?? ''}
           maxLength={MAX_GROUP}
-          save={(group) => edit.save('Changed group', { group: group || null })}
+          save={(group, from) =>
+            edit.save('Changed group', { group: group || null }, { group: from || null })
+          }
           denied={denied}
         >
           {run.group ?? <span className="muted">{DASH}</span>}
@@ -48,7 +50,13 @@ export function RunDetails({ run, edit, denied }: Props) {
             label="return metric"
             value={run.return_metric ?? ''}
             maxLength={MAX_METRIC}
-            save={(metric) => edit.save('Changed return metric', { return_metric: metric || null })}
+            save={(metric, from) =>
+              edit.save(
+                'Changed return metric',
+                { return_metric: metric || null },
+                { return_metric: from || null },
+              )
+            }
             denied={denied}
           >
             {run.return_metric ?? <span className="muted">{DASH}</span>}
@@ -66,7 +74,9 @@ export function RunDetails({ run, edit, denied }: Props) {
             value={String(run.priority)}
             maxLength={5}
             check={priorityProblem}
-            save={(priority) => edit.save('Changed priority', { priority: Number(priority) })}
+            save={(priority, from) =>
+              edit.save('Changed priority', { priority: Number(priority) }, { priority: Number(from) })
+            }
             denied={denied}
           >
             <span className="num">{run.priority}</span>
@@ -76,7 +86,7 @@ export function RunDetails({ run, edit, denied }: Props) {
       <Notes
         runId={run.id}
         notes={run.notes}
-        save={(notes) => edit.save('Changed notes', { notes })}
+        save={(notes, from) => edit.save('Changed notes', { notes }, { notes: from })}
         denied={denied}
       />
       <span role="status">

@@ -29,7 +29,7 @@ export function RunHeader({ run, onDeleted }: Props) {
           value={run.name}
           maxLength={MAX_NAME}
           check={(typed) => (typed === '' ? 'Enter a name.' : null)}
-          save={(name) => edit.save('Changed name', { name })}
+          save={(name, from) => edit.save('Changed name', { name }, { name: from })}
           denied={denied}
         >
           <h1 className={`page-title ${classes.name}`} title={run.name}>

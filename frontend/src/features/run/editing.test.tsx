@@ -65,7 +65,7 @@ it('InlineEdit saves the trimmed text on Enter and returns the focus', async () 
   fireEvent.change(field('Name'), { target: { value: ' new ' } });
   fireEvent.submit(field('Name'));
   await waitFor(() => expect(screen.queryByRole('textbox')).toBeNull());
-  expect(save).toHaveBeenCalledWith('new');
+  expect(save).toHaveBeenCalledWith('new', 'old');
   expect(document.activeElement).toBe(screen.getByRole('button', { name: 'Edit name' }));
 });
 
@@ -125,7 +125,10 @@ it('RunDetails changes by which metric an external run is scored', async () => {
   fireEvent.submit(field('Return metric'));
   fireEvent.click(await screen.findByRole('button', { name: 'Undo' }));
   await waitFor(() => expect(screen.queryByRole('button', { name: 'Undo' })).toBeNull());
-  expect(requests.map(({ body }) => body)).toEqual([{ return_metric: 'my/return' }, { return_metric: null }]);
+  expect(requests.map(({ body }) => body)).toEqual([
+    { return_metric: 'my/return', expected: { return_metric: null } },
+    { return_metric: null, expected: { return_metric: 'my/return' } },
+  ]);
 });
 
 it('RunDetails sends a change, and the former value to undo it', async () => {
@@ -141,8 +144,8 @@ it('RunDetails sends a change, and the former value to undo it', async () => {
   fireEvent.click(undo);
   await waitFor(() => expect(screen.queryByRole('button', { name: 'Undo' })).toBeNull());
   expect(requests).toEqual([
-    { method: 'PATCH', body: { priority: 5 } },
-    { method: 'PATCH', body: { priority: 3 } },
+    { method: 'PATCH', body: { priority: 5, expected: { priority: 3 } } },
+    { method: 'PATCH', body: { priority: 3, expected: { priority: 5 } } },
   ]);
 });
 
@@ -164,8 +167,54 @@ it('Notes are previewed and saved', async () => {
   fireEvent.click(screen.getByRole('radio', { name: 'Preview' }));
   expect((await screen.findByText('sure')).tagName).toBe('STRONG');
   fireEvent.click(screen.getByRole('button', { name: 'Save notes' }));
-  await waitFor(() => expect(save).toHaveBeenCalledWith('**sure**'));
+  await waitFor(() => expect(save).toHaveBeenCalledWith('**sure**', ''));
   await screen.findByRole('button', { name: 'Add notes' });
+});
+
+it('Notes that somebody else has changed meanwhile are shown, and replaced only on request', async () => {
+  const save = vi.fn(() => Promise.reject(new ApiProblem(409, 'Conflict', 'notes: changed meanwhile')));
+  const notes = (text: string) => <Notes runId="R" notes={text} save={save} denied={undefined} />;
+  const shown = show(notes('first'));
+  fireEvent.click(screen.getByRole('button', { name: 'Edit notes' }));
+  fireEvent.change(field('Notes'), { target: { value: 'mine' } });
+  expect(screen.queryByRole('alert')).toBeNull();
+  shown.unmount();
+  show(notes('theirs'));
+  expect(screen.getByRole('alert').textContent).toContain('Somebody else has changed these notes meanwhile.');
+  expect(screen.getByText('theirs')).toBeTruthy();
+  expect(field('Notes').value).toBe('mine');
+  fireEvent.click(screen.getByRole('button', { name: 'Save notes' }));
+  expect(await screen.findByText('notes: changed meanwhile')).toBeTruthy();
+  expect(save).toHaveBeenLastCalledWith('mine', 'first');
+  save.mockImplementation(() => Promise.resolve() as Promise<never>);
+  fireEvent.click(screen.getByRole('button', { name: 'Replace with mine' }));
+  await waitFor(() => expect(save).toHaveBeenLastCalledWith('mine', 'theirs'));
+  await screen.findByRole('button', { name: 'Edit notes' });
+});
+
+it('InlineEdit sends the value with which it was opened, whatever the page shows meanwhile', async () => {
+  const problem = new ApiProblem(409, 'Conflict', '', [{ field: 'name', message: 'is "theirs" now' }]);
+  const save = vi.fn(() => Promise.reject(problem));
+  const name = (value: string) => (
+    <MantineProvider>
+      <InlineEdit field="name" label="name" value={value} maxLength={9} save={save} denied={undefined}>
+        {value}
+      </InlineEdit>
+    </MantineProvider>
+  );
+  const shown = show(name('old'));
+  fireEvent.click(screen.getByRole('button', { name: 'Edit name' }));
+  shown.rerender(
+    <QueryClientProvider client={client}>
+      <MantineProvider>{name('theirs')}</MantineProvider>
+    </QueryClientProvider>,
+  );
+  fireEvent.change(field('Name'), { target: { value: 'new' } });
+  fireEvent.submit(field('Name'));
+  await screen.findByText('is "theirs" now. Save again to replace it.');
+  expect(save).toHaveBeenLastCalledWith('new', 'old');
+  fireEvent.submit(field('Name'));
+  await waitFor(() => expect(save).toHaveBeenLastCalledWith('new', 'theirs'));
 });
 
 it('Notes that are not saved are kept with their run until they are saved or cancelled', async () => {

@@ -1,10 +1,11 @@
 import { useState } from 'react';
-import { useRunChange, type Run, type RunChanges } from '@/api/runs';
+import { useRunChange, type Run, type RunChanges, type RunExpectation } from '@/api/runs';
 import { asProblem } from '@/api/problem';
 
 export type RunEdit = {
-  /** Saves changes; throws the problem. */
-  save: (what: string, changes: RunChanges) => Promise<void>;
+  /** Saves changes; throws the problem. Refused if a field has another value than when its editor was opened;
+   * default: than the page shows. */
+  save: (what: string, changes: Fields, from?: RunExpectation) => Promise<void>;
   /** What was changed last. */
   saved: string | null;
   undo: () => void;
@@ -12,24 +13,26 @@ export type RunEdit = {
   problem: string | null;
 };
 
+type Fields = Omit<RunChanges, 'expected'>;
+
 /** Saves changes of a run's fields, and takes the last one back. */
 export function useRunEdit(run: Run): RunEdit {
   const change = useRunChange(run.id);
-  const [last, setLast] = useState<{ what: string; before: RunChanges } | null>(null);
+  const [last, setLast] = useState<{ what: string; before: Fields; after: Fields } | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   return {
-    save: async (what, changes) => {
+    save: async (what, changes, from) => {
       const before = Object.fromEntries(
-        (Object.keys(changes) as (keyof RunChanges)[]).map((field) => [field, run[field]]),
+        (Object.keys(changes) as (keyof Fields)[]).map((field) => [field, run[field]]),
       );
-      await change.mutateAsync(changes);
+      await change.mutateAsync({ ...changes, expected: from ?? before });
       setProblem(null);
-      setLast({ what, before });
+      setLast({ what, before, after: changes });
     },
     saved: last?.what ?? null,
     undo: () => {
       if (!last) return;
-      change.mutateAsync(last.before).then(
+      change.mutateAsync({ ...last.before, expected: last.after }).then(
         () => setLast(null),
         (error: unknown) => setProblem(asProblem(error).message),
       );

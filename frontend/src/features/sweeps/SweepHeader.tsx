@@ -51,8 +51,8 @@ export function SweepHeader({ sweep, onDeleted }: Props) {
           value={sweep.name}
           maxLength={MAX_NAME}
           check={(typed) => (typed === '' ? 'Enter a name.' : null)}
-          save={async (name) => {
-            await rename.mutateAsync({ name });
+          save={async (name, from) => {
+            await rename.mutateAsync({ name, expected: { name: from } });
           }}
           denied={denied}
         >

@@ -34,3 +34,5 @@ export const MAX_EVALUATION_SEED = bound(evaluation.seed, 'maximum');
 /** Seeds of each configuration of a sweep. */
 export const MAX_SEEDS = bound(sweep.max_seeds, 'maximum');
 export const MAX_CONFIGURATIONS = bound(sweep.n_configurations, 'maximum');
+/** Runs of one request for figures. */
+export const MAX_COMPARED = 100;

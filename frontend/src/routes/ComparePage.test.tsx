@@ -17,12 +17,17 @@ vi.hoisted(() => {
   globalThis.fetch = () => new Promise(() => undefined);
 });
 
-type Charts = { metrics: readonly string[]; onMetrics: (metrics: readonly string[]) => void };
+type Charts = {
+  runs: readonly string[];
+  metrics: readonly string[];
+  onMetrics: (metrics: readonly string[]) => void;
+};
 
 // Charts have tests of their own; here is what they report.
 vi.mock('@/features/compare/CompareCharts', () => ({
-  CompareCharts: ({ metrics, onMetrics }: Charts) => (
+  CompareCharts: ({ runs, metrics, onMetrics }: Charts) => (
     <>
+      <output aria-label="Drawn">{runs.join(',')}</output>
       <button onClick={() => onMetrics(metrics.toReversed())}>Move</button>
       <button onClick={() => onMetrics([...metrics, 'loss/entropy'])}>Add</button>
     </>
@@ -31,7 +36,8 @@ vi.mock('@/features/compare/CompareCharts', () => ({
 
 afterEach(cleanup);
 
-it('ComparePage adds a metric to the history, but not its moves', async () => {
+/** Opens the page at an address. */
+async function open(search: string) {
   const rootRoute = createRootRoute();
   const shell = createRoute({ getParentRoute: () => rootRoute, id: 'shell' });
   const page = createRoute({
@@ -40,7 +46,6 @@ it('ComparePage adds a metric to the history, but not its moves', async () => {
     validateSearch: compareSearch,
     component: ComparePage,
   });
-  const search = '?runs=00000000000000000000000001&metrics=loss%2Fvalue%2Closs%2Fpolicy';
   const history = createMemoryHistory({ initialEntries: [`/compare${search}`] });
   const router = createRouter({ routeTree: rootRoute.addChildren([shell.addChildren([page])]), history });
   await router.load();
@@ -51,6 +56,13 @@ it('ComparePage adds a metric to the history, but not its moves', async () => {
       </MantineProvider>
     </QueryClientProvider>,
   );
+  return history;
+}
+
+const id = (at: number): string => String(at).padStart(26, '0');
+
+it('ComparePage adds a metric to the history, but not its moves', async () => {
+  const history = await open(`?runs=${id(1)}&metrics=loss%2Fvalue%2Closs%2Fpolicy`);
   const metrics = () => new URLSearchParams(history.location.search).get('metrics');
   fireEvent.click(await screen.findByRole('button', { name: 'Move' }));
   await waitFor(() => expect(metrics()).toBe('loss/policy,loss/value'));
@@ -58,4 +70,20 @@ it('ComparePage adds a metric to the history, but not its moves', async () => {
   fireEvent.click(screen.getByRole('button', { name: 'Add' }));
   await waitFor(() => expect(metrics()).toBe('loss/policy,loss/value,loss/entropy'));
   expect(history.length).toBe(2);
+});
+
+it.each([
+  [100, false],
+  [101, true],
+  [150, true],
+])('ComparePage of %i runs compares 100 at most and says what to do', async (n, isCut) => {
+  const all = Array.from({ length: n }, (_, at) => id(at));
+  const history = await open(`?runs=${[...all, id(0)].join(',')}`);
+  expect((await screen.findByLabelText('Drawn')).textContent).toBe(all.slice(0, 100).join(','));
+  const told = screen.queryByText(new RegExp(`At most 100 runs .* the first 100 of ${n}. Remove some`));
+  expect(told !== null).toBe(isCut);
+  if (!isCut) return;
+  fireEvent.click(screen.getByRole('button', { name: 'Keep only these 100' }));
+  await waitFor(() => expect(screen.queryByText(/At most 100 runs/)).toBeNull());
+  expect(new URLSearchParams(history.location.search).get('runs')).toBe(all.slice(0, 100).join(','));
 });

@@ -1,7 +1,9 @@
+import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef } from 'react';
+import { MAX_COMPARED } from '@/api/runBounds';
 import { runsByIdQuery } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import {
@@ -41,7 +43,8 @@ export default function ComparePage() {
   const navigate = route.useNavigate();
   const finder = useRef<HTMLInputElement>(null);
   const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
-  const ids = useMemo(() => search.runs?.split(',').filter(Boolean) ?? [], [search.runs]);
+  const wanted = useMemo(() => [...new Set(search.runs?.split(',').filter(Boolean) ?? [])], [search.runs]);
+  const ids = useMemo(() => wanted.slice(0, MAX_COMPARED), [wanted]);
   const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(runsByIdQuery(ids));
   const runs = useMemo(() => {
     const found = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
@@ -84,8 +87,8 @@ export default function ComparePage() {
       runs: [...new Set(next)].join(',') || undefined,
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
     });
-  const add = (id: string): void => setRuns([...ids, id]);
-  const remove = (id: string): void => setRuns(ids.filter((each) => each !== id));
+  const add = (id: string): void => setRuns([...wanted, id]);
+  const remove = (id: string): void => setRuns(wanted.filter((each) => each !== id));
   const hide = (id: string, isHidden: boolean): void => {
     const next = new Set(hidden);
     if (isHidden) next.add(id);
@@ -97,6 +100,14 @@ export default function ComparePage() {
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <h1 className="page-title">Compare</h1>
       <div className={`panel ${classes.runs}`}>
+        {wanted.length > MAX_COMPARED && (
+          <div role="status" className="row wrap">
+            {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${wanted.length}. Remove some to see the others, or select fewer in the list of runs.`}
+            <Button size="compact-xs" variant="default" onClick={() => setRuns(ids)}>
+              {`Keep only these ${MAX_COMPARED}`}
+            </Button>
+          </div>
+        )}
         <RunChips
           runs={runs}
           ids={existing}
@@ -112,7 +123,7 @@ export default function ComparePage() {
           onRemove={remove}
           finder={finder}
         />
-        <RunFinder compared={ids} onAdd={add} onRemove={remove} finder={finder} />
+        <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {existing.length === 0 && (

@@ -8,6 +8,7 @@ import { formatCount, formatExact, plural } from '@/lib/format';
 import { usePrinting } from '@/lib/hooks';
 import { loadOlder, logQuery } from './lines';
 import classes from './log.module.css';
+import { printed } from './printed';
 
 export type Level = 'debug' | 'info' | 'warning' | 'error';
 const LEVELS: readonly Level[] = ['debug', 'info', 'warning', 'error'];
@@ -137,7 +138,7 @@ export function LogTab({ run, find, level, onFind, onLevel }: Props) {
                       </time>
                       <span className="right">{formatCount(line.agent_steps)}</span>
                       <span>{line.level}</span>
-                      <span className={classes.message}>{line.message}</span>
+                      <span className={classes.message}>{printed(line.message)}</span>
                     </div>
                   )
                 );

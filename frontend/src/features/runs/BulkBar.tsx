@@ -1,5 +1,6 @@
 import { Button } from '@mantine/core';
 import { useRef, useState } from 'react';
+import { MAX_COMPARED } from '@/api/runBounds';
 import type { BulkAction, BulkTarget } from '@/api/runs';
 import { ButtonLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
@@ -11,7 +12,6 @@ import type { Selection } from './selection';
 
 /** Of the service. */
 const MAX_FILTER_LENGTH = 2000;
-const MAX_COMPARED = 100;
 const TOO_LONG = 'Too many runs are excluded for one filter: exclude at most about 60, or filter the list.';
 
 type Props = {

@@ -120,7 +120,7 @@ PAAC = Algorithm(
             },
             stop={"agent_steps": 6_000_000},
             measured_on="16 cores with an H200",
-            measured="Pong, noop_starts, full frame, standardised, two runs of one seed: 18.4 and 19.9 at 3.1 "
+            measured="Pong, noop_starts, full frame, standardised, two runs of seed 0: 18.4, 19.9 at 3.1 "
             "million agent steps (180 s); the last 100 training episodes averaged 18 after 164 and 120 s.",
         ),
         Preset(

@@ -54,6 +54,7 @@ _FIRST = (
     "sweeps",
     "studies",
     "papers",
+    "scores",
     "episodes",
     "checkpoints",
     "evaluations",

@@ -308,7 +308,7 @@ def training_key(run: Run) -> str:
     return _scored_as(run.environment, None, configs_of(run.spec)["environment_config"])
 
 
-def evaluation_key(run: Run, protocol: str | None) -> str:
+def evaluation_key(run: GroupedRun, protocol: str | None) -> str:
     """Equal for runs whose scores under this protocol can be compared.
 
     Settings of training that the protocol replaces, such as sticky actions, do not count; what the agent
@@ -317,7 +317,7 @@ def evaluation_key(run: Run, protocol: str | None) -> str:
     return _scored_as(run.environment, protocol, configs_of(run.spec)["environment_config"])
 
 
-def is_measured_as_published(run: Run, environment: Environment, protocol: str) -> bool:
+def is_measured_as_published(run: GroupedRun, environment: Environment, protocol: str) -> bool:
     """Whether the run's scores under this protocol can be compared with published ones of its environment.
 
     Papers' scores were measured with the papers' settings, which are the defaults.

@@ -1300,6 +1300,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/scores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Scores
+         * @description Environments as rows, algorithms and published agents as columns: the best score of each algorithm by
+         *     its finished runs, with seeds and interval, beside random, human and published scores of the same
+         *     protocol. The response has an `ETag`.
+         */
+        get: operations["list_scores"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/episodes": {
         parameters: {
             query?: never;
@@ -7025,6 +7047,261 @@ export interface components {
              * @description What differs from the paper, each in one line.
              */
             differs: string[];
+        };
+        /**
+         * ScoreCell
+         * @description The score of an algorithm or of a published agent in an environment.
+         */
+        ScoreCell: {
+            /**
+             * Value
+             * @description Mean of the runs' scores, or the published score.
+             */
+            value: number | null;
+            /**
+             * Low
+             * @description Lower bound of the 95 % interval; null for too few seeds and for published scores.
+             */
+            low: number | null;
+            /**
+             * High
+             * @description Upper bound of the 95 % interval.
+             */
+            high: number | null;
+            /**
+             * Normalised
+             * @description 100 (score − random) / (human − random), in percent, by the references of the row; null without
+             *     them, and if the score was measured in another way.
+             */
+            normalised: number | null;
+            /**
+             * Normalised Low
+             * @description Lower bound of its interval.
+             */
+            normalised_low: number | null;
+            /**
+             * Normalised High
+             * @description Upper bound of its interval.
+             */
+            normalised_high: number | null;
+            /**
+             * Comparable
+             * @description Whether the score was observed as published scores were: full frame, minimal action set, action repeat
+             *     4, the environment's other settings at their defaults. Others are neither normalised nor in the foot.
+             */
+            comparable: boolean;
+            /**
+             * Rule
+             * @description The rule by which the score was chosen, or where it was published.
+             */
+            rule: string;
+            /**
+             * Runs
+             * @description The runs of the score, one for each seed, the latest first; empty for a published score.
+             */
+            runs: string[];
+            /**
+             * N Configurations
+             * @description Configurations with a score, of which this one has the highest; 0 for a published score.
+             */
+            n_configurations: number;
+            /**
+             * N Episodes
+             * @description Episodes of each evaluation, the fewest of its runs; null for a published score.
+             */
+            n_episodes: number | null;
+            /**
+             * Min Agent Steps
+             * @description Agent steps at which its runs were evaluated: the fewest; null for a published score.
+             */
+            min_agent_steps: number | null;
+            /**
+             * Max Agent Steps
+             * @description The most.
+             */
+            max_agent_steps: number | null;
+            /**
+             * Wall Time S
+             * @description Mean training time of its runs, in seconds; null for a published score.
+             */
+            wall_time_s: number | null;
+        };
+        /**
+         * ScoreColumn
+         * @description A column: an algorithm, or the published scores of an agent.
+         */
+        ScoreColumn: {
+            /**
+             * Id
+             * @description Id of the column: of the algorithm, or `published:` and the label of the scores.
+             * @example paac
+             * @example published:human
+             */
+            id: string;
+            /**
+             * Title
+             * @description Head of the column.
+             * @example PAAC
+             * @example human
+             */
+            title: string;
+            /**
+             * Source
+             * @description Whether its scores are those of runs of this installation, or published ones.
+             * @enum {string}
+             */
+            source: "ours" | "published";
+            /**
+             * Shown
+             * @description Whether it was asked for; columns that were not have no cells.
+             */
+            shown: boolean;
+            /**
+             * N
+             * @description Number of its environments with a score, under the protocols of the rows.
+             */
+            n: number;
+        };
+        /**
+         * ScoreFoot
+         * @description A summary of the columns over environments.
+         */
+        ScoreFoot: {
+            /**
+             * Name
+             * @description Mean, median or interquartile mean.
+             * @enum {string}
+             */
+            name: "mean" | "median" | "iqm";
+            /**
+             * Values
+             * @description Of the scores, for each shown column.
+             */
+            values: (number | null)[];
+            /**
+             * Normalised
+             * @description Of the human-normalised scores, in percent, for each shown column.
+             */
+            normalised: (number | null)[];
+        };
+        /**
+         * ScoreProtocol
+         * @description A protocol under which there are scores.
+         */
+        ScoreProtocol: {
+            /**
+             * Id
+             * @description Id of the protocol.
+             * @example noop_starts
+             */
+            id: string;
+            /**
+             * Title
+             * @description The protocol in words.
+             */
+            title: string;
+            /**
+             * N Runs
+             * @description Number of finished runs with an evaluation under it.
+             */
+            n_runs: number;
+        };
+        /**
+         * ScoreRow
+         * @description An environment with its scores, all of which are of one protocol.
+         */
+        ScoreRow: {
+            /**
+             * Environment
+             * @description Id of the environment.
+             * @example ALE/Pong-v5
+             */
+            environment: string;
+            /**
+             * Title
+             * @description Name of the environment.
+             * @example Pong
+             */
+            title: string;
+            /**
+             * Family
+             * @description Family of the environment.
+             */
+            family: string;
+            /**
+             * Protocol
+             * @description Protocol of every score of the row: that of the table, or the environment's own if it lacks that.
+             */
+            protocol: string;
+            /**
+             * References
+             * @description Where the scores of a random agent and of a person, by which those of the row are normalised, were
+             *     published; empty if there are none under the protocol.
+             */
+            references: string;
+            /**
+             * Cells
+             * @description A score for each shown column; null without any.
+             */
+            cells: (components["schemas"]["ScoreCell"] | null)[];
+            /**
+             * Runnable
+             * @description Ids of the algorithms that can be trained in the environment and evaluated under the protocol.
+             */
+            runnable: string[];
+        };
+        /**
+         * Scores
+         * @description Environments as rows, algorithms and published agents as columns.
+         */
+        Scores: {
+            /**
+             * Protocol
+             * @description Protocol of the table.
+             * @example noop_starts
+             */
+            protocol: string;
+            /**
+             * Protocol Title
+             * @description The protocol in words.
+             */
+            protocol_title: string;
+            /**
+             * Protocols
+             * @description The protocols under which runs of this installation or published agents have scores.
+             */
+            protocols: components["schemas"]["ScoreProtocol"][];
+            /**
+             * Rule
+             * @description The rule by which the scores of runs become the value of a cell.
+             */
+            rule: string;
+            /**
+             * Columns
+             * @description Every column; first the references, then the algorithms, then the other published agents.
+             */
+            columns: components["schemas"]["ScoreColumn"][];
+            /**
+             * Rows
+             * @description Every environment; hosts' custom ones last.
+             */
+            rows: components["schemas"]["ScoreRow"][];
+            /**
+             * Foot
+             * @description Mean, median and interquartile mean over the same environments; empty if there are none.
+             */
+            foot: components["schemas"]["ScoreFoot"][];
+            /**
+             * Foot Environments
+             * @description Ids of the environments under the table's protocol in which every shown column that has a score
+             *     anywhere has a comparable one: `values` are over these.
+             */
+            foot_environments: string[];
+            /**
+             * Normalised Environments
+             * @description Those of them with references: `normalised` is over these.
+             */
+            normalised_environments: string[];
         };
         /**
          * SentLine
@@ -13928,6 +14205,92 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    list_scores: {
+        parameters: {
+            query?: {
+                /** @description Protocol of environments that have it, the others have their own; default: the one with the most scored runs. */
+                protocol?: string | null;
+                /** @description Ids of the columns that are shown; default: all. */
+                column?: string[];
+                /** @description How many runs, each with a seed of its own, a score needs at least. */
+                min_seeds?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "protocol": "noop_starts",
+                     *       "protocol_title": "text",
+                     *       "protocols": [
+                     *         {
+                     *           "id": "noop_starts",
+                     *           "title": "text",
+                     *           "n_runs": 1
+                     *         }
+                     *       ],
+                     *       "rule": "text",
+                     *       "columns": [
+                     *         {
+                     *           "id": "paac",
+                     *           "title": "PAAC",
+                     *           "source": "ours",
+                     *           "shown": true,
+                     *           "n": 1
+                     *         }
+                     *       ],
+                     *       "rows": [
+                     *         {
+                     *           "environment": "ALE/Pong-v5",
+                     *           "title": "Pong",
+                     *           "family": "text",
+                     *           "protocol": "text",
+                     *           "references": "text",
+                     *           "cells": [
+                     *             null
+                     *           ],
+                     *           "runnable": [
+                     *             "text"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "foot": [
+                     *         {
+                     *           "name": "mean",
+                     *           "values": [
+                     *             null
+                     *           ],
+                     *           "normalised": [
+                     *             null
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "foot_environments": [
+                     *         "text"
+                     *       ],
+                     *       "normalised_environments": [
+                     *         "text"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Scores"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];
         };

@@ -1,0 +1,49 @@
+"""The best scores of finished runs beside published ones."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from backend.http.access import Viewer
+from backend.http.dependencies import ReadSession
+from backend.http.streaming import ListTurn
+from backend.http.transfer import conditional_response
+from backend.scores import service
+from backend.scores.schemas import Scores
+from backend.text import Text
+
+router = APIRouter(prefix="/scores", tags=["scores"])
+
+Protocol = Annotated[
+    Text | None,
+    Query(
+        max_length=50,
+        description="Protocol of environments that have it, the others have their own; default: the one with "
+        "the most scored runs.",
+    ),
+]
+Column = Annotated[
+    list[Text],
+    Query(max_length=100, description="Ids of the columns that are shown; default: all."),
+]
+MinSeeds = Annotated[
+    int,
+    Query(ge=1, le=100, description="How many runs, each with a seed of its own, a score needs at least."),
+]
+
+
+@router.get("", response_model=Scores)
+def list_scores(
+    request: Request,
+    principal: Viewer,
+    turn: ListTurn,
+    session: ReadSession,
+    protocol: Protocol = None,
+    column: Column = [],  # noqa: B006
+    min_seeds: MinSeeds = 1,
+) -> Response:
+    """Environments as rows, algorithms and published agents as columns: the best score of each algorithm by
+    its finished runs, with seeds and interval, beside random, human and published scores of the same
+    protocol. The response has an `ETag`."""
+    table = service.build_table(session, protocol, column, min_seeds)
+    return conditional_response(request, table.scores.model_dump_json().encode())

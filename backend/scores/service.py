@@ -1,0 +1,349 @@
+"""The best scores of finished runs beside published ones, by environment and algorithm."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from backend.catalogue import service as catalogue
+from backend.catalogue.schemas import EnvironmentOut
+from backend.errors import Invalid
+from backend.runs.groups import is_measured_as_published, key_of, remembered, repetitions
+from backend.runs.lineage import roots
+from backend.scores import repository
+from backend.scores.repository import LastScore
+from backend.scores.schemas import ScoreCell, ScoreColumn, ScoreFoot, ScoreProtocol, ScoreRow, Scores
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.problems import quoted
+from backend.specs.protocols import PROTOCOLS, protocol_title
+from backend.statistics.across import across_environments
+from backend.statistics.cells import Cell, Reduction
+from backend.statistics.members import EvaluationScore, MemberRun
+from backend.statistics.reducers import Last, Reference, normalise
+
+PUBLISHED = "published:"
+"""Beginning of the ids of published columns."""
+RULE = (
+    "Mean of the last evaluations of the finished runs of a configuration, one run for each seed; of several "
+    "configurations that with the highest mean"
+)
+
+_REFERENCES = ("random", "human")
+_DEFAULT_PROTOCOL = "noop_starts"
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """The scores of a request, and what figures of it need."""
+
+    scores: Scores
+    runs: Mapping[tuple[str, str], list[float]]
+    """By column and environment, the human-normalised scores of the runs of an algorithm, or the one of a
+    published agent; without those that have no references."""
+
+
+def build_table(
+    session: Session, protocol: str | None = None, columns: Sequence[str] = (), min_seeds: int = 1
+) -> ScoreTable:
+    """Every environment with the best score of each algorithm beside the published ones.
+
+    Args:
+        session: a reading session.
+        protocol: the protocol of environments that have it; by default the one with the most scored runs.
+        columns: ids of the shown columns; empty for all.
+        min_seeds: how many runs a score needs at least.
+
+    Raises:
+        Invalid: there is no such protocol or column.
+    """
+    if protocol is not None and protocol not in PROTOCOLS:
+        raise Invalid.field(
+            "protocol", f"unknown protocol {quoted(protocol)}; use one of {_listed(PROTOCOLS)}"
+        )
+    scored = repository.last_scores(session)
+    counts = Counter(one.protocol for one in scored)
+    chosen = protocol or max(
+        counts, key=lambda name: (counts[name], name == _DEFAULT_PROTOCOL, name), default=_DEFAULT_PROTOCOL
+    )
+    environments = catalogue.environments(session)
+    protocols = {name: _protocol_of(one, chosen) for name, one in environments.items()}
+    best = _best(session, scored, protocols, min_seeds)
+    heads = _columns(environments, protocols, best, columns)
+    rows = []
+    normalised_runs: dict[tuple[str, str], list[float]] = {}
+    for name, environment in environments.items():
+        reference = _reference(environment, protocols[name])
+        cells: list[ScoreCell | None] = []
+        for head in heads:
+            if not head.shown:
+                continue
+            if head.source == "ours":
+                candidate = best.get((name, head.id))
+                cells.append(None if candidate is None else _own_cell(candidate, reference))
+                if candidate is not None and candidate.comparable and reference is not None:
+                    values = [normalise(one.score, reference) for one in candidate.runs]
+                    normalised_runs[head.id, name] = [value for value in values if value is not None]
+            else:
+                cell = _published_cell(
+                    environment, head.id.removeprefix(PUBLISHED), protocols[name], reference
+                )
+                cells.append(cell)
+                if cell is not None and cell.normalised is not None:
+                    normalised_runs[head.id, name] = [cell.normalised]
+        rows.append(
+            ScoreRow(
+                environment=name,
+                title=environment.title,
+                family=environment.family,
+                protocol=protocols[name],
+                references=_sources(environment, protocols[name]) if reference is not None else "",
+                cells=cells,
+                runnable=_runnable(environment, protocols[name]),
+            )
+        )
+    shown = [head for head in heads if head.shown]
+    own_rows = [row for row in rows if row.protocol == chosen]
+    plain, plain_environments = _foot(own_rows, shown, is_normalised=False)
+    normalised, normalised_environments = _foot(own_rows, shown, is_normalised=True)
+    scores = Scores(
+        protocol=chosen,
+        protocol_title=protocol_title(chosen),
+        protocols=_protocols(environments, counts, chosen),
+        rule=RULE,
+        columns=heads,
+        rows=rows,
+        foot=[
+            ScoreFoot(name=name, values=values, normalised=normalised[name])
+            for name, values in plain.items()
+            if plain_environments
+        ],
+        foot_environments=plain_environments,
+        normalised_environments=normalised_environments,
+    )
+    return ScoreTable(scores, normalised_runs)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A configuration with a score in an environment."""
+
+    cell: Cell
+    runs: Sequence[LastScore]
+    """Its counted runs, the latest first."""
+    comparable: bool
+    n_configurations: int = 1
+
+
+def _best(
+    session: Session, scored: Sequence[LastScore], protocols: Mapping[str, str], min_seeds: int
+) -> dict[tuple[str, str], _Candidate]:
+    """The configuration with the highest mean, by environment and algorithm; one that was observed as
+    published scores were comes before any other."""
+    used = [one for one in scored if protocols.get(one.run.environment) == one.protocol]
+    briefs = [one.run for one in used]
+    repeated = repetitions(briefs, roots(session, briefs), {run.id for run in briefs})
+    members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
+    for one in used:
+        if one.run.id not in repeated:
+            members[one.run.environment, one.run.algorithm, key_of(one.run)].append(one)
+    candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
+    for (environment, algorithm, _), some in members.items():
+        if len(some) >= min_seeds:
+            candidates[environment, algorithm].append(
+                _Candidate(_reduced(algorithm, environment, some), some[::-1], _is_comparable(some[0]))
+            )
+    best = {}
+    for place, several in candidates.items():
+        first = max(several, key=lambda one: (one.comparable, one.cell.value or 0.0, one.cell.n))
+        alike = sum(one.comparable == first.comparable for one in several)
+        best[place] = _Candidate(first.cell, first.runs, first.comparable, alike)
+    return best
+
+
+def _reduced(algorithm: str, environment: str, some: Sequence[LastScore]) -> Cell:
+    """The mean of the last evaluations, by the rule that studies use."""
+    runs = [
+        MemberRun(
+            arm=algorithm,
+            environment=environment,
+            draw=number,
+            evaluations=(EvaluationScore(one.agent_steps, one.wall_time_s, one.score, one.n_episodes),),
+        )
+        for number, one in enumerate(some)
+    ]
+    [cell] = Last("evaluations").reduce(runs).cells
+    return cell
+
+
+def _is_comparable(scored: LastScore) -> bool:
+    environment = ENVIRONMENTS.get(scored.run.environment)
+    if environment is None:
+        return True
+    return remembered(
+        scored.run,
+        f"as published under {scored.protocol}",
+        lambda _: is_measured_as_published(scored.run, environment, scored.protocol),
+    )
+
+
+def _own_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
+    cell, runs = candidate.cell, candidate.runs
+    steps = [one.agent_steps for one in runs]
+    levels = reference if candidate.comparable else None
+    return ScoreCell(
+        value=cell.value,
+        low=cell.low,
+        high=cell.high,
+        normalised=_normalised(cell.value, levels),
+        normalised_low=_normalised(cell.low, levels),
+        normalised_high=_normalised(cell.high, levels),
+        comparable=candidate.comparable,
+        rule=cell.caption.partition(";")[0],
+        runs=[one.run.id for one in runs],
+        n_configurations=candidate.n_configurations,
+        n_episodes=min(one.n_episodes for one in runs),
+        min_agent_steps=min(steps),
+        max_agent_steps=max(steps),
+        wall_time_s=sum(one.wall_time_s for one in runs) / len(runs),
+    )
+
+
+def _published_cell(
+    environment: EnvironmentOut, label: str, protocol: str, reference: Reference | None
+) -> ScoreCell | None:
+    for one in environment.published:
+        if (one.label, one.protocol) == (label, protocol):
+            return ScoreCell(
+                value=one.score,
+                low=None,
+                high=None,
+                normalised=_normalised(one.score, reference),
+                normalised_low=None,
+                normalised_high=None,
+                comparable=True,
+                rule=one.source,
+                runs=[],
+                n_configurations=0,
+                n_episodes=None,
+                min_agent_steps=None,
+                max_agent_steps=None,
+                wall_time_s=None,
+            )
+    return None
+
+
+def _normalised(score: float | None, reference: Reference | None) -> float | None:
+    return None if reference is None else normalise(score, reference)
+
+
+def _protocol_of(environment: EnvironmentOut, chosen: str) -> str:
+    """The chosen protocol, if agents or published scores have it here; else the environment's own."""
+    known = {*environment.evaluation_protocols, *(one.protocol for one in environment.published)}
+    return chosen if chosen in known else environment.evaluation_protocol
+
+
+def _reference(environment: EnvironmentOut, protocol: str) -> Reference | None:
+    """The scores of a random agent and of a person under this protocol, if the person's is higher."""
+    levels = {one.label: one.score for one in environment.published if one.protocol == protocol}
+    if not all(label in levels for label in _REFERENCES) or levels["human"] <= levels["random"]:
+        return None
+    return Reference(levels["random"], levels["human"])
+
+
+def _sources(environment: EnvironmentOut, protocol: str) -> str:
+    sources = dict.fromkeys(
+        one.source for one in environment.published if one.protocol == protocol and one.label in _REFERENCES
+    )
+    return "; ".join(sources)
+
+
+def _runnable(environment: EnvironmentOut, protocol: str) -> list[str]:
+    if protocol not in environment.evaluation_protocols:
+        return []
+    return [
+        algorithm.id
+        for algorithm in ALGORITHMS.values()
+        if environment.observation in algorithm.observations and environment.actions in algorithm.actions
+    ]
+
+
+def _columns(
+    environments: Mapping[str, EnvironmentOut],
+    protocols: Mapping[str, str],
+    best: Mapping[tuple[str, str], _Candidate],
+    wanted: Sequence[str],
+) -> list[ScoreColumn]:
+    """Every column; `wanted` are shown, or all.
+
+    Raises:
+        Invalid: one of `wanted` does not exist.
+    """
+    published = Counter(
+        one.label
+        for name, environment in environments.items()
+        for one in environment.published
+        if one.protocol == protocols[name]
+    )
+    ours = Counter(algorithm for _, algorithm in best)
+    labels = [label for label in _REFERENCES if label in published]
+    others = [label for label in published if label not in _REFERENCES]
+    heads = [
+        *((PUBLISHED + label, label, "published", published[label]) for label in labels),
+        *((one.id, one.title, "ours", ours[one.id]) for one in ALGORITHMS.values()),
+        *((PUBLISHED + label, label, "published", published[label]) for label in others),
+    ]
+    known = [name for name, *_ in heads]
+    # A column of another protocol is no error: which published agents there are changes with it.
+    every = {PUBLISHED + one.label for each in environments.values() for one in each.published} | set(known)
+    for at, name in enumerate(wanted):
+        if name not in every:
+            raise Invalid.field(f"column.{at}", f"unknown column {quoted(name)}; use one of {_listed(known)}")
+    return [
+        ScoreColumn.model_validate(
+            {"id": name, "title": title, "source": source, "shown": not wanted or name in wanted, "n": n}
+        )
+        for name, title, source, n in heads
+    ]
+
+
+def _protocols(
+    environments: Mapping[str, EnvironmentOut], counts: Counter[str], chosen: str
+) -> list[ScoreProtocol]:
+    used = {one.protocol for environment in environments.values() for one in environment.published}
+    used |= {chosen, *counts, *(environment.evaluation_protocol for environment in environments.values())}
+    return [
+        ScoreProtocol(id=name, title=protocol_title(name), n_runs=counts[name])
+        for name in PROTOCOLS
+        if name in used
+    ]
+
+
+def _foot(
+    rows: Sequence[ScoreRow], columns: Sequence[ScoreColumn], *, is_normalised: bool
+) -> tuple[dict[str, list[float | None]], list[str]]:
+    """Mean, median and IQM of each column over the same environments, and the ids of these."""
+    cells = [
+        Cell(column.id, row.environment, value, None, None, 0, 0, (), "")
+        for at, column in enumerate(columns)
+        for row in rows
+        if (value := _foot_value(row.cells[at], is_normalised=is_normalised)) is not None
+    ]
+    across = {one.arm: one for one in across_environments(Reduction(tuple(cells), "score", ""))}
+    values = {
+        name: [getattr(across[column.id], name) if column.id in across else None for column in columns]
+        for name in ("mean", "median", "iqm")
+    }
+    environments = next(iter(across.values())).environments if across else ()
+    return values, list(environments)
+
+
+def _foot_value(cell: ScoreCell | None, *, is_normalised: bool) -> float | None:
+    if cell is None or not cell.comparable:
+        return None
+    return cell.normalised if is_normalised else cell.value
+
+
+def _listed(names: Sequence[str] | Mapping[str, object]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,240 @@
+"""The table of scores over REST: which runs count, which configuration is the best, and what is compared."""
+
+from typing import Any
+
+import pytest
+from httpx import Client
+from sqlalchemy import Engine
+
+from backend.db import Run
+from backend.db.engine import writing
+from backend.specs.states import RunState
+from tests.support.rows import evaluation_row, external_request, make_fork, make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+SCORES = "/api/v1/scores"
+PONG = {"environment": "ALE/Pong-v5", "algorithm": "paac"}
+BREAKOUT = PONG | {"environment": "ALE/Breakout-v5"}
+
+
+@pytest.fixture
+def client(service: RunningService) -> Client:
+    return service.client
+
+
+def make_scored(
+    engine: Engine,
+    score: float,
+    protocol: str = "noop_starts",
+    state: RunState = RunState.FINISHED,
+    agent_steps: int = 10_000,
+    **changes: Any,
+) -> str:
+    """A run whose last evaluation has this score. Return its id."""
+    run = make_run(engine, state, **changes)
+    with writing(engine) as session:
+        session.get_one(Run, run.id).agent_steps = agent_steps
+        session.add(evaluation_row(run.id, agent_steps // 2, score - 5, protocol=protocol))
+        session.add(evaluation_row(run.id, agent_steps, score, protocol=protocol))
+    return run.id
+
+
+def read(client: Client, **params: Any) -> dict[str, Any]:
+    answer = client.get(SCORES, params=params)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def cell(table: dict[str, Any], environment: str, column: str) -> dict[str, Any] | None:
+    shown = [one["id"] for one in table["columns"] if one["shown"]]
+    [row] = [one for one in table["rows"] if one["environment"] == environment]
+    found: dict[str, Any] | None = row["cells"][shown.index(column)]
+    return found
+
+
+def test_cell_is_the_mean_of_the_last_evaluations_of_the_best_configuration(
+    client: Client, engine: Engine
+) -> None:
+    for seed in range(3):
+        make_scored(engine, 30.0, seed=seed, config={"beta": 0.1}, **PONG)
+    best = [
+        make_scored(engine, 10.0 * (seed + 3), seed=seed, agent_steps=10_000 * (seed + 1), **PONG)
+        for seed in range(3)
+    ]
+    found = cell(read(client), "ALE/Pong-v5", "paac")
+    assert found is not None
+    assert (found["value"], found["runs"], found["n_configurations"]) == (40.0, best[::-1], 2)
+    assert (found["min_agent_steps"], found["max_agent_steps"], found["n_episodes"]) == (10_000, 30_000, 30)
+    assert (found["low"], found["high"]) == (None, None)  # three seeds are too few for an interval
+    assert found["rule"] == "mean of the last evaluations of 3 runs"
+    assert cell(read(client), "ALE/Pong-v5", "a3c") is None
+
+
+def test_interval_of_eleven_seeds_is_students(client: Client, engine: Engine) -> None:
+    for seed in range(11):
+        make_scored(engine, float(seed), seed=seed, **PONG)
+    found = cell(read(client), "ALE/Pong-v5", "paac")
+    assert found is not None
+    # t(10) = 2.228, s = sqrt(11), so the half width is 2.228.
+    assert (found["low"], found["high"]) == (pytest.approx(5 - 2.228), pytest.approx(5 + 2.228))
+
+
+@pytest.mark.parametrize(
+    "state", [RunState.RUNNING, RunState.STOPPED, RunState.FAILED], ids=lambda state: str(state)
+)
+def test_only_finished_runs_have_scores(client: Client, engine: Engine, state: RunState) -> None:
+    make_scored(engine, 10.0, seed=0, **PONG)
+    make_scored(engine, 99.0, seed=1, state=state, **PONG)
+    found = cell(read(client), "ALE/Pong-v5", "paac")
+    assert found is not None
+    assert (found["value"], len(found["runs"])) == (10.0, 1)
+
+
+def test_archived_and_demo_runs_external_runs_and_superseded_evaluations_do_not_count(
+    client: Client, engine: Engine
+) -> None:
+    archived, demo, superseded = (make_scored(engine, 50.0, seed=seed, **PONG) for seed in range(3))
+    external = client.post("/api/v1/runs", json=external_request()).json()["items"][0]["id"]
+    with writing(engine) as session:
+        session.get_one(Run, archived).archived = True
+        session.get_one(Run, demo).demo = True
+        session.get_one(Run, external).state = RunState.FINISHED
+        session.add(evaluation_row(external, 100, 7.0))
+        session.add(evaluation_row(superseded, 20_000, 99.0, protocol="noop_starts", superseded=True))
+    table = read(client)
+    found = cell(table, "ALE/Pong-v5", "paac")
+    assert found is not None
+    assert (found["value"], found["runs"]) == (50.0, [superseded])
+    assert [one["n_runs"] for one in table["protocols"] if one["id"] == "plain"] == [0]
+
+
+def test_own_evaluations_count_before_requested_ones_and_the_first_of_equal_steps(
+    client: Client, engine: Engine
+) -> None:
+    run = make_scored(engine, 10.0, **PONG)
+    with writing(engine) as session:
+        session.add(evaluation_row(run, 20_000, 90.0, protocol="noop_starts", attempt=None))
+        session.add(evaluation_row(run, 10_000, 80.0, protocol="noop_starts", id="Z" * 26))
+        session.add(evaluation_row(run, 10_000, 3.0, protocol="noop_starts_5min", attempt=None))
+    found, requested = cell(read(client), "ALE/Pong-v5", "paac"), read(client, protocol="noop_starts_5min")
+    assert found is not None
+    assert found["value"] == 10.0
+    other = cell(requested, "ALE/Pong-v5", "paac")
+    assert other is not None
+    assert other["value"] == 3.0
+
+
+def test_lineage_is_one_sample(client: Client, engine: Engine) -> None:
+    parent = make_scored(engine, 10.0, seed=0, **PONG)
+    fork = make_fork(engine, parent, 10_000, seed=1, **PONG)
+    with writing(engine) as session:
+        row = session.get_one(Run, fork.id)
+        row.state, row.agent_steps = RunState.FINISHED, 20_000
+        session.add(evaluation_row(fork.id, 20_000, 30.0, protocol="noop_starts"))
+    found = cell(read(client), "ALE/Pong-v5", "paac")
+    assert found is not None
+    assert (found["value"], found["runs"]) == (30.0, [fork.id])
+
+
+def test_fewer_seeds_than_wanted_leave_the_configuration_out(client: Client, engine: Engine) -> None:
+    make_scored(engine, 20.0, config={"beta": 0.1}, **PONG)
+    for seed in range(2):
+        make_scored(engine, 10.0, seed=seed, **PONG)
+    values = [cell(read(client, min_seeds=n), "ALE/Pong-v5", "paac") for n in (1, 2, 3)]
+    assert [value and value["value"] for value in values] == [20.0, 10.0, None]
+
+
+def test_score_is_normalised_by_references_of_its_own_protocol_alone(client: Client, engine: Engine) -> None:
+    levels = {"noop_starts": (-20.7, 14.6), "noop_starts_5min": (-20.7, 9.3)}
+    for seed, protocol in enumerate([*levels, "sticky_actions_5min"]):
+        make_scored(engine, 5.0, protocol, seed=seed, **PONG)
+    for protocol, (random, human) in levels.items():
+        table = read(client, protocol=protocol)
+        found = cell(table, "ALE/Pong-v5", "paac")
+        references = [cell(table, "ALE/Pong-v5", f"published:{label}") for label in ("random", "human")]
+        assert [one and one["value"] for one in references] == [random, human]
+        assert [one and one["normalised"] for one in references] == [0.0, 100.0]
+        assert found is not None
+        assert found["normalised"] == pytest.approx(100 * (5 - random) / (human - random)), protocol
+    [row] = [one for one in read(client, protocol="noop_starts")["rows"] if one["title"] == "Pong"]
+    assert "dqn_zoo" in row["references"]
+    sticky = read(client, protocol="sticky_actions_5min")
+    found = cell(sticky, "ALE/Pong-v5", "paac")
+    assert found is not None
+    assert (found["value"], found["normalised"]) == (5.0, None)
+    assert "published:random" not in [one["id"] for one in sticky["columns"]]
+
+
+def test_score_observed_in_another_way_is_shown_only_without_a_comparable_one(
+    client: Client, engine: Engine
+) -> None:
+    make_scored(engine, 20.0, environment_config={"crop": True}, **PONG)
+    table = read(client, column=["paac"])
+    found = cell(table, "ALE/Pong-v5", "paac")
+    assert found is not None
+    assert (found["value"], found["comparable"], found["normalised"]) == (20.0, False, None)
+    assert table["foot_environments"] == []
+    make_scored(engine, 3.0, seed=1, **PONG)
+    found = cell(read(client), "ALE/Pong-v5", "paac")
+    assert found is not None
+    assert (found["value"], found["comparable"], found["n_configurations"]) == (3.0, True, 1)
+
+
+def test_foot_is_over_the_environments_that_every_scored_column_has(client: Client, engine: Engine) -> None:
+    for at, request in enumerate((PONG, BREAKOUT, PONG | {"environment": "ALE/Alien-v5"})):
+        make_scored(engine, 10.0 + at, **request)
+    for at, request in enumerate((PONG, BREAKOUT)):
+        make_scored(engine, 1.0 + at, **(request | {"algorithm": "a3c"}))
+    make_scored(engine, 400.0, "plain", environment="CartPole-v1")
+    columns = ["paac", "a3c", "ga3c", "published:human"]
+    table = read(client, column=columns)
+    shown = [one["id"] for one in table["columns"] if one["shown"]]
+    assert shown == ["published:human", "paac", "ga3c", "a3c"]
+    assert sorted(table["foot_environments"]) == ["ALE/Breakout-v5", "ALE/Pong-v5"]
+    [mean, median, iqm] = table["foot"]
+    assert (mean["name"], median["name"], iqm["name"]) == ("mean", "median", "iqm")
+    assert mean["values"] == [pytest.approx((14.6 + 30.5) / 2), 10.5, None, 1.5]
+    pong, breakout = 100 * (10 + 20.7) / (14.6 + 20.7), 100 * (11 - 1.7) / (30.5 - 1.7)
+    assert mean["normalised"][:2] == [pytest.approx(100.0), pytest.approx((pong + breakout) / 2)]
+    # CartPole has a protocol of its own: its row stays outside.
+    found = cell(table, "CartPole-v1", "paac")
+    assert found is not None
+    assert found["value"] == 400.0
+
+
+def test_missing_cell_names_the_algorithms_that_can_fill_it(client: Client) -> None:
+    table = read(client)
+    rows = {row["environment"]: row for row in table["rows"]}
+    assert table["protocol"] == "noop_starts"
+    assert "gorila_dqn" in rows["ALE/Pong-v5"]["runnable"]
+    assert rows["CartPole-v1"]["protocol"] == "plain"
+    assert rows["HalfCheetah-v5"]["runnable"] == ["a3c"]
+    people = {row["environment"]: row for row in read(client, protocol="human_starts")["rows"]}
+    assert people["ALE/Pong-v5"]["runnable"] == []  # nobody has played yet
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"protocol": "noop"}, "protocol"),
+        ({"column": ["paac", "ppo"]}, "column.1"),
+        ({"min_seeds": 0}, "min_seeds"),
+        ({"environment": "ALE/Pong-v5"}, "environment"),
+    ],
+)
+def test_wrong_parameter_is_named(sqlite_service: RunningService, params: dict[str, Any], field: str) -> None:
+    answer = sqlite_service.client.get(SCORES, params=params)
+    assert answer.status_code == 422
+    assert field in answer.text
+
+
+def test_unchanged_scores_are_not_sent_again(sqlite_service: RunningService) -> None:
+    first = sqlite_service.client.get(SCORES)
+    again = sqlite_service.client.get(SCORES, headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    make_scored(sqlite_service.engine, 1.0, **PONG)
+    changed = sqlite_service.client.get(SCORES, headers={"If-None-Match": first.headers["ETag"]})
+    assert changed.status_code == 200

@@ -7,7 +7,7 @@ import {
   IconListDetails,
   IconServer,
   IconSettings,
-  IconWorld,
+  IconTrophy,
   type TablerIcon,
 } from '@tabler/icons-react';
 import {
@@ -24,12 +24,12 @@ import { AppShell } from '@/features/shell/AppShell';
 import {
   auditSearch,
   compareSearch,
-  environmentsSearch,
   loginSearch,
   newRunSearch,
   replaySearch,
   runSearch,
   runsSearch,
+  scoresSearch,
   sweepSearch,
 } from '@/lib/search';
 
@@ -128,12 +128,20 @@ const studyRoute = createRoute({
   component: lazyRouteComponent(() => import('@/routes/StudyPage')),
 });
 
+const scoresRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/scores',
+  staticData: { nav: { label: 'Scores', icon: IconTrophy } },
+  validateSearch: scoresSearch,
+  component: lazyRouteComponent(() => import('@/routes/ScoresPage')),
+});
+
+// The page's former address.
 const environmentsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/environments',
-  staticData: { nav: { label: 'Environments', icon: IconWorld } },
-  validateSearch: environmentsSearch,
-  component: lazyRouteComponent(() => import('@/routes/EnvironmentsPage')),
+  validateSearch: scoresSearch,
+  beforeLoad: ({ search }) => redirect({ to: '/scores', search, replace: true, throw: true }),
 });
 
 const hostsRoute = createRoute({
@@ -176,6 +184,7 @@ const routeTree = rootRoute.addChildren([
     sweepRoute,
     papersRoute,
     studyRoute,
+    scoresRoute,
     environmentsRoute,
     hostsRoute,
     storageRoute,

@@ -17,21 +17,21 @@ from tests.support.service import RunningService
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
-def test_environments_page_filters_and_starts_a_run_form(service_page: Page) -> None:
+def test_scores_page_filters_and_starts_a_run_form(service_page: Page) -> None:
     page = service_page
-    page.goto("/environments")
+    page.goto("/scores")
     page.get_by_role("searchbox", name="Search environments").fill("break")
     page.wait_for_url("**q=break**")
     row = page.get_by_role("row").filter(has_text="ALE/Breakout-v5")
     expect(row).to_contain_text("1.7")  # random play, Mnih et al. 2015
-    expect(page.get_by_role("row")).to_have_count(2)
+    expect(page.get_by_role("rowheader").filter(has_text="Details")).to_have_count(1)
     row.get_by_role("link", name="New run").click()
     expect(page.get_by_role("option", name="Breakout")).to_have_attribute("aria-selected", "true")
     page.go_back()
     page.get_by_role("searchbox", name="Search environments").fill("")
     page.get_by_role("combobox", name="Family").select_option("mujoco")
     page.wait_for_url("**family=mujoco**")
-    expect(page.get_by_role("row").filter(has_text="ALE/")).to_have_count(0)
+    expect(page.get_by_role("row").filter(has_text="no-op starts")).to_have_count(0)
 
 
 def test_preset_fills_the_form_and_updates_the_cost(service_page: Page) -> None:

@@ -27,6 +27,7 @@ export const keys = {
   readiness: () => ['readiness'] as const,
   sweeps: () => ['sweeps'] as const,
   sweep: (id: string) => ['sweep', id] as const,
+  scores: (request: unknown) => ['scores', request] as const,
   papers: () => ['papers'] as const,
   study: (id: string, ...rest: readonly unknown[]) => ['study', id, ...rest] as const,
   account: () => ['account'] as const,

@@ -53,7 +53,7 @@ export function findEnvironments<E extends Named>(environments: readonly E[], ty
 type Scored<S> = { published: readonly S[]; evaluation_protocols: readonly string[] };
 
 /** The published scores by protocols under which agents can be evaluated here: only these are comparable. */
-export const comparableScores = <S extends { protocol: string }>({
+const comparableScores = <S extends { protocol: string }>({
   published,
   evaluation_protocols,
 }: Scored<S>): S[] => published.filter(({ protocol }) => evaluation_protocols.includes(protocol));

@@ -120,6 +120,8 @@ export const newRunSearch = (search: Search) =>
     checkpoint: text(search.checkpoint),
     environment: text(search.environment),
     algorithm: text(search.algorithm),
+    /** Of its evaluations. */
+    protocol: protocol(search.protocol),
     /** Whether all hyperparameters are shown. */
     all: flag(search.all),
   });
@@ -239,8 +241,22 @@ export const sweepSearch = (search: Search) =>
     log: typeof search.log === 'boolean' ? search.log : undefined,
   });
 
-export const environmentsSearch = (search: Search) =>
-  validated({ q: text(search.q), family: text(search.family) });
+const MAX_SEEDS = 100;
+
+export const scoresSearch = (search: Search) =>
+  validated({
+    q: text(search.q),
+    family: text(search.family),
+    protocol: protocol(search.protocol),
+    /** Ids of the shown columns. */
+    columns: names(search.columns),
+    /** How many runs a score needs at least. */
+    seeds:
+      Number.isInteger(search.seeds) && Number(search.seeds) >= 1 && Number(search.seeds) <= MAX_SEEDS
+        ? Number(search.seeds)
+        : undefined,
+    normalised: flag(search.normalised),
+  });
 
 /** A day, such as `2026-11-22`, which the service accepts in every time zone. */
 const day = (value: unknown): string | undefined =>

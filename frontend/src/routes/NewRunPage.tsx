@@ -14,7 +14,7 @@ const route = getRouteApi('/shell/new');
 const MAX_IDS = 20;
 
 export default function NewRunPage() {
-  const { from, fork, checkpoint, environment, algorithm, all = false } = route.useSearch();
+  const { from, fork, checkpoint, environment, algorithm, protocol, all = false } = route.useSearch();
   const navigate = route.useNavigate();
   useDocumentTitle('New run · Callboard');
   const algorithms = useQuery(algorithmsQuery);
@@ -42,11 +42,11 @@ export default function NewRunPage() {
       return <Loading label="Loading the catalogue" lines={10} />;
     }
     const catalogue = { algorithms: algorithms.data, environments: environments.data };
-    const requested = { ...(environment ? { environment } : {}), ...(algorithm ? { algorithm } : {}) };
+    const requested = defined({ environment, algorithm, protocol });
     const initialDraft = source.data
       ? draftFrom(catalogue, source.data, fork ? 'fork' : 'copy')
       : newDraft(catalogue, requested);
-    const name = [fork ? 'fork' : 'new', sourceId, checkpoint, environment, algorithm]
+    const name = [fork ? 'fork' : 'new', sourceId, checkpoint, environment, algorithm, protocol]
       .filter(Boolean)
       .join(' ');
     return (

@@ -15,8 +15,8 @@ from tests.support.service import RunningService
 pytestmark = pytest.mark.service
 
 SCORES = "/api/v1/scores"
-PONG = {"environment": "ALE/Pong-v5", "algorithm": "paac"}
-BREAKOUT = PONG | {"environment": "ALE/Breakout-v5"}
+PONG: dict[str, Any] = {"environment": "ALE/Pong-v5", "algorithm": "paac"}
+BREAKOUT: dict[str, Any] = PONG | {"environment": "ALE/Breakout-v5"}
 
 
 @pytest.fixture

@@ -99,10 +99,26 @@ function withProposedPreset(catalogue: Catalogue, draft: Draft): Draft {
   return { ...proposed, raw: { ...proposed.raw, ...toRawByPath('stop', offer?.stop ?? {}) } };
 }
 
+/** The draft with runs that are evaluated under this protocol, where the environment has it. */
+function withProtocol(
+  draft: Draft,
+  environment: Environment | undefined,
+  algorithm: Algorithm | undefined,
+  protocol: string | undefined,
+): Draft {
+  if (!protocol || !environment?.evaluation_protocols.includes(protocol)) return draft;
+  const path = 'config.evaluation_protocol';
+  const own = environment.evaluation_protocols.includes(algorithm?.evaluation_protocol ?? '')
+    ? algorithm?.evaluation_protocol
+    : environment.evaluation_protocol;
+  if (protocol === own && !(path in draft.raw)) return draft;
+  return { ...draft, raw: { ...draft.raw, [path]: protocol } };
+}
+
 /** A new draft for the requested environment and algorithm, where they exist and fit together. */
 export function newDraft(
   catalogue: Catalogue,
-  requested: { environment?: string; algorithm?: string },
+  requested: { environment?: string; algorithm?: string; protocol?: string },
 ): Draft {
   const { environments } = catalogue;
   const environment =
@@ -112,7 +128,7 @@ export function newDraft(
   const supported = algorithmsFor(catalogue, environment);
   const named = (name: string | undefined) => supported.find(({ id }) => id === name);
   const algorithm = named(requested.algorithm) ?? named(offerFor(environment?.id)?.algorithm) ?? supported[0];
-  return withProposedPreset(catalogue, {
+  const draft = withProposedPreset(catalogue, {
     environment: environment?.id ?? '',
     algorithm: algorithm?.id ?? '',
     preset: null,
@@ -131,6 +147,7 @@ export function newDraft(
     host: '',
     priority: '0',
   });
+  return withProtocol(draft, environment, algorithm, requested.protocol);
 }
 
 /** The bounds for a fork of a run, extended where the run has reached them. */

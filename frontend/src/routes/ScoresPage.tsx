@@ -1,0 +1,142 @@
+import { NativeSelect, Switch, TextInput } from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import { IconSearch } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { environmentsQuery } from '@/api/catalogue';
+import { hostsQuery } from '@/api/hosts';
+import { scoresQuery, type ScoreRow } from '@/api/scores';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { ColumnPicker } from '@/features/scores/ColumnPicker';
+import { ScoresTable } from '@/features/scores/ScoresTable';
+import { findEnvironments } from '@/lib/environments';
+import { plural, protocolLabel } from '@/lib/format';
+import { joinNames, splitNames } from '@/lib/names';
+import { defined, type scoresSearch } from '@/lib/search';
+
+const route = getRouteApi('/shell/scores');
+const SEEDS = [1, 3, 5, 10] as const;
+
+/** Whether runs of this installation have a score in the environment; such rows come first. */
+const hasOwnScore = ({ cells }: ScoreRow): boolean => cells.some((cell) => cell && cell.runs.length > 0);
+
+type Search = ReturnType<typeof scoresSearch>;
+
+export default function ScoresPage() {
+  useDocumentTitle('Scores · Callboard');
+  const search = route.useSearch();
+  const { q = '', family, protocol, columns, seeds, normalised = false } = search;
+  const navigate = route.useNavigate();
+  const chosen = columns === undefined ? undefined : splitNames(columns);
+  const { data, error, refetch } = useQuery(
+    scoresQuery(defined({ protocol, column: chosen, min_seeds: seeds })),
+  );
+  const catalogue = useQuery(environmentsQuery);
+  const { data: hosts } = useQuery(hostsQuery);
+  const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void =>
+    void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
+  const problem = error ?? catalogue.error;
+  const environments = catalogue.data;
+  const families = [...new Set(environments?.map((each) => each.family))];
+  const found = new Set(
+    findEnvironments(environments ?? [], q)
+      .filter((each) => !family || each.family === family)
+      .map(({ id }) => id),
+  );
+  const matching = data?.rows.filter(({ environment }) => found.has(environment)) ?? [];
+  const rows = [...matching.filter(hasOwnScore), ...matching.filter((row) => !hasOwnScore(row))];
+  const sources = [...new Set(rows.map(({ references }) => references).filter(Boolean))];
+  const ready = data && environments;
+  return (
+    <div className="page" style={{ display: 'grid', gap: 12, gridTemplateColumns: 'minmax(0, 1fr)' }}>
+      <h1 className="page-title">Scores</h1>
+      <div className="row wrap">
+        <TextInput
+          type="search"
+          aria-label="Search environments"
+          placeholder="Search environments"
+          leftSection={<IconSearch size={14} aria-hidden="true" />}
+          value={q}
+          onChange={({ currentTarget }) => change({ q: currentTarget.value || undefined }, true)}
+        />
+        {families.length > 1 && (
+          <NativeSelect
+            size="xs"
+            aria-label="Family"
+            value={family ?? ''}
+            data={[{ value: '', label: 'All families' }, ...families]}
+            onChange={({ currentTarget }) => change({ family: currentTarget.value || undefined })}
+          />
+        )}
+        {data && (
+          <NativeSelect
+            size="xs"
+            aria-label="Protocol"
+            value={data.protocol}
+            data={data.protocols.map(({ id, n_runs }) => ({
+              value: id,
+              label: n_runs > 0 ? `${protocolLabel(id)} (${plural(n_runs, 'run')})` : protocolLabel(id),
+            }))}
+            onChange={({ currentTarget }) => change({ protocol: currentTarget.value })}
+          />
+        )}
+        <NativeSelect
+          size="xs"
+          aria-label="Seeds"
+          value={String(seeds ?? 1)}
+          data={SEEDS.map((n) => ({
+            value: String(n),
+            label: n === 1 ? 'Any seeds' : `At least ${n} seeds`,
+          }))}
+          onChange={({ currentTarget }) =>
+            change({ seeds: currentTarget.value === '1' ? undefined : Number(currentTarget.value) })
+          }
+        />
+        {data && (
+          <ColumnPicker
+            columns={data.columns}
+            onChange={(ids) => change({ columns: ids && joinNames(ids) })}
+          />
+        )}
+        <Switch
+          size="xs"
+          label="Human-normalised"
+          checked={normalised}
+          onChange={({ currentTarget }) => change({ normalised: currentTarget.checked || undefined })}
+        />
+        <span className="muted" role="status">
+          {ready ? plural(rows.length, 'environment') : ''}
+        </span>
+      </div>
+      {data && (
+        <p className="muted" style={{ margin: 0, maxWidth: '100ch' }}>
+          {data.rule}. Every score of a row is of the protocol that the row names.
+          {normalised &&
+            (sources.length > 0
+              ? ` Human-normalised: 100 (score − random) / (human − random), by the random agent and the person of ${sources.join('; ')}.`
+              : ' These protocols have no scores of a random agent and a person: nothing can be normalised.')}
+        </p>
+      )}
+      {problem && (
+        <Problem
+          error={problem}
+          onRetry={() => {
+            void refetch();
+            void catalogue.refetch();
+          }}
+        />
+      )}
+      {!ready && !problem && <Loading label="Loading the scores" lines={12} />}
+      {ready && rows.length === 0 && <Empty>No matching environments.</Empty>}
+      {ready && rows.length > 0 && (
+        <ScoresTable
+          scores={data}
+          rows={rows}
+          environments={environments}
+          hosts={hosts?.items}
+          isNormalised={normalised}
+        />
+      )}
+    </div>
+  );
+}

@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from typing import Any
 
 import psutil
 
+from workers.engine.processes.child import ChildDiedError
 from workers.engine.processes.phases import enter_phase
 
 ADDRESS = "CALLBOARD_RAY_ADDRESS"
@@ -35,6 +37,8 @@ _NOT_STARTED = (
     "resume the run when it is less busy"
 )
 """Ray's own message, which names its internal parts, is in the traceback."""
+_SERVERS = ("gcs_server", "raylet")
+"""Process names of Ray's servers."""
 _DEATH_TIMEOUT_S = 3.0
 """How long a killed process may take to die."""
 _MIN_STORE_BYTES = 80 * 2**20
@@ -57,6 +61,7 @@ class RayCluster:
         self._abandoned = False
         self._clean_up: subprocess.Popen[bytes] | None = None
         self._closed = threading.Event()
+        self._servers: list[psutil.Process] = []
         address = os.environ.get(ADDRESS)
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         # Ray would repeat on standard output what the run's log has already.
@@ -95,6 +100,11 @@ class RayCluster:
         try:
             self._connect(address, common)
             self._nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"]]
+            if self._folder is not None:
+                for child in psutil.Process().children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        if child.name() in _SERVERS:
+                            self._servers.append(child)
         except KeyboardInterrupt:
             self.abandon()
             raise
@@ -164,12 +174,23 @@ class RayCluster:
         }
         return self._ray.remote(**options)(process).remote(*arguments)
 
+    def check_servers(self) -> None:
+        """Check that Ray's servers run, if Ray was started here: a minute later it would end this process.
+
+        Raises:
+            ChildDiedError: one has ended; Ray is abandoned.
+        """
+        for server in self._servers:
+            if not _is_alive(server):
+                self.abandon()
+                raise ChildDiedError("Ray's server", -signal.SIGKILL)
+
     def abandon(self) -> None:
         """Skip Ray's shutdown when this process exits; the caller exits next.
 
-        For a start that was interrupted: Ray's shutdown waits for processes that have not started yet. They
-        are killed after this process: if Ray's first server died now, Ray would go on waiting for it for a
-        minute, holding the GIL.
+        For a start that was interrupted, since Ray's shutdown waits for processes that have not started yet,
+        and for a lost server, for which it waits for a minute, holding the GIL. What is left of Ray is killed
+        after this process.
         """
         self._abandoned = True
         atexit.register(_exit)
@@ -213,6 +234,12 @@ def _start_clean_up(folder: Path) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # survives a signal to this process's group
     )
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 def _exit() -> None:

@@ -184,7 +184,12 @@ class ProcessGroup:
             raise
 
     def work_until(self, until: float, request: WorkRequest) -> None:
-        """Let all processes work until `until`, or until they have taken the requested decisions together."""
+        """Let all processes work until `until`, or until they have taken the requested decisions together.
+
+        Raises:
+            ChildDiedError: a server of Ray has ended.
+        """
+        self._cluster.check_servers()
         self._config = request.config
         bound = self._stats.agent_steps + request.agent_steps
         while (now := time.monotonic()) < until and self._stats.agent_steps < bound:

@@ -246,6 +246,22 @@ def test_killed_engine_leaves_no_process(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("name", ["gcs_server", "raylet"])
+def test_engine_without_a_server_of_ray_counts_as_killed(name: str, tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text(spec_of().model_dump_json())
+    with subprocess.Popen([sys.executable, "-m", "workers.engine", "train", str(tmp_path)]) as engine:
+        try:
+            await_started(engine, tmp_path)
+            parts = psutil.Process(engine.pid).children(recursive=True)
+            [server] = [part for part in parts if part.name() == name]
+            server.kill()
+            assert engine.wait(timeout=PATIENCE_S) == -signal.SIGKILL
+        finally:
+            engine.kill()
+    _, alive = psutil.wait_procs(parts, timeout=PATIENCE_S)
+    assert alive == []
+
+
 @contextmanager
 def starting(run_dir: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
     """An engine and its Ray's server, which has only just come; then that it trained to its end."""

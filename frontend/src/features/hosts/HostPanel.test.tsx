@@ -76,10 +76,16 @@ it('HostPanel shows use, memory and power of each GPU by its number on the host'
   const gpus = [
     { ...use, index: 3, power_w: 411.6, power_limit_w: 700 },
     { ...use, index: null, power_w: null, power_limit_w: null },
+    { ...use, index: 2, gpu_pct: null, power_w: 411.6, power_limit_w: 700 },
   ];
   show({ load: { ...HOST.load, gpus } });
   const text = (label: string) =>
     screen.getByRole('meter', { name: label }).getAttribute('aria-valuetext')?.replaceAll('\u00a0', ' ');
   expect(text('GPU 3')).toBe('97%, 12 GiB of 141 GiB, 412 W of 700 W');
   expect(text('GPU 1')).toBe('97%, 12 GiB of 141 GiB');
+  const unknown = 'use not reported, 12 GiB of 141 GiB, 412 W of 700 W';
+  expect(text('GPU 2')).toBe(unknown);
+  const reading = screen.getByRole('meter', { name: 'GPU 2' }).parentElement?.querySelector('.num');
+  expect(reading?.textContent.replaceAll('\u00a0', ' ')).toBe(unknown);
+  expect(text('CPU')).toBe('not reported');
 });

@@ -18,13 +18,14 @@ function hostState(host: Host): string {
   return host.draining ? 'draining' : 'accepting runs';
 }
 
-/** Use, memory and power of a GPU: "97%, 12 GiB of 141 GiB, 412 W of 700 W". */
+/** What a GPU reports of its use, memory and power: "97%, 12 GiB of 141 GiB, 412 W of 700 W". */
 function gpuText(gpu: Host['load']['gpus'][number]): string {
   const { gpu_pct: pct, memory_used_bytes: used, memory_bytes: total, power_w, power_limit_w } = gpu;
   const watts = (power: number) => `${formatInteger(Math.round(power))} W`;
   const power = power_w == null ? '' : `, ${watts(power_w)}`;
   const limit = power_w == null || power_limit_w == null ? '' : ` of ${watts(power_limit_w)}`;
-  return `${Math.round(pct ?? 0)}%, ${formatBytes(used)} of ${formatBytes(total)}${power}${limit}`;
+  const use = pct == null ? 'use not reported' : `${Math.round(pct)}%`;
+  return `${use}, ${formatBytes(used)} of ${formatBytes(total)}${power}${limit}`;
 }
 
 /** A host: its resources, load, versions and active runs. */
@@ -83,14 +84,14 @@ export function HostPanel({ host }: { host: Host }) {
           history={recent.cpu}
           duration_s={recent.duration_s}
           value={cpu == null ? null : cpu / 100}
-          text={`${Math.round(cpu ?? 0)}% of ${plural(host.cpu_count, 'core')}`}
+          text={cpu == null ? null : `${Math.round(cpu)}% of ${plural(host.cpu_count, 'core')}`}
         />
         <Meter
           label="Memory"
           history={recent.memory}
           duration_s={recent.duration_s}
           value={memory == null ? null : memory / host.memory_bytes}
-          text={`${formatBytes(memory)} of ${formatBytes(host.memory_bytes)}`}
+          text={memory == null ? null : `${formatBytes(memory)} of ${formatBytes(host.memory_bytes)}`}
         />
         <DiskMeter load={host.load} />
         {gpus.map((gpu, position) => (
@@ -177,7 +178,7 @@ function DiskMeter({ load }: { load: Host['load'] }) {
       <Meter
         label="Disk"
         value={known ? 1 - free / total : null}
-        text={known ? `${formatBytes(free)} free of ${formatBytes(total)}` : ''}
+        text={known ? `${formatBytes(free)} free of ${formatBytes(total)}` : null}
       />
       {problem != null && (
         <p role="alert" style={{ gridColumn: '1 / -1', margin: 0 }}>

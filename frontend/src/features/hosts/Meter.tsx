@@ -6,7 +6,8 @@ type Props = {
   label: string;
   /** The fraction in use, from 0 to 1. */
   value: number | null;
-  text: string;
+  /** What is known of the use, in words; null if nothing is. */
+  text: string | null;
   /** The fractions of the latest readings, oldest first. */
   history?: readonly number[] | undefined;
   /** How long ago the first of them was. */
@@ -20,6 +21,7 @@ export function Meter({ label, value, text, history, duration_s }: Props) {
   const points = history?.map(
     (fraction, index) => `${MAX_HISTORY - history.length + index},${(1 - fraction) * 20}`,
   );
+  const reading = text ?? 'not reported';
   const period = duration_s ? `last ${formatCoarseDuration(duration_s)}` : 'recent';
   return (
     <div className={classes.meter}>
@@ -32,7 +34,7 @@ export function Meter({ label, value, text, history, duration_s }: Props) {
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={Math.round((value ?? 0) * 100)}
-        aria-valuetext={text}
+        aria-valuetext={reading}
         className={classes.bar}
       >
         <span style={{ transform: `scaleX(${Math.min(1, value ?? 0)})` }} />
@@ -52,7 +54,7 @@ export function Meter({ label, value, text, history, duration_s }: Props) {
         <span className={classes.graph} aria-hidden="true" />
       )}
       <span className={classes.reading}>
-        <span className="num">{value === null ? 'not reported' : text}</span>
+        <span className="num">{reading}</span>
         {points && <span className={classes.scale}>{period}, 0–100%</span>}
       </span>
     </div>

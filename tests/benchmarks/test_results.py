@@ -5,10 +5,12 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.gpu.__main__ import Stage, deadline_of
 from benchmarks.gpu.results import JSON_FILE, TABLE_FILE, Results
 from benchmarks.gpu.stages.profile import fastest
-from benchmarks.gpu.stages.tests import counts
+from benchmarks.gpu.stages.tests import check_counts, counts
 from benchmarks.gpu.table import table
 
 
@@ -101,3 +103,23 @@ def test_counts_of_a_test_report(tmp_path: Path) -> None:
         "utf-8",
     )
     assert counts(report) == {"passed": 1, "failed": 2, "skipped": 1, "failures": ["a::fails", "a::breaks"]}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "device", "problem"),
+    [
+        ((51, 0, 0), "cuda", None),
+        ((50, 1, 0), "cuda", None),  # a failure is reported as one
+        ((0, 0, 51), "cuda", "tests skipped: 51; PyTorch cannot use a GPU"),
+        ((50, 0, 1), "cuda", "tests skipped: 1; PyTorch cannot use a GPU"),
+        ((0, 0, 0), "cuda", "no test was collected"),
+        ((50, 0, 1), "cpu", None),
+        ((0, 0, 51), "cpu", "every test was skipped"),
+        ((0, 0, 0), "cpu", "no test was collected"),
+    ],
+)
+def test_skipped_tests_on_a_gpu_are_an_error(
+    numbers: tuple[int, int, int], device: str, problem: str | None
+) -> None:
+    record = dict(zip(("passed", "failed", "skipped"), numbers, strict=True))
+    assert check_counts(record, device) == problem

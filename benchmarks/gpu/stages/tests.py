@@ -37,8 +37,9 @@ def run(context: StageContext) -> None:
             process.wait(max(0.0, context.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             error = "killed at the stage's deadline"
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        finally:  # after Ctrl-C too
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     lines = log.read_text("utf-8", "replace").strip().splitlines()
     record: dict[str, Any] = {"summary": lines[-1].strip("= ") if lines else ""}
     if error is None and not report.exists():
@@ -47,7 +48,23 @@ def run(context: StageContext) -> None:
         record["error"] = error
     else:
         record |= counts(report)
+        if problem := check_counts(record, context.device):
+            record["error"] = problem
     context.add(ROW, record)
+
+
+def check_counts(record: dict[str, Any], device: str) -> str | None:
+    """Why these numbers of tests show nothing about the device, if so.
+
+    Args:
+        record: as `counts` returns it.
+        device: `cuda`, where a skipped test is one that saw no GPU, or `cpu`.
+    """
+    if not record["passed"] + record["failed"] + record["skipped"]:
+        return "no test was collected"
+    if record["skipped"] and device == "cuda":
+        return f"tests skipped: {record['skipped']}; PyTorch cannot use a GPU"
+    return None if record["passed"] + record["failed"] else "every test was skipped"
 
 
 def counts(report: Path) -> dict[str, Any]:

@@ -1,0 +1,88 @@
+"""The stages of the benchmark on a GPU host: the tests that they run, and the processes that they end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmarks.gpu import bundle, cuda_tests
+from benchmarks.gpu.results import Results
+from benchmarks.gpu.stages import tests as tests_stage
+from benchmarks.gpu.stages.base import StageContext
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.service
+SKIPPED = """
+import pytest
+
+@pytest.mark.skip(reason="no GPU")
+def test_on_the_gpu():
+    pass
+"""
+INTERRUPTED = """
+import sys, time
+from pathlib import Path
+
+from benchmarks.gpu import cuda_tests
+from benchmarks.gpu.stages import tests
+from benchmarks.gpu.stages.base import StageContext
+
+folder = Path(sys.argv[1])
+write_pid = "import os, sys, time; open(sys.argv[1], 'w').write(f'{os.getpid()}.'); time.sleep(1000)"
+cuda_tests.command = lambda device: [sys.executable, "-c", write_pid, str(folder / "pid")]
+tests.run(StageContext("cpu", True, time.monotonic() + 1000, folder, print, lambda stage: []))
+"""
+
+
+def test_stage_of_skipped_tests_has_failed_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "test_skipped.py"
+    path.write_text(SKIPPED, "utf-8")
+    command = [sys.executable, "-m", "pytest", "--noconftest", "-p", "no:cacheprovider", str(path)]
+    monkeypatch.setattr(cuda_tests, "command", lambda device: command)
+    results = Results(tmp_path, {})
+    context = StageContext(
+        device="cuda",
+        is_short=True,
+        deadline=time.monotonic() + 1000.0,
+        folder=tmp_path,
+        add=lambda row, record: results.add("tests", row, record),
+        rows_of=results.rows,
+    )
+    tests_stage.run(context)
+    [row] = results.rows("tests")
+    assert (row["passed"], row["skipped"]) == (0, 1)
+    assert row["error"] == "tests skipped: 1; PyTorch cannot use a GPU"
+    assert results.has_failures()
+
+
+def test_interrupted_stage_leaves_no_pytest(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    stage = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path)],
+        cwd=bundle.ROOT,
+        env={**os.environ, "PYTHONPATH": str(bundle.ROOT)},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with stage:
+        until(lambda: path.exists() and path.read_text().endswith("."))
+        pytest_process = psutil.Process(int(path.read_text().rstrip(".")))
+        try:
+            stage.send_signal(signal.SIGINT)
+            stage.wait()
+            until(lambda: not is_running(pytest_process), timeout_s=10.0)
+        finally:
+            if is_running(pytest_process):
+                pytest_process.kill()
+
+
+def is_running(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

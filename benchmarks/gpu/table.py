@@ -46,9 +46,12 @@ Columns = Sequence[tuple[str, Cell]]
 
 
 def _section(title: str, rows: list[Record], columns: Columns) -> str:
-    """A heading and a table of rows; nothing without rows. Columns without a value are left out."""
-    if not rows:
-        return ""
+    """A heading and a table of rows; nothing without rows."""
+    return f"## {title}\n\n{_grid(rows, columns)}" if rows else ""
+
+
+def _grid(rows: list[Record], columns: Columns) -> str:
+    """A table of rows, without the columns that have no value, and the rows' errors below it."""
     cells = {name: [_text(cell(row)) for row in rows] for name, cell in columns}
     cells = {name: column for name, column in cells.items() if any(column)}
     notes = [row.get("error") for row in rows]
@@ -58,7 +61,7 @@ def _section(title: str, rows: list[Record], columns: Columns) -> str:
     lines += [""] + [
         f"- {row.get('row', row.get('stage'))}: {note}" for row, note in zip(rows, notes, strict=True) if note
     ]
-    return "\n".join([f"## {title}", "", *lines]).rstrip()
+    return "\n".join(lines).rstrip()
 
 
 def _line(cells: Iterable[str], widths: list[int]) -> str:
@@ -182,26 +185,36 @@ def _comparisons(rows: list[Record]) -> list[Record]:
     return comparisons
 
 
+_PONG: Columns = (
+    ("wall time s", lambda point: point["point"][0]),
+    ("agent steps", lambda point: point["point"][1]),
+    ("mean return of 100 episodes", lambda point: _return_text(point["point"][2])),
+)
+
+
 def _pong(rows: list[Record]) -> str:
     """The training's points, thinned, and the evaluation."""
-    lines = []
+    if not rows:
+        return ""
+    parts = ["## Pong, full frame"]
     for row in rows:
         if points := row.get("points"):
             step = max(1, len(points) // _PONG_LINES)
             kept = points[::step] if points[::step][-1] == points[-1] else [*points[::step], points[-1]]
-            columns = tuple(
-                (name, lambda point, k=k: point["point"][k])
-                for k, name in enumerate(("wall time s", "agent steps", "mean return of 100 episodes"))
-            )
-            lines.append(_section("Pong, full frame", [{"point": point} for point in kept], columns))
+            parts.append(_grid([{"point": point} for point in kept], _PONG))
         note = f", {row['agent_steps_per_s']:,.0f} agent steps/s" if "agent_steps_per_s" in row else ""
         if "mean_return" in row:
             episodes = f"{len(row['returns'])} episodes of {row['protocol']}"
-            note += f", mean return {row['mean_return']:.2f} over {episodes}"
+            note += f", mean return {_return_text(row['mean_return'])} over {episodes}"
         if "error" in row:
             note += f": {row['error']}"
-        lines.append(f"- {row['row']}{note}")
-    return "\n\n".join(lines)
+        parts.append(f"- {row['row']}{note}")
+    return "\n\n".join(parts)
+
+
+def _return_text(value: float | str | None) -> str | None:
+    """A return with two decimals: Pong counts as learned from 18 on, which 17.96 is not."""
+    return f"{value:.2f}" if isinstance(value, int | float) else value
 
 
 def _facts(facts: Record) -> str:

@@ -63,6 +63,19 @@ def test_table_has_the_last_point_of_pong() -> None:
     assert len(rows) < len(points)
 
 
+def test_table_has_returns_with_two_decimals() -> None:
+    points = [[float(t), 1000 * t, mean] for t, mean in enumerate((None, 17.96, "nan"), 1)]
+    text = "\n".join(lines_of({"stage": "pong", "row": "training", "points": points}))
+    cells = [line.split("|")[3].strip() for line in text.splitlines() if line.startswith("| ")]
+    assert cells[2:] == ["", "17.96", "nan"]
+
+
+def test_table_has_pong_under_its_heading_without_a_training() -> None:
+    profile = {"stage": "profile", "row": "profile of a", "file": "profile.txt"}
+    lines = lines_of(profile, {"stage": "pong", "row": "evaluation", "error": "not reached"})
+    assert lines[-3:] == ["## Pong, full frame", "", "- evaluation: not reached"]
+
+
 def test_ratio_to_stable_baselines3_is_of_the_fastest_row() -> None:
     peer = {"stage": "peers", "row": "SB3", "method": "sb3-a2c", "agent_steps_per_s": 1_000.0}
     lines = lines_of(paac("a", 2_000.0), paac("b", 2_500.0), peer)

@@ -16,7 +16,6 @@ from workers.engine.training.event_log import read_frames
 GAME = "ALE/Pong-v5"
 EVALUATION_SEED = 1
 _POLL_S = 0.5
-_NO_EVALUATION = {"evaluation_interval_agent_steps": 0, "evaluation_episodes": 0}
 
 
 class Point(NamedTuple):
@@ -44,7 +43,7 @@ def train(
         "algorithm": "paac",
         "environment": GAME,
         "device": device,
-        "config": config | _NO_EVALUATION,
+        "config": config,
         "stop": {"wall_time_s": seconds},
         "annealing_agent_steps": annealed_over_agent_steps,
     }

@@ -3,26 +3,22 @@
 import time
 from typing import Any
 
+from backend.specs.algorithms.paac import PAAC
 from benchmarks.gpu.row_runner import START_LIMIT_S, Row
 from benchmarks.gpu.stages.base import StageContext
 
 TRAINING_S = 180.0
-ANNEALED_OVER_AGENT_STEPS = 6_000_000
-"""The learning rate falls to 0 over these."""
-CONFIG: dict[str, Any] = {
+_PRESET = next(preset for preset in PAAC.presets if preset.id == "gpu-host")
+CONFIG: dict[str, Any] = _PRESET.config | {
     "network": "nips",
     "precision": "fp32",
-    "standardise": True,
-    "n_e": 64,
-    "learning_rate": 1.4e-3,
-    "learning_rate_schedule": "linear",
-    "rmsprop_eps": 1e-10,
-    "value_coefficient": 0.5,
-    "max_grad_norm": 0.5,
+    "evaluation_interval_agent_steps": 0,
+    "evaluation_episodes": 0,
 }
-"""Of the run; n_w is the number of cores. After the preset `full-frame`, with four times its environments,
-twice its learning rate, and standardised states, which take fewer agent steps. More environments are a little
+"""Of the run: the preset's, without evaluations; n_w is the number of cores. More environments are a little
 faster on a GPU and make fewer updates of the same agent steps."""
+ANNEALED_OVER_AGENT_STEPS = int(_PRESET.stop["agent_steps"])
+"""The learning rate falls to 0 over these, as in a run of the preset."""
 EVALUATION_EPISODES = 30
 
 _AROUND_S = 14.0

@@ -9,16 +9,16 @@ from benchmarks.gpu.row_runner import Row
 from benchmarks.gpu.stages.base import StageContext
 
 GAME = "ALE/Pong-v5"
-"""The game of every row: that of Clemente et al.'s Figure 2 and Babaeizadeh et al.'s Table 2."""
+"""The game of every row: that of Clemente et al.'s Figure 2 and Babaeizadeh et al.'s Figure 3."""
 N_E = (32, 64, 128, 256)
 SWITCHED_N_E = 128
 """Environments with which graphs and groups are switched."""
 ALE_N_E = 32
 """Environments of ale-py's own vector environment, which takes 10 s to build 128."""
 GA3C_GRID = ((32, 2, 2), (64, 2, 2), (128, 2, 2), (32, 1, 1), (32, 4, 4), (16, 1, 1))
-"""N_A, N_P and N_T. The paper's best are 128, 2 and 2."""
+"""N_A, N_P and N_T, by which the paper's Figure 3 shows TPS. Its best are 128, 2 and 2."""
 LARGE_STRIDES = (4, 1)
-"""First and last column of the paper's large network."""
+"""Largest and smallest stride of the paper's large network, whose PPS and GPU use are in its Table 2."""
 BATCHED = 40
 """Minimum training batch of a row beside those with the paper's default; it recommends 20 to 40."""
 REPLAY_CAPACITY = 20_000

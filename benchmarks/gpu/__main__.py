@@ -57,7 +57,11 @@ def main() -> int:
     args = parse(sys.argv[1:])
     end_s = time.monotonic() + args.budget_s
     folder = args.out.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        _log(f"--out: {folder} cannot be created: {problem.strerror}")
+        return 2
     results = Results(folder, _facts(args))
     results.write()
     stages = tuple(stage for stage in STAGES if not args.only or stage.name in args.only)

@@ -1,7 +1,8 @@
 """The packages of a bare GPU host, and what the benchmark needs besides them.
 
 `python -m benchmarks.gpu.packages WHEELS ARGUMENTS` checks this machine before anything is installed. It
-prints a line for each thing that is missing. It needs the standard library only.
+prints a line for each thing that is missing, or the folder of the wheels. It needs the standard library only;
+if nothing is missing, it asks PyTorch for the GPU.
 """
 
 import platform
@@ -71,7 +72,7 @@ def check_interpreter(wheels: Iterable[str], version: tuple[int, int], machine: 
     """Why Python `version` on `machine` cannot use `wheels`, which are file names."""
     wanted = {match.groups() for wheel in wheels if (match := COMPILED.search(wheel))}
     if not wanted:
-        return ["missing: the wheels; build them with `make gpu-bundle` in a checkout"]
+        return []
     (major, minor, architecture), *others = wanted
     if not others and (int(major), int(minor), architecture) == (*version, machine):
         return []
@@ -79,8 +80,21 @@ def check_interpreter(wheels: Iterable[str], version: tuple[int, int], machine: 
     return [f"the wheels are for Python {major}.{minor} on {architecture}; {this}"]
 
 
+def check_wheels(wheels: Iterable[str]) -> list[str]:
+    """Which of `BUNDLED` are not among `wheels`, which are file names."""
+    names = {normalize(wheel.partition("-")[0]) for wheel in wheels}
+    build = "`make gpu-bundle` in a checkout"
+    if not names:
+        return [f"missing: the wheels; build them with {build}"]
+    return [
+        f"missing: the wheel of {name}; build the wheels again with {build}"
+        for name in BUNDLED
+        if name not in names
+    ]
+
+
 def check_gpu() -> list[str]:
-    """Why no GPU can be used, by NVML: PyTorch takes seconds to import."""
+    """Why no GPU can be used, by NVML, which answers at once."""
     import pynvml  # type: ignore[import-untyped]
 
     try:
@@ -91,35 +105,46 @@ def check_gpu() -> list[str]:
     return [] if count else ["missing: a GPU; without one: --device cpu"]
 
 
-def check_torch(version: str) -> list[str]:
-    """Why this version of PyTorch cannot use a GPU; it is not imported."""
-    return [f"torch {version} is built for CPUs; without a GPU: --device cpu"] if "+cpu" in version else []
+def check_torch() -> list[str]:
+    """Why PyTorch cannot compute on the GPU. Its import takes seconds, which the first stage then saves."""
+    import torch
+
+    try:
+        torch.ones(1, device="cuda").item()
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        return [f"torch {torch.__version__} cannot use a GPU: {reason}; without one: --device cpu"]
+    return []
 
 
 def check(wheels: Path, device: str) -> list[str]:
     """What keeps the benchmark from running on this machine."""
-    problems = check_interpreter(
-        [path.name for path in wheels.glob("*.whl")], sys.version_info[:2], platform.machine()
-    )
+    names = [path.name for path in wheels.glob("*.whl")]
+    problems = check_interpreter(names, sys.version_info[:2], platform.machine()) + check_wheels(names)
     missing = list_missing()
     problems += [f"missing: {name} (needed by {NEEDED[name]})" for name in missing]
-    if device != "cpu":
-        problems += [] if "nvidia-ml-py" in missing else check_gpu()
-        problems += [] if "torch" in missing else check_torch(metadata.version("torch"))
+    if device != "cpu" and "nvidia-ml-py" not in missing:
+        problems += check_gpu()
+    if device != "cpu" and not problems:
+        problems = check_torch()
     return problems
 
 
 def main() -> int:
     """Check this machine and the benchmark's arguments; returns the exit code, 3 after `--help`."""
-    wheels, *others = sys.argv[1:]
+    default, *others = sys.argv[1:]
     try:
         arguments = parse(others)
     except SystemExit as end:
         return 3 if end.code == 0 else 2
-    problems = check(Path(wheels), arguments.device)
+    wheels = (arguments.wheels or Path(default)).resolve()
+    problems = check(wheels, arguments.device)
     for problem in problems:
         print(problem, file=sys.stderr)
-    return 2 if problems else 0
+    if problems:
+        return 2
+    print(wheels)
+    return 0
 
 
 if __name__ == "__main__":

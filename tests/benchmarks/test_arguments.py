@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu.arguments import STAGES, parse
-from benchmarks.gpu.packages import check_torch
 from benchmarks.gpu.results import Results
 
 
@@ -28,9 +27,14 @@ def test_arguments_have_defaults() -> None:
         ([], "the following arguments are required: --out"),
         (["--out", "file"], "argument --out: file is a file"),
         (["--out", "full"], "argument --out: full is not empty"),
+        (["--out", "file/sub"], "argument --out: file is a file; name a new folder"),
+        (["--out", "file/sub/deeper"], "argument --out: file is a file; name a new folder"),
         (["--out", "new", "--budget-s", "-1"], "argument --budget-s: between 0 and 86400 seconds, got -1"),
         (["--out", "new", "--device", "xyz"], "argument --device: invalid choice: 'xyz'"),
         (["--out", "new", "--only", "foo"], "argument --only: invalid choice: 'foo'"),
+        (["--out", "new", "--only", "tests", "profile"], "argument --only: profile needs throughput"),
+        (["--out", "new", "--wheels", "nowhere"], "argument --wheels: nowhere does not exist"),
+        (["--out", "new", "--wheels", "file"], "argument --wheels: file is not a folder"),
     ],
 )
 def test_wrong_arguments_are_named(
@@ -57,11 +61,7 @@ def test_help_installs_nothing(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "--budget-s" in done.stdout
-
-
-def test_torch_for_cpus_is_refused() -> None:
-    assert check_torch("2.11.0+cu130") == []
-    assert check_torch("2.13.0+cpu") == ["torch 2.13.0+cpu is built for CPUs; without a GPU: --device cpu"]
+    assert "--wheels FOLDER" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ def test_version_wheel_is_the_metadata_of_a_distribution(tmp_path: Path) -> None
     [path] = tmp_path.iterdir()
     with zipfile.ZipFile(path) as wheel:
         wheel.extractall(tmp_path)
-    [found] = metadata.distributions(name="callboard", path=[str(tmp_path)])
-    assert found.version.startswith(f"{__version__}+")
-    assert path.name == f"callboard-{found.version}-py3-none-any.whl"
+    [distribution] = metadata.distributions(name="callboard", path=[str(tmp_path)])
+    assert distribution.version.startswith(f"{__version__}+")
+    assert path.name == f"callboard-{distribution.version}-py3-none-any.whl"
 
 
 def test_bundle_replaces_a_former_one_and_is_bounded_in_size(
@@ -72,7 +72,8 @@ def test_script_names_what_is_missing_before_it_installs_anything(tmp_path: Path
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
     for folder, problem in (("wheels", "the wheels are for Python 3.9"), ("source", "missing: the wheels")):
         done = subprocess.run(
-            [tmp_path / "run", "--wheels", tmp_path / folder, "--device", "cpu", "--out", tmp_path / "out"],
+            [tmp_path / "run", "--device", "cpu", "--out", "out", "--wheels", folder],
+            cwd=tmp_path,
             env={"PATH": path},
             capture_output=True,
             text=True,

@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks.gpu import bundle, cuda_tests, packages
 from benchmarks.gpu.packages import BUNDLED, NEEDED, normalize, read_host_packages
@@ -117,15 +118,31 @@ def test_gpu_is_found_by_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
             "aarch64",
             "the wheels are for Python 3.12 on x86_64; this is Python 3.12 on aarch64",
         ),
-        (
-            WHEELS[1:],
-            (3, 12),
-            "x86_64",
-            "missing: the wheels; build them with `make gpu-bundle` in a checkout",
-        ),
+        (WHEELS[1:], (3, 13), "aarch64", None),
     ],
 )
 def test_interpreter_must_fit_the_wheels(
     wheels: list[str], version: tuple[int, int], machine: str, problem: str | None
 ) -> None:
     assert packages.check_interpreter(wheels, version, machine) == ([problem] if problem else [])
+
+
+def test_each_wheel_that_is_missing_is_listed() -> None:
+    names = [f"{name.replace('-', '_')}-1-py3-none-any.whl" for name in BUNDLED]
+    assert packages.check_wheels(names) == []
+    left = [name for name in names if not name.startswith(("gymnasium-", "stable_baselines3-"))]
+    assert packages.check_wheels(left) == [
+        f"missing: the wheel of {name}; build the wheels again with `make gpu-bundle` in a checkout"
+        for name in ("gymnasium", "stable-baselines3")
+    ]
+    assert packages.check_wheels([]) == [
+        "missing: the wheels; build them with `make gpu-bundle` in a checkout"
+    ]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch can use a GPU here")
+def test_torch_that_cannot_use_a_gpu_is_named_in_one_line() -> None:
+    [problem] = packages.check_torch()
+    assert problem.startswith(f"torch {torch.__version__} cannot use a GPU: ")
+    assert problem.endswith("; without one: --device cpu")
+    assert "\n" not in problem

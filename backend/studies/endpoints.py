@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Study
 from backend.errors import Invalid
+from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
 from backend.figures.palette import Theme
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
@@ -43,6 +44,13 @@ ARCHIVE: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
         "description": "A zip file.",
+    }
+}
+FIGURE_FORMATS = {
+    200: FORMATS[200]
+    | {
+        "model": StudyFigureOut,
+        "description": "A figure or table, or a file with it; of a table `csv` is the only one.",
     }
 }
 StudyId = Annotated[str, Path(pattern=ULID, description="Id of the study.")]
@@ -129,12 +137,13 @@ def list_cells(
     return CellPage(items=items, next_cursor=next_cursor)
 
 
-@router.get("/{study_id}/figures/{figure_id}", response_model=StudyFigureOut)
+@router.get("/{study_id}/figures/{figure_id}", response_model=None, responses=FIGURE_FORMATS)
 def read_study_figure(
     study_id: StudyId,
     figure_id: Annotated[str, Path(max_length=61, description="Id of a figure of the study.")],
     principal: Viewer,
     session: ReadSession,
+    form: RequestedForm,
     theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
     width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
     embedded: Annotated[bool, Query(description="For a page, which has a heading of its own.")] = False,
@@ -142,6 +151,11 @@ def read_study_figure(
     """A figure of a study: its runs so far, reduced by the figure's rule."""
     study = service.get(session, study_id)
     spec = service.spec_of(study)
+    if form.format != "json":
+        drawn = reduction.draw(
+            session, study, spec, figure_id, theme="light", width_px=width or export.EXPORTED_PX
+        )
+        return _file(drawn, form)
     drawn = reduction.draw(session, study, spec, figure_id, theme=theme, width_px=width)
     document = None
     if drawn.figure is not None:
@@ -161,6 +175,17 @@ def read_study_figure(
         "n_planned": drawn.n_planned,
     }
     return Response(orjson.dumps(answer), media_type="application/json")
+
+
+def _file(drawn: reduction.Drawn, form: FigureForm) -> Response:
+    """A figure or a table of a study as a download."""
+    if drawn.figure is not None:
+        return file_response(drawn.figure, form, drawn.spec.id, drawn.text)
+    if drawn.table is None or form.format != "csv":
+        raise Invalid.field("format", f"a table has no {form.format}; use json or csv")
+    disposition = f'attachment; filename="{drawn.spec.id}.csv"'
+    headers = {"Content-Disposition": disposition}
+    return Response(export.table_csv(drawn.table), media_type="text/csv", headers=headers)
 
 
 @router.get("/{study_id}/export", response_class=Response, responses=ARCHIVE)

@@ -22,6 +22,10 @@ from backend.studies.tables import Table
 _CELL = ("number", "arm", "environment", "draw", "seed", "run", "state", "reused", "score", "agent_steps")
 
 
+EXPORTED_PX = 960
+"""The width for which figures in files are laid out."""
+
+
 def archive(session: Session, study: Study, spec: StudySpec) -> bytes:
     """A zip file with a folder of the study's name."""
     content = io.BytesIO()
@@ -35,7 +39,7 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     """The text of each file, by name."""
     rows = repository.all_cells(session, study.id)
     drawn = [
-        reduction.draw(session, study, spec, figure.id, theme="light", width_px=960)
+        reduction.draw(session, study, spec, figure.id, theme="light", width_px=EXPORTED_PX)
         for figure in spec.figures
     ]
     files = {
@@ -51,11 +55,10 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     }
     for one in drawn:
         if one.figure is not None:
-            about = f"{one.caption}. {one.finding}"
             files[f"{one.spec.id}.csv"] = as_csv(one.figure)
-            files[f"{one.spec.id}.py"] = matplotlib_script(one.figure, about)
+            files[f"{one.spec.id}.py"] = matplotlib_script(one.figure, one.text)
         if one.table is not None:
-            files[f"{one.spec.id}.csv"] = _table(one.table)
+            files[f"{one.spec.id}.csv"] = table_csv(one.table)
     return files
 
 
@@ -103,7 +106,8 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]]) -> str:
     return text.getvalue()
 
 
-def _table(table: Table) -> str:
+def table_csv(table: Table) -> str:
+    """A table with the source of each column in its second row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(printable(column.title) for column in table.columns)

@@ -73,6 +73,11 @@ class Drawn:
     n_in: int
     n_planned: int
 
+    @property
+    def text(self) -> str:
+        """The caption and the finding as sentences, for a file of the figure."""
+        return " ".join(filter(None, (f"{self.caption[:1].upper()}{self.caption[1:]}.", self.finding)))
+
 
 @dataclass
 class _Data:

@@ -13857,6 +13857,18 @@ export interface operations {
                 width?: number | null;
                 /** @description For a page, which has a heading of its own. */
                 embedded?: boolean;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -13869,7 +13881,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description A figure or table, or a file with it; of a table `csv` is the only one. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -13889,6 +13901,10 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["StudyFigureOut"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

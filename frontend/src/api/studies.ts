@@ -66,21 +66,26 @@ export const cellsQuery = (study: StudyDetail) =>
 
 type FigureRequest = { theme: 'light' | 'dark'; width: number };
 
+/** A figure of a study as it is now. */
+export async function fetchStudyFigure(
+  study: string,
+  figure: string,
+  request: FigureRequest,
+  signal: AbortSignal,
+): Promise<StudyFigure> {
+  const params = { path: { study_id: study, figure_id: figure }, query: { ...request, embedded: true } };
+  const drawn = (await unwrap<unknown>(
+    api.GET('/api/v1/studies/{study_id}/figures/{figure_id}', { params, signal }),
+  )) as StudyFigureOut;
+  // OpenAPI types plotly's data and layout as plain objects.
+  return { ...drawn, figure: drawn.figure ? wholeFigure(drawn.figure as unknown as Answer) : null };
+}
+
 /** A figure of a study, drawn anew while its runs train. */
 export const studyFigureQuery = (study: StudyDetail, figure: string, request: FigureRequest) =>
   queryOptions({
     queryKey: keys.study(study.id, 'figure', figure, request),
-    queryFn: async ({ signal }): Promise<StudyFigure> => {
-      const params = {
-        path: { study_id: study.id, figure_id: figure },
-        query: { ...request, embedded: true },
-      };
-      const drawn = await unwrap(
-        api.GET('/api/v1/studies/{study_id}/figures/{figure_id}', { params, signal }),
-      );
-      // OpenAPI types plotly's data and layout as plain objects.
-      return { ...drawn, figure: drawn.figure ? wholeFigure(drawn.figure as unknown as Answer) : null };
-    },
+    queryFn: ({ signal }) => fetchStudyFigure(study.id, figure, request, signal),
     refetchInterval: isRunning(study) ? REFETCH_MS : false,
     placeholderData: keepPreviousData,
     structuralSharing: false,

@@ -1,5 +1,7 @@
 """Figures of a study over REST, whose runs have scores chosen so that the reduced values are known."""
 
+import ast
+import csv
 import io
 import json
 import zipfile
@@ -219,6 +221,43 @@ def test_unknown_figure_is_404_and_names_those_that_exist(sqlite_service: Runnin
     answer = sqlite_service.client.get(f"{STUDIES}/{study}/figures/none")
     assert answer.status_code == 404
     assert "it has f0" in answer.json()["detail"]
+
+
+def test_figure_is_a_file_for_a_paper_in_every_format(service: RunningService) -> None:
+    study = started(service.client, {"kind": "curves"}, {"kind": "table"})
+    finish(service, study)
+    at = f"{STUDIES}/{study}/figures"
+    texts = {}
+    for form, media_type, ending in (
+        ("csv", "text/csv", "csv"),
+        ("matplotlib", "text/x-python", "py"),
+        ("caption", "text/plain", "txt"),
+    ):
+        answer = service.client.get(f"{at}/f0", params={"format": form, "theme": "dark"})
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"].startswith(media_type)
+        assert answer.headers["content-disposition"] == f'attachment; filename="f0.{ending}"'
+        texts[form] = answer.text
+    rows = list(csv.DictReader(io.StringIO(texts["csv"])))
+    assert {row["series"] for row in rows} >= {"PAAC", "A3C"}
+    drawn = figure(service.client, study)
+    assert texts["caption"].lower().startswith(drawn["caption"].lower())
+    assert texts["caption"].strip().endswith(drawn["finding"])
+    ast.parse(texts["matplotlib"])
+    # As wide as asked: two panels beside each other, or one below the other.
+    narrow = service.client.get(f"{at}/f0", params={"format": "matplotlib", "width": 300}).text
+    assert narrow != texts["matplotlib"]
+
+
+def test_table_is_a_file_as_csv_alone(sqlite_service: RunningService) -> None:
+    study = started(sqlite_service.client, {"kind": "table"})
+    finish(sqlite_service, study)
+    at = f"{STUDIES}/{study}/figures/f0"
+    table = list(csv.reader(io.StringIO(sqlite_service.client.get(at, params={"format": "csv"}).text)))
+    assert ["CartPole", "20.0", "21.0"] in table
+    refused = sqlite_service.client.get(at, params={"format": "matplotlib"})
+    [error] = refused.json()["errors"]
+    assert (refused.status_code, error["field"]) == (422, "format")
 
 
 def test_export_has_figures_with_scripts_runs_settings_and_versions(service: RunningService) -> None:

@@ -1,9 +1,11 @@
 import { Skeleton, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { studyFigureQuery, type StudyDetail } from '@/api/studies';
+import { fetchStudyFigure, studyFigureQuery, type StudyDetail } from '@/api/studies';
 import type { Figure } from '@/api/tails';
 import { loadPlotly } from '@/components/chart/Chart';
+import { ExportButton } from '@/components/chart/export/ExportFigure';
+import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { Empty, Problem } from '@/components/feedback';
 import classes from './papers.module.css';
 import { StudyTableView } from './StudyTableView';
@@ -47,7 +49,10 @@ export function StudyFigure({ study, figure, title, item }: Props) {
   const nothing = data?.n_in === 0;
   return (
     <section aria-label={title} style={{ display: 'grid', gap: 8, gridTemplateColumns: 'minmax(0, 1fr)' }}>
-      <h2 className="section-title">{item ? `${item.label}: ${item.title}` : title}</h2>
+      <header className={classes.figureHeader}>
+        <h2 className="section-title">{item ? `${item.label}: ${item.title}` : title}</h2>
+        {data?.figure && !nothing && <ExportButton source={exportSource(study, figure, title)} />}
+      </header>
       <div className={`panel ${classes.figure}`} ref={box}>
         {problem ? (
           <Problem
@@ -87,6 +92,20 @@ export function StudyFigure({ study, figure, title, item }: Props) {
       </div>
     </section>
   );
+}
+
+/** The figure for a paper: with its panels side by side as far as its width allows. */
+function exportSource(study: StudyDetail, figure: string, title: string): ExportSource {
+  const path = `/api/v1/studies/${study.id}/figures/${figure}`;
+  return {
+    ...sourceAt({ name: figure, title }, path, {}),
+    depends_on_width: true,
+    figure: async (signal, width) => {
+      const { figure: drawn } = await fetchStudyFigure(study.id, figure, { theme: 'light', width }, signal);
+      if (!drawn) throw new Error('A table has no drawing.');
+      return drawn;
+    },
+  };
 }
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

@@ -8,7 +8,7 @@ import { plural } from '@/lib/format';
 import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withOutlines } from './drawing';
 import classes from './export.module.css';
 import { LICENCE } from './fonts';
-import { LEGENDS, type PrintOptions, WIDTHS } from './printLayout';
+import { LEGENDS, type PrintOptions, widthAtFontOfPages, WIDTHS } from './printLayout';
 import type { ExportSource, ScriptOptions } from './source';
 import { labelProblems } from './texts';
 
@@ -98,9 +98,11 @@ export default function ExportDialog({ source, log, onClose }: Props) {
   const [shown] = useDebouncedValue(print, 150);
   const captionId = useId();
   const set = (to: Partial<PrintOptions>) => setPrint({ ...print, ...to });
+  const width_px = widthAtFontOfPages(print.width);
   const figure = useQuery({
-    queryKey: keys.exported('figure', ...source.key),
-    queryFn: ({ signal }) => source.figure(signal),
+    queryKey: keys.exported('figure', ...source.key, source.depends_on_width && width_px),
+    queryFn: ({ signal }) => source.figure(signal, width_px),
+    placeholderData: (previous) => previous,
     structuralSharing: false,
     gcTime: 0,
   });
@@ -118,15 +120,16 @@ export default function ExportDialog({ source, log, onClose }: Props) {
     placeholderData: (previous) => previous,
     gcTime: 0,
   });
-  const script: ScriptOptions = useMemo(
+  const script = useMemo<ScriptOptions & { width?: number }>(
     () => ({
       width_in: WIDTHS[print.width].width_in,
       line_width_pt: print.line_width_pt,
       legend: print.legend,
       heading: print.title,
       log_y: log,
+      ...(source.depends_on_width && { width: width_px }),
     }),
-    [print, log],
+    [print, log, source.depends_on_width, width_px],
   );
   const file = async (): Promise<Blob> => {
     if (format === 'csv' || format === 'matplotlib') {

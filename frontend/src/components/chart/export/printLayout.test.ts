@@ -41,3 +41,13 @@ it('printFigure of one line has no legend, and without a title no title', () => 
   expect(layout.showlegend).toBe(false);
   expect(layout.title).toBeUndefined();
 });
+
+it('printFigure keeps the height of panels per size of the font, and room for their titles', () => {
+  const options = { width: 'page', line_width_pt: 1, legend: 'none', title: '' } as const;
+  const titled = { text: 'Pong', yref: 'paper', y: 1, yanchor: 'bottom' } as const;
+  const of = (layout: object) => printFigure({ data: [trace], layout }, options, widthOf).layout;
+  const font_px = (8 * 96) / 72;
+  expect(of({ height: 600 }).height).toBe(Math.round((600 * font_px) / 12));
+  const [above, without] = [of({ annotations: [titled] }), of({})];
+  expect((above.margin?.t ?? 0) - (without.margin?.t ?? 0)).toBeCloseTo(1.3 * font_px);
+});

@@ -34,6 +34,10 @@ const ROOMS = { below: 1, right: 0.4, inside: 0.6, none: 1 };
 const INK = '#1b1e23';
 const MUTED = '#59616c';
 
+/** The width in CSS pixels at which a figure of the page's font size has as many letters a line. */
+export const widthAtFontOfPages = (width: PrintOptions['width']): number =>
+  Math.round((WIDTHS[width].width_in * 72 * FONT_PX) / WIDTHS[width].font_pt);
+
 /** Plotly renders text as HTML. */
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
@@ -174,14 +178,19 @@ export function printFigure(
   );
   const title = options.title ? lines(options.title, width - 2 * font_px) : '';
   const n_title = title ? title.split('<br>').length : 0;
-  const { title: _title, width: _width, ...kept } = layout as Partial<Layout> & { width?: number };
+  const { title: _title, width: _width, height: given_px, ...kept } = layout;
+  // Panels, and bars of many environments, are as high as they were laid out.
+  const height_px = given_px === undefined ? ASPECT * width : given_px * scale.font;
+  const has_titles_above = (layout.annotations ?? []).some(
+    ({ yref, y, yanchor }) => yref === 'paper' && Number(y) >= 1 && yanchor === 'bottom',
+  );
   return {
     data: data.map((trace) => printTrace(trace, scale, (name) => lines(name, room))),
     layout: {
       ...kept,
       ...axes,
       width,
-      height: Math.round(ASPECT * width + n_title * 1.3 * font_px),
+      height: Math.round(height_px + n_title * 1.3 * font_px),
       autosize: false,
       paper_bgcolor: '#ffffff',
       plot_bgcolor: '#ffffff',
@@ -192,7 +201,7 @@ export function printFigure(
         ...placeOf(options.legend, font_px),
       },
       // Half of the last tick's label stands beyond the axis.
-      margin: { l: 4, r: 2 * font_px, t: (0.8 + 1.3 * n_title) * font_px, b: 4 },
+      margin: { l: 4, r: 2 * font_px, t: (0.8 + 1.3 * (n_title + Number(has_titles_above))) * font_px, b: 4 },
       ...(title && {
         title: {
           text: title,

@@ -26,8 +26,15 @@ export type ExportSource = {
   title: string;
   /** Identifies the figure: equal keys are equal figures. */
   key: readonly unknown[];
-  figure: (signal: AbortSignal) => Promise<Pick<Figure, 'data' | 'layout'>>;
-  file: (format: FileFormat, options: ScriptOptions, signal?: AbortSignal) => Promise<string>;
+  /** Whether the service lays it out for a width: panels side by side, or one below the other. */
+  depends_on_width?: boolean;
+  /** The figure for a width in CSS pixels, at the font size of pages. */
+  figure: (signal: AbortSignal, width_px: number) => Promise<Pick<Figure, 'data' | 'layout'>>;
+  file: (
+    format: FileFormat,
+    options: ScriptOptions & { width?: number },
+    signal?: AbortSignal,
+  ) => Promise<string>;
 };
 
 /** A figure of the service by its address. */

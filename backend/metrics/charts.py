@@ -9,7 +9,7 @@ one with a range of x, unless nothing in it has changed.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -134,7 +134,7 @@ class SeriesBuckets:
         return -(-self.n_rows // self.bucket_rows)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Plan:
     """The chunks that the buckets of a series are computed from."""
 
@@ -153,10 +153,10 @@ class _Plan:
     """Closed chunks whose roll-ups are sufficient."""
     points: list[ChunkInfo]
     """Chunks whose points are needed."""
-    values: list[ChunkInfo]
-    """Chunks whose values enter the moving average."""
     has_gaps: bool
     """Whether to count what is not finite."""
+    values: list[ChunkInfo] = field(default_factory=list)
+    """Chunks whose values enter the moving average."""
 
 
 def curves(
@@ -184,7 +184,7 @@ def curves(
     chunks = repository.live_chunks(session, [one.id for one in series])
     run_ids = {one.id: one.run_id for one in series}
     known = conversions(session, run_ids.values(), axes.x)
-    points_of = PointReader(session)
+    points_of = PointReader(session, series)
     had = rows_known(points_of, series, chunks, since) if since is not None else {}
     if axes.x in STORED_FOR:  # a new checkpoint moves the latest buckets
         had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
@@ -205,6 +205,12 @@ def curves(
         )
         for one in series
     ]
+    if axes.smooths:
+        averaged = [plan for plan in plans if plan.start_row < plan.end_row]
+        ranges = _ranges(points_of, [chunks[p.series_id] for p in averaged if p.start_row], axes)
+        for plan in averaged:
+            conversion = known.get(run_ids[plan.series_id])
+            plan.values = _averaged(chunks[plan.series_id], axes, plan, ranges, conversion)
     found = {}
     for some in _batches(plans):
         points = points_of([c for p in some for c in p.points], (axes.column, "value"))
@@ -322,26 +328,42 @@ def _plan(
         end_row=end,
         stored=[c for c in read if c.closed and not from_points],
         points=[c for c in read if from_points or not c.closed],
-        values=_averaged(chunks, axes, start, end, size) if axes.smooths and start < end else [],
         has_gaps=has_gaps,
     )
 
 
-def _averaged(chunks: list[ChunkInfo], axes: Axes, start: int, end: int, size: int) -> list[ChunkInfo]:
-    """The chunks with rows that enter the moving average of the rows from `start` to `end`, which are buckets
-    of `size` rows."""
-    before = [c for c in chunks if c.first_row < end]
+def _ranges(
+    points_of: PointReader, chunks: Iterable[list[ChunkInfo]], axes: Axes
+) -> dict[int, tuple[float, float]]:
+    """By chunk id, the range of the column that x is read or computed from, for smoothing over x."""
+    if axes.smoothing == "points":
+        return {}
+    return points_of.ranges((chunk for some in chunks for chunk in some), axes.column)
+
+
+def _averaged(
+    chunks: list[ChunkInfo],
+    axes: Axes,
+    plan: _Plan,
+    ranges: Mapping[int, tuple[float, float]],
+    conversion: Conversion | None,
+) -> list[ChunkInfo]:
+    """The chunks with rows that enter the moving average of the plan's rows."""
+    start, size = plan.start_row, plan.bucket_rows
+    before = [c for c in chunks if c.first_row < plan.end_row]
     if axes.smoothing == "points":
         return [c for c in before if c.end_row > start - window_rows(axes.smooth) + 1]
-    if axes.x != "agent_steps":
-        return before
     if axes.smoothing == "window":  # which looks at the bucket before
         start = max(0, start - size)
+    if not start:
+        return before
+    stored = np.array([ranges[c.id] for c in before], "f8")
+    lowest, highest = converted(stored[:, 0], conversion), converted(stored[:, 1], conversion)
+    is_shown = np.array([c.end_row > start for c in before])
     reach = (axes.scale or 0.0) * (EMA_REACH if axes.smoothing == "ema" else 1)
-    first = min(c.min_agent_steps for c in before if c.end_row > start)
     # The rows must be consecutive, and the buckets whole.
-    needed = [at for at, c in enumerate(before) if c.end_row > start or c.max_agent_steps >= first - reach]
-    first_row = before[needed[0]].first_row // size * size
+    needed = np.argmax(is_shown | (highest >= lowest[is_shown].min() - reach))
+    first_row = before[needed].first_row // size * size
     return [c for c in before if c.end_row > first_row]
 
 

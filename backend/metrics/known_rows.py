@@ -6,7 +6,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sqlalchemy import Engine
+from sqlalchemy import Pool
 from sqlalchemy.orm import Session
 
 from backend.db import Series
@@ -20,76 +20,113 @@ _MOSTLY_ENOUGH = 4
 _ROWS_BEFORE = 256
 """Rows before the new ones that smoothing and merging mostly need: they are fetched at once."""
 
+_KEPT_ROWS, _KEPT_CHUNKS, _KEPT_RANGES = 2**20, 4096, 2**16
+"""At most some 24 MB with three columns each."""
+_RANGES_AT_ONCE = 64
+_Key = tuple[str, ChunkInfo]
+"""A run's id and a chunk of it. Within a run, no two chunks with different points are equal; a database may
+give the id of a deleted series to one of another run."""
 
-class _ClosedChunks:
-    """The latest decoded columns of closed chunks, which never change. The window of a live curve has
-    the same ones in thousands of requests."""
 
-    def __init__(self, n_chunks: int) -> None:
-        self._n_chunks = n_chunks
-        self._of: WeakKeyDictionary[Engine, OrderedDict[ChunkInfo, Columns]] = WeakKeyDictionary()
+class _DecodedChunks:
+    """The latest decoded columns of a database's chunks, which are replaced and never changed. Each request
+    for the tail of a live curve needs almost the same ones."""
+
+    def __init__(self) -> None:
+        self._chunks: OrderedDict[_Key, Columns] = OrderedDict()
+        self._n_rows = 0
+        self.ranges: dict[tuple[str, ChunkInfo, str], tuple[float, float]] = {}
+        """By run id, chunk and column, the lowest and the highest value."""
         self._lock = Lock()
 
-    def get(self, engine: Engine, chunk: ChunkInfo) -> Columns:
-        """The known columns of a chunk."""
+    def get(self, keys: Sequence[_Key]) -> list[Columns]:
+        """The known columns of each chunk."""
         with self._lock:
-            chunks = self._of.get(engine)
-            if chunks is None or chunk not in chunks:
-                return {}
-            chunks.move_to_end(chunk)
-            return chunks[chunk]
+            for key in keys:
+                if key in self._chunks:
+                    self._chunks.move_to_end(key)
+            return [self._chunks.get(key, {}) for key in keys]
 
-    def put(self, engine: Engine, chunk: ChunkInfo, columns: Columns) -> None:
-        """Keep the columns of a chunk, which are read-only from now on."""
-        for column in columns.values():
-            column.flags.writeable = False
+    def put(self, columns: Mapping[_Key, Columns]) -> None:
+        """Keep the columns of chunks, which are read-only from now on."""
+        for known in columns.values():
+            for column in known.values():
+                column.flags.writeable = False
         with self._lock:
-            chunks = self._of.setdefault(engine, OrderedDict())
-            chunks[chunk] = columns
-            chunks.move_to_end(chunk)
-            while len(chunks) > self._n_chunks:
-                chunks.popitem(last=False)
+            for key, known in columns.items():
+                if key not in self._chunks:
+                    self._n_rows += key[1].n_rows
+                self._chunks[key] = known
+                self._chunks.move_to_end(key)
+            while self._n_rows > _KEPT_ROWS or len(self._chunks) > _KEPT_CHUNKS:
+                (_, chunk), _ = self._chunks.popitem(last=False)
+                self._n_rows -= chunk.n_rows
 
 
-_closed = _ClosedChunks(256)
-"""At most some 24 MB with three columns each."""
+_decoded: WeakKeyDictionary[Pool, _DecodedChunks] = WeakKeyDictionary()
+"""By the pool of the database's connections: engines with other options share it."""
 
 
 class PointReader:
-    """Reads the points of chunks. Those of open chunks, which several steps need, are fetched and decoded
-    once; those of closed ones are kept for later requests."""
+    """Reads the points of the chunks of some series. Each chunk is fetched once, and its decoded columns are
+    kept for later requests."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, series: Iterable[Series]) -> None:
         self._session = session
-        self._engine = session.get_bind().engine
-        self._open: dict[int, bytes] = {}
-        self._decoded: dict[int, Columns] = {}
+        self._decoded = _decoded.setdefault(session.get_bind().engine.pool, _DecodedChunks())
+        self._run_ids = {one.id: one.run_id for one in series}
+        self._fetched: dict[int, bytes] = {}
 
     def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
         """By chunk id, the named columns."""
-        wanted = list(chunks)
-        columns = {}
-        for chunk in wanted:
-            known = _closed.get(self._engine, chunk) if chunk.closed else self._decoded.get(chunk.id, {})
-            columns[chunk.id] = known
-        incomplete = [chunk for chunk in wanted if any(name not in columns[chunk.id] for name in names)]
-        blobs = self.fetch(incomplete) | self._open
-        for chunk in incomplete:
-            known = columns[chunk.id]
-            known = known | decode(blobs[chunk.id], [name for name in names if name not in known])
-            columns[chunk.id] = known
-            if chunk.closed:
-                _closed.put(self._engine, chunk, known)
-            else:
-                self._decoded[chunk.id] = known
-        return {id_: {name: known[name] for name in names} for id_, known in columns.items()}
+        keys = [self._key(chunk) for chunk in chunks]
+        known = dict(zip(keys, self._decoded.get(keys), strict=True))
+        missing = {
+            key: [name for name in names if name not in columns]
+            for key, columns in known.items()
+            if not all(name in columns for name in names)
+        }
+        if missing:
+            self._fetch([chunk for _, chunk in missing])
+            read = {key: known[key] | decode(self._fetched[key[1].id], some) for key, some in missing.items()}
+            self._decoded.put(read)
+            known |= read
+        return {chunk.id: {name: columns[name] for name in names} for (_, chunk), columns in known.items()}
 
-    def fetch(self, chunks: Iterable[ChunkInfo]) -> dict[int, bytes]:
-        """Fetch the chunks that are not there yet, and return them by id; keep the open ones of them."""
-        missing = [chunk for chunk in chunks if chunk.id not in self._open]
-        fetched = dict(repository.stored_blobs(self._session, "columns", missing))
-        self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
-        return fetched
+    def ranges(self, chunks: Iterable[ChunkInfo], name: str) -> dict[int, tuple[float, float]]:
+        """By chunk id, the lowest and the highest value of an x column."""
+        wanted = list(chunks)
+        if name == "agent_steps":
+            return {chunk.id: (chunk.min_agent_steps, chunk.max_agent_steps) for chunk in wanted}
+        known = self._decoded.ranges
+        missing = [chunk for chunk in wanted if (*self._key(chunk), name) not in known]
+        for first in range(0, len(missing), _RANGES_AT_ONCE):
+            some = missing[first : first + _RANGES_AT_ONCE]
+            columns = self(some, (name,))
+            for chunk in some:
+                if chunk.closed:  # there may be many
+                    self._fetched.pop(chunk.id, None)
+                values = columns[chunk.id][name]
+                known[(*self._key(chunk), name)] = float(values.min()), float(values.max())
+        if len(known) > _KEPT_RANGES:
+            self._decoded.ranges = known = {
+                (*self._key(chunk), name): known[(*self._key(chunk), name)] for chunk in wanted
+            }
+        return {chunk.id: known[(*self._key(chunk), name)] for chunk in wanted}
+
+    def prepare(self, chunks: Iterable[ChunkInfo]) -> None:
+        """Fetch at once those of the chunks that are not known, for later calls."""
+        keys = [self._key(chunk) for chunk in chunks]
+        known = self._decoded.get(keys)
+        self._fetch([chunk for (_, chunk), columns in zip(keys, known, strict=True) if not columns])
+
+    def _key(self, chunk: ChunkInfo) -> _Key:
+        return self._run_ids[chunk.series_id], chunk
+
+    def _fetch(self, chunks: Sequence[ChunkInfo]) -> None:
+        missing = [chunk for chunk in chunks if chunk.id not in self._fetched]
+        if missing:
+            self._fetched |= dict(repository.stored_blobs(self._session, "columns", missing))
 
 
 def rows_known(
@@ -110,7 +147,7 @@ def rows_known(
             if chunk.revision > revision:
                 edges[one.id] = (chunk, revision)
                 break
-    points_of.fetch(
+    points_of.prepare(
         chunk
         for series_id, (edge, _) in edges.items()
         for chunk in chunks[series_id]

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from backend.db.engine import reading
+from backend.db import Run
+from backend.db.engine import reading, writing
 from backend.metrics import repository
 from backend.metrics.charts import Axes, SeriesBuckets, automatic_scale, curves
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns
 from backend.metrics.rollups import AGGREGATES, bucket_rows, merged_at_equal_x
 from backend.metrics.smoothing import Smoothing, smoothed
+from backend.specs.events import PointsEvent
 from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, columns_of, slow_buckets
 
 pytestmark = pytest.mark.service
@@ -268,6 +270,48 @@ def test_incremental_read_loads_only_needed_chunks(engine: Engine, monkeypatch: 
     read_rows = rows_read(monkeypatch)
     read(recorded, Axes("agent_steps", 1000, 0.9), known_revision)
     assert sum(read_rows) <= CHUNK_ROWS + 3, "open chunks once, and what is averaged"
+
+
+@pytest.mark.parametrize("x", X_COLUMNS)
+def test_tail_of_window_means_fetches_only_what_is_new(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, x: str
+) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 10 * CHUNK_ROWS + 1000})
+    width = float(columns_of(recorded.live[METRICS[0]])[x][-1]) / 20
+    how = Axes(x, 500, smoothing="window", scale=width)
+    read(recorded, how)
+    for n_new in (3, 5):
+        known_revision = recorded.revision
+        recorded.append({METRICS[0]: n_new})
+        if n_new == 3:  # reads the range of x of each chunk
+            read(recorded, how, known_revision)
+    read_rows = rows_read(monkeypatch)
+    tail = read(recorded, how, known_revision)[METRICS[0]]
+    assert sum(read_rows) <= 8
+    whole = read(recorded, how)[METRICS[0]].buckets
+    for name, column in tail.buckets.items():
+        np.testing.assert_array_equal(column, whole[name][tail.first_bucket :], err_msg=name)
+
+
+def test_points_of_a_deleted_run_are_not_those_of_one_with_its_ids(engine: Engine) -> None:
+    ids, means = [], []
+    for value in (1.0, 2.0):
+        recorded = RecordedRun(engine, 0)
+        points = PointsEvent(
+            metric="m", source="", agent_steps=[1], frames=[1], wall_time_s=[1], episodes=[1], value=[value]
+        )
+        with writing(engine) as session:
+            repository.append(session, recorded.run_id, 1, recorded.touch(session), [points])
+        with reading(engine) as session:
+            series = repository.list_series(session, [recorded.run_id])
+            ids.append(repository.live_chunks(session, [one.id for one in series]))
+        means += list(read(recorded, Axes("agent_steps", 10))["m", ""].buckets["mean"])
+        with writing(engine) as session:
+            session.delete(session.get_one(Run, recorded.run_id))
+    if engine.dialect.name == "sqlite":
+        assert ids[0] == ids[1], "the database gave the same ids again"
+    assert means == [1.0, 2.0]
 
 
 def test_full_read_of_long_series_decodes_only_open_chunks(

@@ -46,7 +46,7 @@ ARCHIVE: dict[int | str, dict[str, Any]] = {
         "description": "A zip file.",
     }
 }
-FIGURE_FORMATS = {
+FIGURE_FORMATS: dict[int | str, dict[str, Any]] = {
     200: FORMATS[200]
     | {
         "model": StudyFigureOut,

@@ -17,6 +17,7 @@ from callboard_cli import (
     figure,
     runs,
     serve,
+    start_sets,
     studies,
     sweeps,
     sync,
@@ -51,6 +52,7 @@ app.add_typer(database.app, name="db")
 app.add_typer(runs.app, name="runs")
 app.add_typer(sweeps.app, name="sweeps")
 app.add_typer(studies.app, name="studies")
+app.add_typer(start_sets.app, name="start-sets")
 app.add_typer(imports.app, name="import")
 app.add_typer(tokens.app, name="token")
 

@@ -1,13 +1,14 @@
 """Jobs apart from runs: rendering an episode's video or thumbnail, evaluating a checkpoint, encoding a video
-that a script has uploaded.
+that a script has uploaded, verifying a start set.
 
 A job runs as a child process like an engine, one at a time per host, next to the runs that train there.
 """
 
 import json
+import shutil
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,11 +24,15 @@ from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
 from backend.db.job import OF_EPISODES, VIDEO
+from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
 from backend.jobs import service as jobs
 from backend.runs import service as runs
 from backend.specs import machine_faults
+from backend.specs.protocols import starts_protocol
+from backend.specs.start_sets import StartSetContent
+from backend.starts import service as starts
 from backend.videos import service as videos
 from workers import resume
 from workers.engine.files import file_sha256
@@ -50,7 +55,7 @@ class ClaimedJob:
     """One try at one job."""
 
     id: str
-    run_id: str
+    run_id: str | None
     kind: str
     target_id: str
     tries: int
@@ -88,7 +93,8 @@ class JobRunner(threading.Thread):
         self._command = command
         self._on_end = on_end
         self._on_disk_fault = on_disk_fault
-        self._run_dir = context.run_dir(job.run_id)
+        # A job without a run has a folder of its own, named after its target.
+        self._run_dir = context.run_dir(job.run_id or job.target_id)
         self._jobs_dir = self._run_dir / "jobs"
         self._cancelled = threading.Event()
         self._renew_at = 0.0
@@ -127,6 +133,8 @@ class JobRunner(threading.Thread):
             jobs.requeue(session, self._job.id, self._job.tries)
 
     def _execute(self) -> Result:
+        if self._job.kind == VERIFICATION:
+            return self._verify_start_set()
         run, episode, evaluation, video = self._retry_until_available(self._find)
         if run is None or (episode is None and evaluation is None and video is None):
             raise JobFailed("its run, episode, evaluation or video has been deleted")
@@ -141,7 +149,7 @@ class JobRunner(threading.Thread):
     def _find(self) -> tuple[Run | None, Episode | None, Evaluation | None, Video | None]:
         job = self._job
         with self._context.reading() as session:
-            run = runs.find(session, job.run_id)
+            run = runs.find(session, job.run_id) if job.run_id is not None else None
             episode = episodes.find(session, job.target_id) if job.kind in OF_EPISODES else None
             is_evaluation = job.kind == evaluations.EVALUATION
             evaluation = evaluations.find(session, job.target_id) if is_evaluation else None
@@ -234,7 +242,8 @@ class JobRunner(threading.Thread):
         file = self._run_dir / "checkpoints" / checkpoint.file
         options = ["--checkpoint", str(file), "--protocol", evaluation.protocol]
         options += ["--episodes", str(evaluation.n_episodes), "--seed", str(evaluation.seed)]
-        result = json.loads(self._run_engine(run, "evaluate", *options))
+        with self._starts(evaluation.protocol) as of_starts:
+            result = json.loads(self._run_engine(run, "evaluate", *options, *of_starts))
         return partial(
             evaluations.record_returns,
             evaluation_id=evaluation.id,
@@ -242,6 +251,53 @@ class JobRunner(threading.Thread):
             lengths_frames=result["lengths_frames"],
             mean_return=result["mean_return"],
         )
+
+    @contextmanager
+    def _starts(self, protocol: str) -> Iterator[list[str]]:
+        """The engine's options for the start set of a protocol; none if it has no set.
+
+        Raises:
+            JobFailed: the set has been deleted.
+        """
+        if starts_protocol(protocol) is None:
+            yield []
+            return
+
+        def read() -> bytes | None:
+            with self._context.reading() as session:
+                return starts.states_of(session, protocol)
+
+        states = self._retry_until_available(read)
+        if states is None:
+            raise JobFailed(f"the start set of {protocol} has been deleted")
+        with self._job_folder() as folder:
+            file = folder / "starts.npz"
+            file.write_bytes(states)
+            yield ["--starts", str(file)]
+
+    def _verify_start_set(self) -> Result:
+        set_id = self._job.target_id
+
+        def read() -> bytes | None:
+            with self._context.reading() as session:
+                return starts.document_of(session, set_id)
+
+        content = self._retry_until_available(read)
+        if content is None:
+            return lambda session: None
+        try:
+            with self._job_folder() as folder:
+                document, out = folder / "set.json", folder / "starts.npz"
+                document.write_bytes(content)
+                options = ("--document", str(document), "--out", str(out))
+                report = json.loads(self._wait_for_engine(folder, "start-set", options))
+                if report["error"] is not None:
+                    return partial(starts.record_mismatch, set_id=set_id, error=report["error"])
+                verified = StartSetContent.model_validate(report["set"])
+                states = out.read_bytes()
+        finally:
+            shutil.rmtree(self._run_dir, ignore_errors=True)
+        return partial(starts.record_verified, set_id=set_id, content=verified, states=states)
 
     def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
         """The checkpoint to evaluate, with its file fetched to this host; None unless intact."""
@@ -260,11 +316,17 @@ class JobRunner(threading.Thread):
             JobFailed: it failed; the message is the end of its output.
             JobLost: the lease is lost, or the worker is shutting down.
         """
+        with self._job_folder() as folder:
+            if subcommand != "encode":
+                resume.write_spec(folder, run.spec)
+            return self._wait_for_engine(folder, subcommand, options)
+
+    @contextmanager
+    def _job_folder(self) -> Iterator[Path]:
+        """A temporary folder, by whose name clean-up knows it."""
         self._jobs_dir.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f"{self._job.id}-", dir=self._jobs_dir) as folder:
-            if subcommand != "encode":
-                resume.write_spec(Path(folder), run.spec)
-            return self._wait_for_engine(Path(folder), subcommand, options)
+            yield Path(folder)
 
     def _wait_for_engine(self, folder: Path, subcommand: str, options: Sequence[str]) -> str:
         stdout = folder / "stdout.log"
@@ -302,7 +364,8 @@ class JobRunner(threading.Thread):
     def _finish(self, session: Session, write: Result) -> None:
         if jobs.finish(session, self._job.id, self._job.tries):
             write(session)
-            runs.bump_revision(session, self._job.run_id)
+            if self._job.run_id is not None:
+                runs.bump_revision(session, self._job.run_id)
 
     def _write(self, action: Callable[[Session], object]) -> None:
         def write() -> None:

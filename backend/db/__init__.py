@@ -15,6 +15,7 @@ from backend.db.live_settings import LiveSettings
 from backend.db.log_line import LogLine, Transition
 from backend.db.run import Attempt, DeletedRun, ExternalSource, Run
 from backend.db.series import Series, SeriesChunk
+from backend.db.start_set import StartSet
 from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
 from backend.db.study import Study, StudyCell
 from backend.db.sweep import Sweep, SweepConfiguration, SweepMember
@@ -51,6 +52,7 @@ __all__ = [
     "Run",
     "Series",
     "SeriesChunk",
+    "StartSet",
     "Study",
     "StudyCell",
     "Sweep",

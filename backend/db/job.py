@@ -18,14 +18,15 @@ OF_EPISODES = (VIDEO, THUMBNAIL)
 
 
 class Job(Base):
-    """One job, claimed like a run: `video` or `thumbnail` of an episode, `evaluation` of a checkpoint, or
-    `encode` of a video that a script has sent."""
+    """One job, claimed like a run: `video` or `thumbnail` of an episode, `evaluation` of a checkpoint,
+    `encode` of a video that a script has sent, or `start_set`, which verifies a start set."""
 
     __tablename__ = "jobs"
     __table_args__ = (UniqueConstraint("kind", "target_id"),)
 
     id: Mapped[str] = mapped_column(String(26), primary_key=True)
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), index=True)
+    run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), index=True)
+    """None for a job that belongs to no run."""
     kind: Mapped[str] = mapped_column(String(20))
     target_id: Mapped[str] = mapped_column(String(26))
     created_at: Mapped[datetime]

@@ -3,6 +3,7 @@
 import io
 import zipfile
 import zlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,52 @@ def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trac
     except UNREADABLE as error:
         log.warning("replay.damaged", run_id=episode.run_id, episode=episode.id, error=repr(error))
         raise Gone(f"the replay of episode {episode.id} is damaged; watch another episode") from None
+
+
+@dataclass(frozen=True)
+class RepeatableEpisode:
+    """What repeats an episode."""
+
+    seed: int
+    protocol: str | None
+    """Protocol of the evaluation that it was part of; None: a training episode."""
+    actions: list[int]
+    """Indices of discrete actions."""
+    rewards: list[float]
+
+
+def latest(session: Session, run_id: str, kind: str | None, limit: int) -> list[Episode]:
+    """A run's latest recorded episodes, only those of training or of evaluations if `kind` is given."""
+    return repository.page(
+        session,
+        run_id,
+        kind=kind,
+        superseded=False,
+        sort="agent_steps",
+        descending=True,
+        limit=limit,
+        cursor=None,
+    )[0]
+
+
+def read_game(store: ArtifactStore, episode: Episode) -> RepeatableEpisode:
+    """Read what repeats an episode of discrete actions from its replay.
+
+    Raises:
+        Gone: the replay is missing or damaged.
+    """
+    try:
+        content = store.read(episode.run_id, "replays", episode.replay, episode.replay_sha256)
+        with np.load(io.BytesIO(content), allow_pickle=False) as replay:
+            return RepeatableEpisode(
+                seed=int(replay["seed"]),
+                protocol=str(replay["protocol"]) or None,
+                actions=replay["actions"].tolist(),
+                rewards=replay["rewards"].tolist(),
+            )
+    except (FileNotFoundError, *UNREADABLE) as error:
+        log.warning("replay.damaged", run_id=episode.run_id, episode=episode.id, error=repr(error))
+        raise Gone(f"the replay of episode {episode.id} is missing or damaged") from None
 
 
 def is_damaged(store: ArtifactStore, episode: Episode) -> bool:

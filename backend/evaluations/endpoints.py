@@ -21,6 +21,7 @@ from backend.jobs import repository as jobs
 from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.protocols import protocols_of
+from backend.starts import service as starts
 
 router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute)
 
@@ -46,11 +47,15 @@ def list_evaluations(
 
 @router.get("/protocols")
 def list_protocols(run_id: RunId, principal: Viewer, session: ReadSession) -> Protocols:
-    """The protocols under which the run's checkpoints can be evaluated."""
+    """The protocols under which the run's checkpoints can be evaluated, with those of its start sets."""
     spec = external.trainable_spec(runs.get(session, run_id), "evaluate")
+    supported = spec.catalogue_environment.protocols
     items = [
         ProtocolOut.model_validate(protocol.model_dump(exclude={"environment_settings", "greedy"}))
-        for protocol in protocols_of(spec.catalogue_environment.protocols)
+        for protocol in (
+            *protocols_of(supported),
+            *starts.protocols(session, spec.environment, supported),
+        )
     ]
     return Protocols(default=spec.evaluation_protocol, items=items)
 

@@ -19,10 +19,13 @@ class EvaluationRequest(Strict):
     """The body of `POST /runs/{id}/evaluations`."""
 
     protocol: Text | None = Field(
-        default=None, max_length=50, description="Id of a protocol; default: that of the run's evaluations."
+        default=None,
+        max_length=50,
+        description="Id of a protocol, such as `noop_starts`, or `agent_starts:NAME` for the start set NAME; "
+        "default: that of the run's evaluations.",
     )
-    episodes: int = Field(default=30, ge=1, le=1_000)
-    """Number of episodes to play."""
+    episodes: int | None = Field(default=None, ge=1, le=1_000)
+    """Number of episodes to play; default: 30, or one from each point of the protocol's start set."""
     seed: Seed = 0
     """Seed of the environment's and the agent's random numbers."""
     checkpoint: Text | None = Field(

@@ -15,9 +15,12 @@ from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.events import EvaluationEvent
 from backend.specs.protocols import UnsupportedProtocolError
+from backend.starts import service as starts
 
 EVALUATION = "evaluation"
 """Kind of the job that evaluates a checkpoint."""
+N_EPISODES = 30
+"""Episodes of an evaluation, as in the papers."""
 
 
 def find(session: Session, evaluation_id: str) -> Evaluation | None:
@@ -29,7 +32,7 @@ def request(
     session: Session,
     run_id: str,
     *,
-    n_episodes: int,
+    n_episodes: int | None = None,
     seed: int = 0,
     protocol: str | None = None,
     checkpoint_id: str | None = None,
@@ -39,7 +42,7 @@ def request(
     Args:
         session: a writing session.
         run_id: the run.
-        n_episodes: number of episodes.
+        n_episodes: number of episodes; default: 30, or one from each point of the protocol's start set.
         seed: seed of the evaluation.
         protocol: id of a protocol; default: that of the run's evaluations.
         checkpoint_id: a checkpoint of the run; default: the latest.
@@ -47,7 +50,8 @@ def request(
     Raises:
         NotFound: there is no such run.
         Conflict: the run is external, or has no checkpoint yet.
-        Invalid: the checkpoint is not of this run, or the environment cannot be evaluated so.
+        Invalid: the checkpoint is not of this run, or the environment cannot be evaluated so, such as from a
+            start set that does not exist or is of another game.
     """
     # Locked, so that the checkpoint is not removed in the meantime.
     run = runs.get(session, run_id, for_update=True)
@@ -57,6 +61,11 @@ def request(
         spec.catalogue_environment.protocol(protocol)
     except UnsupportedProtocolError as error:
         raise Invalid.field("protocol", str(error)) from None
+    protocol, start_set = starts.resolved(
+        session, protocol, spec.environment, spec.environment_config, "protocol"
+    )
+    if n_episodes is None:
+        n_episodes = N_EPISODES if start_set is None else start_set.n_points
     if checkpoint_id is None:
         checkpoint = checkpoints.latest(session, run_id)
         if checkpoint is None:

@@ -7,8 +7,9 @@ from sqlalchemy import case, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from backend.db import Job, Run
+from backend.db import Job, Run, StartSet
 from backend.db.job import VIDEO
+from backend.db.start_set import VERIFICATION
 
 ENCODE = "encode"
 """Kind of the job that encodes a video that the script of an external run has sent: any host can."""
@@ -58,7 +59,8 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
 
     Args:
         session: a writing session.
-        environments: environments of the runs whose jobs count; the encoding of videos always counts.
+        environments: environments of the runs and start sets whose jobs count; the encoding of videos always
+            counts.
         now: the database's time.
     """
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
@@ -66,7 +68,12 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
         select(Job)
         .where(or_(Job.state == "queued", expired))
         .where(
-            or_(Job.kind == ENCODE, Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))))
+            or_(
+                Job.kind == ENCODE,
+                Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))),
+                (Job.kind == VERIFICATION)
+                & Job.target_id.in_(select(StartSet.id).where(StartSet.environment.in_(environments))),
+            )
         )
         .order_by(_ORDER, Job.id)
         .limit(1)

@@ -18,7 +18,7 @@ MAX_TRIES = 3
 def request(
     session: Session,
     kind: str,
-    run_id: str,
+    run_id: str | None,
     target_id: str,
     *,
     queue: str,
@@ -26,8 +26,8 @@ def request(
 ) -> Job:
     """Queue a job: a new one, or the existing one; an ended one is run again.
 
-    `queue` is the queue whose workers are woken; any worker may claim the job. `requested_by` is the user
-    whose request it is.
+    `run_id` is None for a job that belongs to no run. `queue` is the queue whose workers are woken; any
+    worker may claim the job. `requested_by` is the user whose request it is.
     """
     job = repository.find(session, kind, target_id, for_update=True)
     if job is None:

@@ -3,8 +3,13 @@
 A protocol is part of the name of every score, as in `eval/noop_starts/mean_return`. The rest of what a score
 depends on, such as observation size, crop and action set, stays in the environment config: scores are
 comparable if protocol and evaluation config agree.
+
+A protocol with a set of starts names the set and its version, as in `agent_starts:pong@2` or, greedy,
+`agent_starts_greedy:pong@2`. So its scores are never those of another set, nor those of published human
+starts.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +22,11 @@ C = TypeVar("C", bound=BaseModel)
 
 GREEDY = "_greedy"
 """Suffix of the protocols in which the agent always takes its best action."""
+
+SET_NAME = "[a-z0-9][a-z0-9-]{0,23}"
+"""Names of start sets."""
+STARTS_PROTOCOL = rf"^(agent|human)_starts(_greedy)?:{SET_NAME}(@[1-9][0-9]{{0,4}})?$"
+"""A protocol with a start set: its latest version, or the one after the @."""
 
 MAX_FRAMES = 108_000
 """30 minutes of play."""
@@ -71,6 +81,7 @@ _EXACT = {"frame_maximum": "rgb", "life_loss_terminal": False, "fire_at_reset": 
 """The papers' preprocessing and whole games."""
 _STICKY = _EXACT | {"noop_max": 0, "sticky_actions": 0.25}
 _NOOPS = _EXACT | {"noop_max": 30, "sticky_actions": 0.0}
+_STARTS = _EXACT | {"noop_max": 0, "sticky_actions": 0.0, "max_frames": MAX_FRAMES}
 
 _BASE = (
     Protocol(
@@ -97,9 +108,18 @@ _BASE = (
     Protocol(
         id="human_starts",
         title="human starts",
-        description="Starts from 100 states of human play; at most 108,000 frames, including the human's "
-        "(Nair et al. 2015, section 5.2).",
-        unavailable="it starts from recorded states of human play, and there are no recordings yet",
+        description="Starts from recorded states of games that people played; at most 108,000 frames, "
+        "including those before the start (Nair et al. 2015, section 5.1).",
+        environment_settings=_STARTS,
+        unavailable="it needs a start set of games played by people, as in human_starts:NAME",
+    ),
+    Protocol(
+        id="agent_starts",
+        title="agent starts",
+        description="Starts from recorded states of games that a stored agent played; at most 108,000 "
+        "frames, including those before the start.",
+        environment_settings=_STARTS,
+        unavailable="it needs a start set, as in agent_starts:NAME",
     ),
     Protocol(
         id="sticky_actions_5min",
@@ -146,6 +166,7 @@ ATARI_PROTOCOLS = (
     "sticky_actions_5min",
     "sticky_actions_30min",
     "human_starts",
+    "agent_starts",
 )
 """The protocols of Atari games; each also greedy. The first is the default."""
 
@@ -155,13 +176,41 @@ def protocols_of(supported: Sequence[str]) -> list[Protocol]:
     return [PROTOCOLS[name] for base in supported for name in (base, base + GREEDY)]
 
 
+class StartsProtocol(Frozen):
+    """The parts of the id of a protocol with a start set."""
+
+    base: str
+    """`agent_starts` or `human_starts`, with `_greedy` where the agent takes its best action."""
+    set_name: str
+    """Name of the set."""
+    version: int | None
+    """Version of the set; None: the latest."""
+
+    def id(self) -> str:
+        """The protocol's id."""
+        return f"{self.base}:{self.set_name}" + ("" if self.version is None else f"@{self.version}")
+
+
+def starts_protocol(name: str) -> StartsProtocol | None:
+    """The parts of the id of a protocol with a start set; None for any other protocol."""
+    if not re.match(STARTS_PROTOCOL, name):
+        return None
+    base, _, chosen = name.partition(":")
+    set_name, _, version = chosen.partition("@")
+    return StartsProtocol(base=base, set_name=set_name, version=int(version) if version else None)
+
+
 def find_protocol(name: str, supported: Sequence[str], environment: str) -> Protocol:
-    """The protocol of this id.
+    """The protocol of this id. Whether its start set exists is not checked.
 
     Raises:
         UnsupportedProtocolError: the environment, which supports `supported`, cannot be evaluated under it.
     """
     known = {protocol.id: protocol for protocol in protocols_of(supported)}
+    starts = starts_protocol(name)
+    if starts is not None and starts.base in known:
+        update = {"id": name, "title": protocol_title(name), "unavailable": None}
+        return known[starts.base].model_copy(update=update)
     usable = ", ".join(each.id for each in known.values() if each.unavailable is None)
     if name not in known:
         raise UnsupportedProtocolError(f"{environment} has no protocol {quoted(name)}: use one of {usable}")
@@ -174,4 +223,8 @@ def find_protocol(name: str, supported: Sequence[str], environment: str) -> Prot
 
 def protocol_title(name: str) -> str:
     """The protocol in words; an unknown id with spaces."""
+    starts = starts_protocol(name)
+    if starts is not None:
+        version = "" if starts.version is None else f" v{starts.version}"
+        return f"{PROTOCOLS[starts.base].title}, {starts.set_name}{version}"
     return PROTOCOLS[name].title if name in PROTOCOLS else name.replace("_", " ")

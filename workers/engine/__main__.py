@@ -2,14 +2,16 @@
 
     python -m workers.engine train RUN_DIR --attempt N [--resume FILE] [--control-fd FD]
     python -m workers.engine evaluate FOLDER --checkpoint PATH [--protocol ID] --episodes N --seed S
+        [--starts PATH]
     python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH]
     python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH
+    python -m workers.engine start-set FOLDER --document PATH --out PATH
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
 
-RUN_DIR, or FOLDER, holds `spec.json`; `encode` does not read it. The engine is killed when the process
-`--parent PID` ends. Exit codes: 0 done, 1 failed, 2 bad input; after a signal, the signal's; after a fault of
-the machine's disk, or if the checkpoint to resume from is damaged, as `backend.specs.machine_faults` gives
-it, without a final event.
+RUN_DIR, or FOLDER, holds `spec.json`; `encode` and `start-set` do not read it. The engine is killed when the
+process `--parent PID` ends. Exit codes: 0 done, 1 failed, 2 bad input; after a signal, the signal's; after a
+fault of the machine's disk, or if the checkpoint to resume from is damaged, as `backend.specs.machine_faults`
+gives it, without a final event.
 """
 
 import argparse
@@ -71,6 +73,7 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
         seed=args.seed,
         processes=args.processes,
         protocol=args.protocol,
+        starts=args.starts,
     )
     report = {
         "protocol": result.protocol,
@@ -98,6 +101,21 @@ def _thumbnail(args: argparse.Namespace, spec: RunSpec) -> int:
     return 0
 
 
+def _start_set(args: argparse.Namespace) -> int:
+    from backend.specs.start_sets import StartSetContent
+    from workers.engine.envs import starts
+    from workers.engine.training.start_sets import StartSetMismatchError, verify
+
+    try:
+        verified, derived = verify(StartSetContent.model_validate_json(args.document.read_text("utf-8")))
+    except StartSetMismatchError as error:
+        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        return 0
+    starts.save(args.out, derived)
+    sys.stdout.write(json.dumps({"error": None, "set": verified.model_dump()}) + "\n")
+    return 0
+
+
 def _encode(args: argparse.Namespace) -> int:
     from workers.engine.training.uploaded_video import report
 
@@ -120,6 +138,7 @@ def main() -> int:
     evaluate.add_argument("--episodes", type=int, default=30)
     evaluate.add_argument("--seed", type=int, default=0)
     evaluate.add_argument("--processes", type=int, default=2)
+    evaluate.add_argument("--starts", type=Path, help="states of the protocol's start set")
     evaluate.set_defaults(execute=_evaluate)
     video = commands.add_parser("video", help="render a replay as MP4")
     video.add_argument("--replay", type=Path, required=True)
@@ -137,7 +156,10 @@ def main() -> int:
     encode.add_argument("--out", type=Path, required=True)
     encode.add_argument("--form", choices=["file", "frames"], required=True)
     encode.add_argument("--fps", type=float)
-    for command in (train, evaluate, video, thumbnail, encode):
+    start_set = commands.add_parser("start-set", help="verify a start set by replay; prints one JSON line")
+    start_set.add_argument("--document", type=Path, required=True)
+    start_set.add_argument("--out", type=Path, required=True, help="where to write the emulator states")
+    for command in (train, evaluate, video, thumbnail, encode, start_set):
         command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )
@@ -158,6 +180,8 @@ def main() -> int:
 def _run(args: argparse.Namespace) -> int:
     if "upload" in args:  # without a spec
         return _encode(args)
+    if "document" in args:
+        return _start_set(args)
     try:
         spec = parse_run_spec(json.loads((args.run_dir / "spec.json").read_text("utf-8")))
     except (OSError, ValueError, InvalidSpec) as error:

@@ -35,9 +35,9 @@ EVENT_SCHEMAS: dict[str, dict[str, Any]] = {
     ),
     "HostEvent": _event("A host changed.", host=("string", "The host's id.")),
     "JobEvent": _event(
-        "A job changed: a video or an evaluation.",
+        "A job changed: a video, an evaluation, or the verification of a start set.",
+        optional={"run": {"type": "string", "description": "The run's id; not with a start set."}},
         job=("string", "The job's id."),
-        run=("string", "The run's id."),
         state=("string", "Its state now."),
     ),
     "SweepEvent": _event(

@@ -115,9 +115,13 @@ def test_choices_are_the_available_protocols() -> None:
         (
             "ALE/Pong-v5",
             "human_starts",
-            "recorded states of human play, and there are no recordings yet",
+            "it needs a start set of games played by people, as in human_starts:NAME",
         ),
         ("ALE/Pong-v5", "human_starts_greedy", "human_starts_greedy is not available"),
+        ("ALE/Pong-v5", "agent_starts", "it needs a start set, as in agent_starts:NAME"),
+        ("ALE/Pong-v5", "agent_starts:Court", 'has no protocol "agent_starts:Court"'),
+        ("ALE/Pong-v5", "agent_starts:court@0", "has no protocol"),
+        ("CartPole-v1", "agent_starts:court", "has no protocol"),
     ],
 )
 def test_unsupported_protocol_is_refused_with_the_ones_to_use(

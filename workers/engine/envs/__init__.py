@@ -1,5 +1,7 @@
 """The registry of environments: builds each family of `backend.specs.environments`."""
 
+from pathlib import Path
+
 from backend.specs.environments import EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
@@ -12,17 +14,27 @@ from backend.specs.run import RunSpec
 from workers.engine.envs.base import ActionSpace, Box, Discrete, Env, EnvCrashedError, Step
 
 
-def make_env(environment: str, config: EnvironmentConfig) -> Env:
+def make_env(environment: str, config: EnvironmentConfig, starts: Path | None = None) -> Env:
     """Build one environment. Its family is imported on first use, so a worker loads only what it plays.
+
+    Args:
+        environment: id of the environment.
+        config: its settings.
+        starts: file of the states from which its episodes start (Atari games only); None: its own starts.
 
     Raises:
         CustomEnvironmentsError: it is a custom environment that this host does not have.
+        StartsError: the starts cannot be used on this host.
     """
     match config:
         case AtariConfig():
             from workers.engine.envs.atari import AtariEnv
+            from workers.engine.envs.starts import load
 
-            return AtariEnv(environment, config)
+            atari = AtariEnv(environment, config)
+            if starts is not None:
+                atari.starts = load(starts)
+            return atari
         case ClassicConfig():
             from workers.engine.envs.gymnasium_env import ClassicEnv
 

@@ -5,7 +5,8 @@ luminance and resized to 84×84; four of these are stacked, oldest first, along 
 starts with 1 to `noop_max` no-op frames and ends with the game.
 
 The first observation of an episode is three black frames and one real one. `max_frames` counts the no-ops
-and is checked after each decision.
+and is checked after each decision. With `starts` an episode starts from a recorded state instead: its first
+observation stacks the game's frames, and `max_frames` counts those before the start, too.
 
 Each deviation from the papers is a field of `AtariConfig`, off by default except `frame_maximum`:
 `sticky_actions`, `full_action_set`, `fire_at_reset`, `life_loss_terminal`, `mode`, `difficulty`,
@@ -18,16 +19,18 @@ it); `"rgb"` is exactly the papers' order. ALE's luminance weights replace the p
 resized by area averaging; the papers name no method.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
 import numpy as np
-from ale_py import Action, ALEInterface, LoggerMode, roms
+from ale_py import Action, ALEInterface, ALEState, LoggerMode, roms
 from numpy.typing import NDArray
 
 from backend.specs.environments.atari import AtariConfig
 from workers.engine.envs.base import ActionSpace, Discrete, OnFrame, Step
 from workers.engine.envs.images import Shrink
+from workers.engine.envs.starts import Start
 
 STACK = 4
 CROPPED_ROWS = slice(34, 194)
@@ -74,6 +77,8 @@ class AtariEnv:
         self.action_names = tuple(action.name for action in self.actions)
         self.action_space: ActionSpace = Discrete(len(self.actions))
         self.on_frame: OnFrame | None = None
+        self.starts: Sequence[Start] = ()
+        """Recorded states: an episode of seed k starts from the k-th, modulo their number. None: power on."""
         height, width = self.ale.getScreenDims()
         channels = (3,) if config.frame_maximum == "rgb" else ()
         self.screens = np.zeros((2, height, width, *channels), np.uint8)
@@ -91,8 +96,12 @@ class AtariEnv:
     def reset(self, seed: int, out: NDArray[Any]) -> None:
         """Power-cycle the console, then play 1 to `noop_max` no-op frames, a number drawn from the seed.
 
-        With `fire_at_reset`, FIRE is then repeated for `frame_skip` frames.
+        With `fire_at_reset`, FIRE is then repeated for `frame_skip` frames. With `starts`, the episode starts
+        from one of them instead.
         """
+        if self.starts:
+            self._begin_at(self.starts[seed % len(self.starts)], out)
+            return
         rng = np.random.default_rng(seed)
         # Some games keep memory across a plain reset.
         self.ale.restoreSystemState(self._power_on)
@@ -144,12 +153,32 @@ class AtariEnv:
             frames=self._frames - before,
         )
 
+    @property
+    def frames(self) -> int:
+        """Frames of the episode so far."""
+        return self._frames
+
     def lives(self) -> int:
         """Lives left."""
         return self._lives
 
     def close(self) -> None:
         """Nothing to do: ALE frees itself."""
+
+    def _begin_at(self, start: Start, out: NDArray[Any]) -> None:
+        self.ale.restoreSystemState(ALEState(start.state))
+        self.screens[:] = 0
+        self._stack[:] = 0
+        for left, action in zip(range(len(start.lead) - 1, -1, -1), start.lead, strict=True):
+            self.ale.act(Action(action))
+            self.screens[0] = self.screens[1]
+            self._capture(1)
+            if left % self._config.frame_skip == 0:
+                self._push(out)
+        self._frames = start.frames
+        self._sticky = None
+        self._held = Action.NOOP
+        self._lives = self.ale.lives()
 
     def _wait(self, held: Action, frames: int) -> None:
         for _ in range(frames):

@@ -7,6 +7,7 @@ same byte: for cheap environments, pickled requests would take longer than the s
 import socket
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +29,19 @@ class EnvSlice:
     """Some environments of each group, over the arrays they share with the process that chooses actions."""
 
     def __init__(
-        self, spec: RunSpec, shared: EnvArrays, groups: Sequence[range], *, protocol: str | None = None
+        self,
+        spec: RunSpec,
+        shared: EnvArrays,
+        groups: Sequence[range],
+        *,
+        protocol: str | None = None,
+        starts: Path | None = None,
     ) -> None:
         """Build the environments; `groups` are the indices of this slice's part of each group."""
         config = env_config(spec, protocol)
         self._shared = shared
         self._groups = groups
-        self._envs = {i: make_env(spec.environment, config) for group in groups for i in group}
+        self._envs = {i: make_env(spec.environment, config, starts) for group in groups for i in group}
         infos = [info_of(env) for env in self._envs.values()]
         self._infos = [info for info in infos if info is not None]
         self._watched = NOT_WATCHED
@@ -120,11 +127,12 @@ def run_slice(
     shared: EnvArrays,
     groups: Sequence[range],
     protocol: str | None,
+    starts: Path | None,
     with_info: bool,
     commands: socket.socket,
 ) -> None:
     """Entry point of a child process: step a slice until `commands` closes."""
-    envs = EnvSlice(spec, shared, groups, protocol=protocol)
+    envs = EnvSlice(spec, shared, groups, protocol=protocol, starts=starts)
     with_info = with_info and envs.has_info
     info_sent_at = 0.0
     commands.sendall(bytes([RESET]))

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class VectorEnv:
         next_seed: Callable[[int], int],
         groups: int = 1,
         protocol: str | None = None,
+        starts: Path | None = None,
         with_info: bool = False,
     ) -> None:
         """Start the processes and wait until every environment is built.
@@ -62,6 +64,7 @@ class VectorEnv:
             groups: equal parts of the environments, in order, that can step at different times.
             next_seed: environment index -> seed of its next episode (below 2**32).
             protocol: of an evaluation; None: play as in training.
+            starts: file of the states from which its episodes start; an episode's seed is then its number.
             with_info: whether `take_info` will be called now and then.
 
         Raises:
@@ -100,12 +103,12 @@ class VectorEnv:
         self._local: EnvSlice | None = None
         if processes == 0:
             everywhere = [range(group.start, group.stop) for group in self.groups]
-            self._local = EnvSlice(spec, self.shared, everywhere, protocol=protocol)
+            self._local = EnvSlice(spec, self.shared, everywhere, protocol=protocol, starts=starts)
         else:
-            self._start(spec, processes, protocol)
+            self._start(spec, processes, protocol, starts)
         self.shared.close()
 
-    def _start(self, spec: RunSpec, processes: int, protocol: str | None) -> None:
+    def _start(self, spec: RunSpec, processes: int, protocol: str | None, starts: Path | None) -> None:
         preload("workers.engine.envs.slice")
         size = self.groups[0].stop
         bounds = np.linspace(0, size, min(processes, size) + 1).astype(int)
@@ -115,7 +118,7 @@ class VectorEnv:
             name = "the process of environments " + " and ".join(f"{p.start} to {p.stop - 1}" for p in parts)
             with theirs:
                 child = Child(
-                    run_slice, spec, self.shared, parts, protocol, self._with_info, theirs, name=name
+                    run_slice, spec, self.shared, parts, protocol, starts, self._with_info, theirs, name=name
                 )
             mine.settimeout(START_TIMEOUT_S)
             self._commands.append(mine)

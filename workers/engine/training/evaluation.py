@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.algorithms.memory import MAX_EVALUATION_ENVIRONMENTS
+from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec
 from workers.engine.envs.vector import VectorEnv
 from workers.engine.methods.base import EpisodeEnd, Policy
@@ -55,6 +56,7 @@ def evaluate(
     seed: int,
     processes: int,
     protocol: str | None = None,
+    starts: Path | None = None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> EvaluationResult:
     """Play `episodes` complete episodes; episode k always starts from the k-th seed.
@@ -66,14 +68,18 @@ def evaluate(
         seed: seeds the starts.
         processes: number of processes that step the environments.
         protocol: id; the run's by default.
+        starts: file of the protocol's start set: episode k starts from its k-th point, modulo their number.
         interrupted: called between decisions; True interrupts.
 
     Raises:
         EvaluationInterrupted: `interrupted` returned True.
         ChildError: a process of the environments failed, or has exited.
         UnsupportedProtocolError: the environment does not have the protocol.
+        ValueError: the starts are missing, or the protocol takes none.
     """
     protocol = protocol or spec.evaluation_protocol
+    if (starts_protocol(protocol) is None) != (starts is None):
+        raise ValueError(f"{protocol}: a protocol with a start set needs its file, and no other takes one")
     if spec.catalogue_environment.protocol(protocol).greedy:
         policy = GreedyPolicy(policy)
     started = time.monotonic()
@@ -84,10 +90,16 @@ def evaluate(
     def next_seed(i: int) -> int:
         k = i + drawn[i] * B
         drawn[i] += 1
-        return episode_seed(seed, STREAM, k)
+        return k if starts is not None else episode_seed(seed, STREAM, k)
 
     env = VectorEnv(
-        spec, environments=B, processes=processes, slots=1, next_seed=next_seed, protocol=protocol
+        spec,
+        environments=B,
+        processes=processes,
+        slots=1,
+        next_seed=next_seed,
+        protocol=protocol,
+        starts=starts,
     )
     try:
         env.reset()

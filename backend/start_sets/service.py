@@ -1,0 +1,271 @@
+"""Start sets: created from recorded episodes, imported, exported and deleted.
+
+Every set is verified by a worker before an agent can start from it. A set keeps its own copy of seeds and
+actions: deleting the games' runs leaves it as it is.
+"""
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+
+from backend.artifacts import ArtifactStore
+from backend.db import Episode, StartSet
+from backend.db.base import new_id
+from backend.db.clock import database_now
+from backend.db.start_set import VERIFICATION
+from backend.episodes import service as episodes
+from backend.errors import Conflict, Invalid, NotFound
+from backend.jobs import service as jobs
+from backend.runs import external
+from backend.runs import service as runs
+from backend.specs.environments.atari import ROM_MD5, AtariConfig
+from backend.specs.problems import problems_of, quoted
+from backend.specs.protocols import MAX_FRAMES, starts_protocol
+from backend.specs.start_sets import (
+    LEAD_FRAMES,
+    MAX_GAMES,
+    RecordedGame,
+    Source,
+    StartPoint,
+    StartSetContent,
+    StartSetFile,
+)
+from backend.starts import repository
+from backend.starts import service as starts
+
+WOKEN_QUEUE = "cpu"
+"""Its workers are woken for a new set; any worker that has the game may verify it."""
+_MAX_START_FRAMES = 255
+"""No-ops and FIRE before a game's first decision, at most."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """A recorded game: from an agent's episode, or from a person's recording."""
+
+    seed: int
+    config: AtariConfig
+    actions: Sequence[int]
+    rewards: Sequence[float]
+
+
+def get(session: Session, set_id: str, *, with_content: bool = False) -> StartSet:
+    """The set.
+
+    Raises:
+        NotFound: there is none, or it has been deleted.
+    """
+    row = repository.get(session, set_id, with_content=with_content)
+    if row is None or row.state == "deleted":
+        raise NotFound(f"start set {set_id} does not exist")
+    return row
+
+
+def games_of_run(
+    session: Session, store: ArtifactStore, run_id: str, kind: str | None
+) -> tuple[str, list[Game], str]:
+    """Environment, games and origin of a run's latest recorded episodes.
+
+    Raises:
+        Invalid: the run has none, or they cannot be used.
+        Conflict: the run is external.
+        NotFound: there is no such run.
+    """
+    run = runs.get(session, run_id)
+    rows = episodes.latest(session, run_id, kind, MAX_GAMES)
+    if not rows:
+        raise Invalid.field("run", "the run has no recorded episodes" + (f" of {kind}s" if kind else ""))
+    environment, games = _games(session, store, rows, "run")
+    return environment, games, f"{len(rows)} episodes of run {run.name}"[:200]
+
+
+def games_of_episodes(
+    session: Session, store: ArtifactStore, episode_ids: Sequence[str]
+) -> tuple[str, list[Game], str]:
+    """Environment, games and origin of these episodes.
+
+    Raises:
+        Invalid: an episode does not exist or cannot be used, or they are of several games.
+    """
+    rows: list[Episode] = []
+    for number, episode_id in enumerate(dict.fromkeys(episode_ids)):
+        try:
+            rows.append(episodes.get(session, episode_id))
+        except NotFound as error:
+            raise Invalid.field(f"episodes.{number}", str(error)) from None
+    environment, games = _games(session, store, rows, "episodes")
+    n_runs = len({row.run_id for row in rows})
+    return environment, games, f"{len(rows)} episodes of {n_runs} run{'s' * (n_runs > 1)}"
+
+
+def _games(
+    session: Session, store: ArtifactStore, rows: Sequence[Episode], field: str
+) -> tuple[str, list[Game]]:
+    specs = {
+        run_id: external.trainable_spec(runs.get(session, run_id), "evaluate")
+        for run_id in dict.fromkeys(row.run_id for row in rows)
+    }
+    environments = sorted({spec.environment for spec in specs.values()})
+    if len(environments) > 1:
+        raise Invalid.field(field, f"the episodes are of several games: {', '.join(environments)}")
+    if environments[0] not in ROM_MD5:
+        raise Invalid.field(field, f"start sets are of Atari games, and these are of {environments[0]}")
+    games = []
+    for row in rows:
+        replay = episodes.read_game(store, row)
+        spec = specs[row.run_id]
+        if replay.protocol is not None and starts_protocol(replay.protocol) is not None:
+            raise Invalid.field(field, f"episode {row.id} itself starts from a start set")
+        config = (
+            spec.environment_config if replay.protocol is None else spec.evaluation_config(replay.protocol)
+        )
+        assert isinstance(config, AtariConfig)
+        if refusal := _refusal(config):
+            raise Invalid.field(field, f"episode {row.id}: {refusal}")
+        games.append(Game(replay.seed, config, replay.actions, replay.rewards))
+    return environments[0], games
+
+
+def _refusal(config: AtariConfig) -> str | None:
+    """Why games with these settings cannot be in a set; None if they can."""
+    if config.sticky_actions:
+        return "with sticky actions the emulator does not play the recorded actions"
+    return None
+
+
+def sample(
+    environment: str, games: Sequence[Game], n_points: int, seed: int, source: Source, n_people: int = 0
+) -> StartSetContent:
+    """Draw points at random from all states of the games (Nair et al. 2015, section 5.1).
+
+    A state is one before a decision; those of a game's first frames, which fill no stack of observations, and
+    those beyond the limit of an evaluation are left out. Games without a point are, too.
+
+    Raises:
+        Invalid: there are too few states, or the games are of several modes.
+    """
+    if len({(game.config.mode, game.config.difficulty) for game in games}) > 1:
+        raise Invalid.field("episodes", "the games are of several modes or difficulties")
+    candidates = np.array(
+        [(number, decision) for number, game in enumerate(games) for decision in _states(game)], np.int64
+    ).reshape(-1, 2)
+    if len(candidates) < n_points:
+        raise Invalid.field("points", f"the games have {len(candidates)} states to start from")
+    drawn = np.random.default_rng(seed).choice(candidates, n_points, replace=False)
+    last = {int(number): 0 for number in np.unique(drawn[:, 0])}
+    for number, decision in drawn.tolist():
+        last[number] = max(last[number], decision)
+    new_number = {number: new for new, number in enumerate(last)}
+    return StartSetContent(
+        environment=environment,
+        source=source,
+        n_people=n_people,
+        games=[
+            RecordedGame(
+                seed=games[number].seed,
+                environment_config=games[number].config.model_dump(mode="json"),
+                actions=RecordedGame.encoded(games[number].actions[:end]),
+            )
+            for number, end in last.items()
+        ],
+        points=[
+            StartPoint(
+                game=new_number[number],
+                decision=decision,
+                score=float(np.sum(games[number].rewards[:decision], dtype=np.float64)),
+            )
+            for number, decision in drawn.tolist()
+        ],
+    )
+
+
+def _states(game: Game) -> range:
+    """The decisions before which a game has a state to start from."""
+    skip = game.config.frame_skip
+    limit = (MAX_FRAMES - _MAX_START_FRAMES) // skip
+    return range(-(-LEAD_FRAMES // skip), min(len(game.actions), limit))
+
+
+def checked(file: StartSetFile) -> StartSetContent:
+    """The content of a file to import, as far as it can be checked without the emulator.
+
+    Raises:
+        Invalid: it was changed, or is not of an Atari game as ale-py has it.
+    """
+    content = file.content
+    if content.checksum() != file.sha256:
+        raise Invalid.field(
+            "file.sha256", "the content is not the one that was exported: its SHA-256 differs"
+        )
+    if content.environment not in ROM_MD5:
+        message = f"is not an Atari game: {quoted(content.environment)}"
+        raise Invalid.field("file.content.environment", message)
+    if content.rom_md5 not in (None, ROM_MD5[content.environment]):
+        message = (
+            f"the set is of another ROM of {content.environment} than ale-py's, whose MD5 is "
+            f"{ROM_MD5[content.environment]}"
+        )
+        raise Invalid.field("file.content.rom_md5", message)
+    if (content.source == "human") != (content.n_people > 0):
+        raise Invalid.field("file.content.n_people", "sets of people's games, and no others, have people")
+    modes = set()
+    for number, game in enumerate(content.games):
+        field = f"file.content.games.{number}.environment_config"
+        try:
+            config = AtariConfig.model_validate(game.environment_config)
+        except ValidationError as error:
+            raise Invalid(problems_of(error, field)) from None
+        if refusal := _refusal(config):
+            raise Invalid.field(field, refusal)
+        modes.add((config.mode, config.difficulty))
+        if len(modes) > 1:
+            raise Invalid.field(field, "the games are of several modes or difficulties")
+    return content
+
+
+def create(
+    session: Session, name: str, content: StartSetContent, *, origin: str, created_by: str | None
+) -> StartSet:
+    """Store a new version of a set, and queue the job that verifies it."""
+    row = StartSet(
+        id=new_id(),
+        created_at=database_now(session),
+        created_by=created_by,
+        name=name,
+        version=repository.next_version(session, name),
+        origin=origin,
+        state="verifying",
+    )
+    starts.store_content(row, content)
+    repository.add(session, row)
+    jobs.request(session, VERIFICATION, None, row.id, queue=WOKEN_QUEUE, requested_by=created_by)
+    return row
+
+
+def export(row: StartSet) -> StartSetFile:
+    """The file of a verified set.
+
+    Raises:
+        Conflict: it is not verified.
+    """
+    if row.state != "ready" or row.document is None:
+        raise Conflict("only a verified set can be exported")
+    content = StartSetContent.model_validate(json.loads(zlib.decompress(row.document)))
+    return StartSetFile(name=row.name, version=row.version, sha256=content.checksum(), content=content)
+
+
+def delete(session: Session, set_id: str) -> None:
+    """Delete a set's content. Its name and version are never given to another.
+
+    Raises:
+        NotFound: there is no such set.
+    """
+    get(session, set_id)
+    row = repository.get(session, set_id, for_update=True, with_content=True)
+    assert row is not None
+    row.state, row.document, row.states, row.error = "deleted", None, None, None

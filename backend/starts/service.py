@@ -1,0 +1,130 @@
+"""Which start set a protocol names, and what a worker needs and reports of it.
+
+What asks for evaluations resolves protocols here; `backend.start_sets` is the resource.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from backend.db import StartSet
+from backend.db.base import storable
+from backend.errors import Invalid
+from backend.specs.environments.atari import AtariConfig
+from backend.specs.environments.base import EnvironmentConfig
+from backend.specs.protocols import GREEDY, Protocol, find_protocol, starts_protocol
+from backend.specs.start_sets import StartSetContent
+from backend.starts import repository
+
+_SOURCES = {"human_starts": ("human",), "agent_starts": ("agent", "scripted")}
+"""Protocol -> who may have played the games of its sets."""
+
+
+def resolved(
+    session: Session, protocol: str, environment: str, config: EnvironmentConfig, field: str
+) -> tuple[str, StartSet | None]:
+    """The protocol with the version of its start set, and the set; any other protocol as it is.
+
+    Args:
+        session: any session.
+        protocol: id of a protocol that the environment has.
+        environment: id of the environment.
+        config: environment settings of the agent.
+        field: what to name if the set cannot be used.
+
+    Raises:
+        Invalid: there is no such set, or agents of this environment cannot start from it.
+    """
+    starts = starts_protocol(protocol)
+    if starts is None:
+        return protocol, None
+    row = repository.version(session, starts.set_name, starts.version)
+    title = starts.set_name + ("" if starts.version is None else f"@{starts.version}")
+    if row is None:
+        raise Invalid.field(field, f"there is no start set {title}: GET /start-sets lists them")
+    refusal = _refusal(row, starts.base.removesuffix(GREEDY), environment, config)
+    if refusal is not None:
+        raise Invalid.field(field, f"start set {row.name}@{row.version} {refusal}")
+    return starts.model_copy(update={"version": row.version}).id(), row
+
+
+def _refusal(row: StartSet, base: str, environment: str, config: EnvironmentConfig) -> str | None:
+    """Why agents cannot start from a set; None if they can."""
+    if row.state == "deleted":
+        return "has been deleted"
+    if row.state == "failed":
+        return f"could not be verified: {row.error}"
+    if row.state == "verifying":
+        return "is being verified by a worker: try again when it is ready"
+    if row.environment != environment:
+        return f"is of {row.environment}, and the agent plays {environment}"
+    if row.source not in _SOURCES[base]:
+        if base == "human_starts":
+            return f"was not played by people: use agent_starts:{row.name}, or a set of people's games"
+        return f"was played by people: use human_starts:{row.name}"
+    if isinstance(config, AtariConfig) and (config.mode, config.difficulty) != (
+        row.mode,
+        row.difficulty,
+    ):
+        return "is of another mode or difficulty of the game"
+    return None
+
+
+def protocols(session: Session, environment: str, supported: Sequence[str]) -> list[Protocol]:
+    """The protocols that start from the sets of an environment, each also greedy."""
+    if not set(_SOURCES) & set(supported):
+        return []
+    return [
+        find_protocol(f"{base}{suffix}:{row.name}@{row.version}", supported, environment)
+        for row in repository.ready(session, environment)
+        for base, sources in _SOURCES.items()
+        if row.source in sources
+        for suffix in ("", GREEDY)
+    ]
+
+
+def states_of(session: Session, protocol: str) -> bytes | None:
+    """The emulator states of a protocol's start set; None if it is deleted or not verified."""
+    starts = starts_protocol(protocol)
+    assert starts is not None
+    row = repository.version(session, starts.set_name, starts.version)
+    row = None if row is None else repository.get(session, row.id, with_content=True)
+    return None if row is None else row.states
+
+
+def document_of(session: Session, set_id: str) -> bytes | None:
+    """A set's content as JSON; None if it is deleted."""
+    row = repository.get(session, set_id, with_content=True)
+    return None if row is None or row.document is None else zlib.decompress(row.document)
+
+
+def store_content(row: StartSet, content: StartSetContent) -> None:
+    """Set a row's columns that hold its content."""
+    config = AtariConfig.model_validate(content.games[0].environment_config)
+    row.document = zlib.compress(content.model_dump_json().encode(), 9)
+    row.sha256 = content.checksum()
+    row.environment, row.source, row.n_people = content.environment, content.source, content.n_people
+    row.n_points, row.n_games = len(content.points), len(content.games)
+    row.rom_md5, row.ale_py = content.rom_md5, content.ale_py
+    row.mode, row.difficulty = config.mode, config.difficulty
+
+
+def record_verified(session: Session, set_id: str, content: StartSetContent, states: bytes) -> None:
+    """Record that a worker has verified a set; one that was deleted meanwhile stays deleted."""
+    row = repository.get(session, set_id, for_update=True)
+    if row is None or row.state == "deleted":
+        return
+    store_content(row, content)
+    last_frames: dict[int, int] = {}
+    for point in content.points:
+        last_frames[point.game] = max(last_frames.get(point.game, 0), point.frames or 0)
+    row.n_frames = sum(last_frames.values())
+    row.states, row.state, row.error = states, "ready", None
+
+
+def record_mismatch(session: Session, set_id: str, error: str) -> None:
+    """Record that replaying a set gave other states than it has."""
+    row = repository.get(session, set_id, for_update=True)
+    if row is not None and row.state != "deleted":
+        row.state, row.error = "failed", storable(error)[:2_000]

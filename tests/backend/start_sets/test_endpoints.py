@@ -1,0 +1,243 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.db.engine import writing
+from backend.jobs import service as jobs
+from backend.principals import Role
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.start_sets import StartSetContent
+from backend.starts import service as starts
+from tests.support.rows import make_checkpoint, make_run
+from tests.support.service import RunningService
+from tests.support.start_sets import add_game, mark_verified
+
+pytestmark = pytest.mark.service
+
+GAME = "ALE/Breakout-v5"
+URL = "/api/v1/start-sets"
+
+
+def _run(service: RunningService, folder: Path, games: int = 2, **changes: Any) -> Any:
+    run = make_run(service.engine, **({"environment": GAME} | changes))
+    for k in range(games):
+        add_game(service.engine, service.artifacts, run, folder, agent_steps=100 * (k + 1))
+    return run
+
+
+def _ready(service: RunningService, folder: Path, name: str = "wall", **request: Any) -> dict[str, Any]:
+    body = {"name": name, "run": _run(service, folder).id, "points": 10} | request
+    created = service.client.post(URL, json=body)
+    assert created.status_code == 201, created.text
+    mark_verified(service.engine, created.json()["id"])
+    answer: dict[str, Any] = service.client.get(f"{URL}/{created.json()['id']}").json()
+    return answer
+
+
+def _errors(answer: Any) -> dict[str, str]:
+    assert answer.status_code == 422, answer.text
+    return {error["field"]: error["message"] for error in answer.json()["errors"]}
+
+
+def test_set_of_a_runs_episodes_waits_for_a_worker_and_then_names_its_protocols(
+    service: RunningService, tmp_path: Path
+) -> None:
+    run = _run(service, tmp_path)
+    created = service.client.post(URL, json={"name": "wall", "run": run.id, "points": 30})
+    assert created.status_code == 201
+    row = created.json()
+    expected = {
+        "name": "wall", "version": 1, "environment": GAME, "source": "agent", "n_points": 30, "n_games": 2,
+        "n_people": 0, "n_frames": None, "state": "verifying", "error": None,
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == expected
+    with writing(service.engine) as session:
+        job = jobs.claim(session, "here", 10, [name for name in ENVIRONMENTS if name != GAME])
+        assert job is None, "a host without the game"
+        job = jobs.claim(session, "here", 10, [GAME])
+        assert job is not None
+        assert (job.kind, job.target_id, job.run_id) == ("start_set", row["id"], None)
+    mark_verified(service.engine, row["id"])
+    ready = service.client.get(f"{URL}/{row['id']}").json()
+    assert (ready["state"], ready["ale_py"], ready["n_frames"]) == ("ready", "0.12.1", 200)
+    assert ready["protocols"] == ["agent_starts:wall@1", "agent_starts_greedy:wall@1"]
+    assert service.client.get(URL).json()["items"] == [ready]
+    assert service.client.get(URL, params={"environment": "ALE/Pong-v5"}).json()["items"] == []
+
+
+def test_points_are_distinct_states_drawn_by_the_seed_without_the_first_frames(
+    service: RunningService, tmp_path: Path
+) -> None:
+    run = _run(service, tmp_path, 3)
+
+    def points(seed: int) -> list[tuple[int, int]]:
+        body = {"name": "wall", "run": run.id, "points": 100, "seed": seed}
+        row = service.client.post(URL, json=body).json()
+        mark_verified(service.engine, row["id"])
+        content = service.client.get(f"{URL}/{row['id']}/export").json()["content"]
+        for point in content["points"]:
+            assert point["score"] == point["decision"], "one a decision, up to the point"
+        return [(point["game"], point["decision"]) for point in content["points"]]
+
+    first = points(0)
+    assert points(0) == first
+    assert points(1) != first
+    assert len(set(first)) == 100
+    assert {game for game, _ in first} == {0, 1, 2}
+    assert min(decision for _, decision in first) >= 4
+    assert max(decision for _, decision in first) < 50
+    assert sorted(first) != first, "in random order"
+
+
+def test_number_of_a_version_is_never_given_again(service: RunningService, tmp_path: Path) -> None:
+    assert [_ready(service, tmp_path)["version"] for _ in range(2)] == [1, 2]
+    second = service.client.get(URL).json()["items"][0]
+    assert service.client.delete(f"{URL}/{second['id']}").status_code == 204
+    assert service.client.get(f"{URL}/{second['id']}").status_code == 404
+    assert [row["version"] for row in service.client.get(URL).json()["items"]] == [1]
+    assert _ready(service, tmp_path)["version"] == 3
+
+
+def test_evaluation_from_a_set_is_one_of_its_version_with_an_episode_from_each_point(
+    service: RunningService, tmp_path: Path
+) -> None:
+    _ready(service, tmp_path)
+    latest = _ready(service, tmp_path)
+    _ready(service, tmp_path, "other")
+    agent = make_run(service.engine, environment=GAME)
+    make_checkpoint(service.engine, agent, 100)
+    url = f"/api/v1/runs/{agent.id}/evaluations"
+    evaluation = service.client.post(url, json={"protocol": "agent_starts:wall"}).json()
+    assert (evaluation["protocol"], evaluation["n_episodes"]) == ("agent_starts:wall@2", 10)
+    body = {"protocol": "agent_starts_greedy:wall@1", "episodes": 3}
+    first = service.client.post(url, json=body).json()
+    assert (first["protocol"], first["n_episodes"]) == ("agent_starts_greedy:wall@1", 3)
+    offered = {one["id"]: one for one in service.client.get(f"{url}/protocols").json()["items"]}
+    assert {*latest["protocols"], "agent_starts:wall@1", "agent_starts:other@1"} <= set(offered)
+    assert offered["agent_starts:wall@2"]["title"] == "agent starts, wall v2"
+    assert offered["human_starts"]["unavailable"].startswith("it needs a start set of games played by people")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        ("agent_starts:nothing", "there is no start set nothing"),
+        ("agent_starts:wall@7", "there is no start set wall@7"),
+        ("human_starts:wall", "was not played by people: use agent_starts:wall"),
+        ("agent_starts:court", "is of ALE/Pong-v5, and the agent plays ALE/Breakout-v5"),
+        ("agent_starts:gone", "has been deleted"),
+        ("agent_starts:waiting", "is being verified"),
+        ("agent_starts:bad", "could not be verified: game 0: RAM"),
+        ("agent_starts", "needs a start set"),
+        ("agent_starts:Wall", "has no protocol"),
+    ],
+)
+def test_set_that_agents_cannot_start_from_is_refused(
+    service: RunningService, tmp_path: Path, protocol: str, reason: str
+) -> None:
+    _ready(service, tmp_path)
+    pong = _run(service, tmp_path, environment="ALE/Pong-v5").id
+    _ready(service, tmp_path, "court", run=pong)
+    gone = _ready(service, tmp_path, "gone")
+    assert service.client.delete(f"{URL}/{gone['id']}").status_code == 204
+    waiting = {"name": "waiting", "run": _run(service, tmp_path).id, "points": 1}
+    assert service.client.post(URL, json=waiting).status_code == 201
+    bad = service.client.post(URL, json=waiting | {"name": "bad"}).json()
+    with writing(service.engine) as session:
+        starts.record_mismatch(session, bad["id"], "game 0: RAM differs")
+    agent = make_run(service.engine, environment=GAME)
+    make_checkpoint(service.engine, agent, 100)
+    url = f"/api/v1/runs/{agent.id}/evaluations"
+    assert reason in _errors(service.client.post(url, json={"protocol": protocol}))["protocol"]
+    assert service.client.get(url).json()["items"] == []
+
+
+def test_agents_of_another_mode_do_not_start_from_a_set(service: RunningService, tmp_path: Path) -> None:
+    _ready(service, tmp_path)
+    agent = make_run(service.engine, environment=GAME, environment_config={"mode": 4})
+    make_checkpoint(service.engine, agent, 100)
+    url = f"/api/v1/runs/{agent.id}/evaluations"
+    answer = service.client.post(url, json={"protocol": "agent_starts:wall"})
+    assert "another mode" in _errors(answer)["protocol"]
+
+
+def test_exported_set_imports_as_the_next_version(service: RunningService, tmp_path: Path) -> None:
+    row = _ready(service, tmp_path)
+    exported = service.client.get(f"{URL}/{row['id']}/export")
+    assert 'filename="start-set-wall-v1.json"' in exported.headers["Content-Disposition"]
+    assert b"states" not in exported.content, "a worker derives them"
+    imported = service.client.post(f"{URL}/import", json={"file": exported.json()}).json()
+    assert (imported["version"], imported["state"]) == (2, "verifying")
+    assert imported["origin"] == "imported from wall@1"
+    assert imported["sha256"] == exported.json()["sha256"]
+    named = service.client.post(f"{URL}/import", json={"file": exported.json(), "name": "mine"}).json()
+    assert (named["name"], named["version"]) == ("mine", 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "reason"),
+    [
+        (("points", 0, "score"), 99.5, "file.sha256", "differs"),
+        (("environment",), "ALE/Pong-v5", "file.content.rom_md5", "another ROM"),
+        (("environment",), "CartPole-v1", "file.content.environment", "not an Atari game"),
+        (("rom_md5",), "0" * 32, "file.content.rom_md5", "another ROM"),
+        (("n_people",), 3, "file.content.n_people", "people"),
+        (("games", 0, "environment_config", "sticky_actions"), 0.25,
+         "file.content.games.0.environment_config", "sticky"),
+        (("games", 0, "environment_config", "noop_max"), -1,
+         "file.content.games.0.environment_config.noop_max", "at least 0"),
+        (("games", 0, "actions"), "eJwDAA", "file.content.games.0.actions", "damaged"),
+        (("points", 0, "game"), 9, "file.content", "names game 9"),
+    ],
+)  # fmt: skip
+def test_changed_or_foreign_file_is_refused(
+    service: RunningService, tmp_path: Path, path: tuple[Any, ...], value: Any, field: str, reason: str
+) -> None:
+    row = _ready(service, tmp_path)
+    file = service.client.get(f"{URL}/{row['id']}/export").json()
+    place = file["content"]
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    if field != "file.sha256" and reason not in ("damaged", "names game 9"):
+        file["sha256"] = StartSetContent.model_validate_json(json.dumps(file["content"])).checksum()
+    errors = _errors(service.client.post(f"{URL}/import", json={"file": file}))
+    assert reason in errors[field], errors
+    assert len(service.client.get(URL).json()["items"]) == 1
+
+
+def test_unusable_games_are_refused(service: RunningService, tmp_path: Path) -> None:
+    cartpole = make_run(service.engine)
+    add_game(service.engine, service.artifacts, cartpole, tmp_path)
+    breakout, empty = _run(service, tmp_path), make_run(service.engine, environment=GAME)
+    episodes = [
+        add_game(service.engine, service.artifacts, run, tmp_path, agent_steps=900).id
+        for run in (breakout, _run(service, tmp_path, environment="ALE/Pong-v5"))
+    ]
+    sticky = _run(service, tmp_path, environment_config={"sticky_actions": 0.25})
+    started = make_run(service.engine, environment=GAME)
+    add_game(service.engine, service.artifacts, started, tmp_path, protocol="agent_starts:wall@1")
+    for body, field, reason in [
+        ({"run": cartpole.id}, "run", "start sets are of Atari games"),
+        ({"run": empty.id}, "run", "no recorded episodes"),
+        ({"run": sticky.id}, "run", "sticky actions"),
+        ({"run": started.id}, "run", "itself starts from a start set"),
+        ({"run": breakout.id, "points": 500}, "points", "the games have 138 states"),
+        ({"episodes": episodes}, "episodes", "several games"),
+        ({"episodes": ["0" * 26]}, "episodes.0", "does not exist"),
+        ({"run": breakout.id, "name": "No"}, "name", "match"),
+    ]:
+        errors = _errors(service.client.post(URL, json={"name": "wall"} | body))
+        assert reason in errors[field], errors
+    assert service.client.get(URL).json()["items"] == []
+
+
+def test_viewers_read_and_operators_change(service: RunningService, tmp_path: Path) -> None:
+    row = _ready(service, tmp_path)
+    with service.client_as(Role.VIEWER) as viewer:
+        assert viewer.get(URL).status_code == 200
+        file = viewer.get(f"{URL}/{row['id']}/export").json()
+        assert viewer.post(f"{URL}/import", json={"file": file}).status_code == 403
+        assert viewer.delete(f"{URL}/{row['id']}").status_code == 403

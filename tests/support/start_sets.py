@@ -1,0 +1,61 @@
+"""Recorded games, and start sets as if a worker had verified them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Engine
+
+from backend.artifacts import ArtifactStore
+from backend.db import Episode, Run
+from backend.db.engine import writing
+from backend.specs.environments.atari import ROM_MD5
+from backend.specs.start_sets import StartSetContent
+from backend.start_sets import service as start_sets
+from backend.starts import service as starts
+from tests.support.rows import episode_row
+
+
+def add_game(
+    engine: Engine,
+    store: ArtifactStore,
+    run: Run,
+    folder: Path,
+    *,
+    protocol: str = "",
+    n: int = 50,
+    **row: Any,
+) -> Episode:
+    """Store a recorded episode of `n` decisions that no emulator has played: the web process replays none."""
+    file = folder / f"a1-training-{run.id}-{row.get('agent_steps', 100)}.npz"
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(
+        file,
+        actions=np.arange(n, dtype=np.int16) % 4,
+        rewards=np.ones(n, np.float32),
+        seed=np.int64(7),
+        protocol=np.str_(protocol),
+    )
+    store.put(file, run.id, "replays")
+    with writing(engine) as session:
+        episode = episode_row(run.id, replay=file.name, **row)
+        session.add(episode)
+    return episode
+
+
+def mark_verified(engine: Engine, set_id: str) -> None:
+    """Record what a worker reports of a set, with hashes of no emulator."""
+    with writing(engine) as session:
+        content = starts.document_of(session, set_id)
+        assert content is not None
+        wanted = StartSetContent.model_validate_json(content)
+        update = {"frames": 100, "ram_sha256": "1" * 64, "screen_sha256": "2" * 64}
+        verified = wanted.model_copy(
+            update={
+                "points": [point.model_copy(update=update) for point in wanted.points],
+                "rom_md5": ROM_MD5[wanted.environment],
+                "ale_py": "0.12.1",
+            }
+        )
+        starts.record_verified(session, set_id, verified, b"states")
+        assert start_sets.get(session, set_id).state == "ready"

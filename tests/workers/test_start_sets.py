@@ -1,0 +1,150 @@
+"""Start sets with the real engine: verified by a worker, then evaluated from."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sqlalchemy import Engine
+
+from backend.coordination.context import Context
+from backend.db import Evaluation, Job, Run, StartSet
+from backend.db.engine import reading, writing
+from backend.episodes import service as episodes
+from backend.evaluations import service as evaluations
+from backend.specs.run import parse_run_spec
+from backend.specs.start_sets import StartPoint, StartSetContent
+from backend.start_sets import service as start_sets
+from backend.starts import service as starts
+from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.rows import checkpoint_row, episode_row, make_run
+from tests.support.waiting import PATIENCE_S
+from workers import jobs
+from workers.engine.envs import make_env
+from workers.engine.methods.recording import EpisodeRecorder
+from workers.engine.methods.registry import METHODS
+from workers.engine.nn.optimizers import FlatParameters
+from workers.engine.training.checkpoint import save
+from workers.jobs import JobRunner
+
+pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+
+GAME = "ALE/SpaceInvaders-v5"
+N = 150
+
+
+def _record(context: Context, engine: Engine, run: Run) -> str:
+    """Play the beginning of a random game, and store it as an episode of the run."""
+    spec = parse_run_spec(run.spec)
+    env = make_env(spec.environment, spec.environment_config)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(5, observation)
+    recorder, rng = EpisodeRecorder(), np.random.default_rng(0)
+    for _ in range(N):
+        action = int(rng.integers(6))
+        step = env.step(action, observation)
+        assert not step.episode_over
+        recorder.add(action, step.reward, 0.0, np.full(6, 1 / 6), env.lives())
+    file = context.run_dir(run.id) / "replays" / "a1-s100.npz"
+    recorder.save(file, seed=5, protocol=None, frames_per_step=4, action_names=env.action_names)
+    context.store.put(file, run.id, "replays")
+    with writing(engine) as session:
+        episode = episode_row(run.id, replay=file.name)
+        session.add(episode)
+    return episode.id
+
+
+def _checkpoint(context: Context, engine: Engine, run: Run) -> None:
+    """Store a checkpoint of an agent that has learnt nothing."""
+    spec = parse_run_spec(run.spec)
+    torch.manual_seed(1)
+    env = make_env(spec.environment, spec.environment_config)
+    theta = FlatParameters(METHODS[spec.algorithm].network(spec.config, env)).theta
+    file = context.run_dir(run.id) / "checkpoints" / "a1-s000000000100.pt"
+    sha256, size = save(file, {"learner": {"theta": theta}})
+    context.store.put(file, run.id, "checkpoints")
+    with writing(engine) as session:
+        session.add(checkpoint_row(run.id, file=file.name, sha256=sha256, size_bytes=size))
+
+
+def _create(context: Context, engine: Engine, episode_id: str) -> str:
+    with reading(engine) as session:
+        environment, games, origin = start_sets.games_of_episodes(session, context.store, [episode_id])
+    content = start_sets.sample(environment, games, 2, 0, "agent")
+    with writing(engine) as session:
+        return start_sets.create(session, "wall", content, origin=origin, created_by=None).id
+
+
+def _do_next_job(context: Context, engine: Engine) -> Job:
+    with writing(engine) as session:
+        won = jobs.claim(session, "a", 600, [GAME])
+    assert won is not None
+    runner = JobRunner(context, won)
+    runner.start()
+    runner.join(PATIENCE_S)
+    with reading(engine) as session:
+        return session.get_one(Job, won.id)
+
+
+def _run(engine: Engine) -> Run:
+    return make_run(engine, environment=GAME, config={"network": "nips", "n_e": 2, "n_w": 1})
+
+
+@pytest.mark.long
+def test_score_from_a_set_reproduces_bit_for_bit(context: Context, engine: Engine) -> None:
+    run = _run(engine)
+    set_id = _create(context, engine, _record(context, engine, run))
+    assert _do_next_job(context, engine).state == "done"
+    with reading(engine) as session:
+        row = session.get_one(StartSet, set_id)
+        assert (row.state, row.error, row.ale_py is not None) == ("ready", None, True)
+        assert not context.run_dir(set_id).exists(), "the host keeps nothing"
+    _checkpoint(context, engine, run)
+    scores: list[Any] = []
+    for _ in range(2):
+        with writing(engine) as session:
+            evaluation, _ = evaluations.request(session, run.id, protocol="agent_starts:wall", seed=3)
+        job = _do_next_job(context, engine)
+        assert job.state == "done", job.error
+        with reading(engine) as session:
+            done = session.get_one(Evaluation, evaluation.id)
+        scores.append((done.protocol, done.returns, done.lengths_frames))
+    assert scores[0] == scores[1]
+    assert scores[0][0] == "agent_starts:wall@1"
+    assert len(scores[0][1]) == 2
+
+
+def test_evaluation_fails_once_its_set_is_deleted(context: Context, engine: Engine) -> None:
+    run = _run(engine)
+    set_id = _create(context, engine, _record(context, engine, run))
+    _do_next_job(context, engine)
+    _checkpoint(context, engine, run)
+    with writing(engine) as session:
+        evaluations.request(session, run.id, protocol="agent_starts:wall")
+        start_sets.delete(session, set_id)
+    job = _do_next_job(context, engine)
+    assert (job.state, job.error) == ("failed", "the start set of agent_starts:wall@1 has been deleted")
+
+
+def test_set_with_a_changed_state_is_not_verified(context: Context, engine: Engine) -> None:
+    set_id = _create(context, engine, _record(context, engine, _run(engine)))
+    with writing(engine) as session:
+        document = starts.document_of(session, set_id)
+        assert document is not None
+        content = StartSetContent.model_validate_json(document)
+        point: StartPoint = content.points[0].model_copy(update={"ram_sha256": "0" * 64})
+        row = session.get_one(StartSet, set_id)
+        starts.store_content(row, content.model_copy(update={"points": [point, *content.points[1:]]}))
+    assert _do_next_job(context, engine).state == "done"
+    with reading(engine) as session:
+        row = session.get_one(StartSet, set_id)
+    assert row.state == "failed"
+    assert row.error == f"game 0: ram before decision {point.decision} differ from the set's"
+
+
+def test_replay_of_an_episode_is_read_as_it_was_played(context: Context, engine: Engine) -> None:
+    run = _run(engine)
+    episode_id = _record(context, engine, run)
+    with reading(engine) as session:
+        game = episodes.read_game(context.store, episodes.get(session, episode_id))
+    assert (game.seed, game.protocol, len(game.actions), len(game.rewards)) == (5, None, N, N)

@@ -6,6 +6,30 @@ REFERENCE = "#/components/schemas/"
 _MAX_DEPTH = 8
 
 _STOP = {"agent_steps": 10_000_000}
+_START_SET = {
+    "name": "pong",
+    "version": 1,
+    "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
+    "content": {
+        "format": 1,
+        "environment": "ALE/Pong-v5",
+        "source": "agent",
+        "n_people": 0,
+        "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
+        "ale_py": "0.12.1",
+        "games": [{"seed": 7, "environment_config": {"noop_max": 30}, "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="}],
+        "points": [
+            {
+                "game": 0,
+                "decision": 12,
+                "score": -1.0,
+                "frames": 63,
+                "ram_sha256": "4" * 64,
+                "screen_sha256": "9" * 64,
+            }
+        ],
+    },
+}
 
 EXAMPLES: dict[str, Any] = {
     "RunFields": {
@@ -112,6 +136,9 @@ EXAMPLES: dict[str, Any] = {
     "ArchiveRequest": {"archived": True},
     "BulkRequest": {"action": "stop", "filter": "algorithm=paac state=running", "dry_run": True},
     "EvaluationRequest": {"protocol": "noop_starts", "episodes": 30, "seed": 1},
+    "StartSetRequest": {"name": "pong", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "points": 100},
+    "StartSetFile": _START_SET,
+    "StartSetImport": {"name": "pong", "file": _START_SET},
     "SettingsRequest": {"config": {"learning_rate": 0.0056}},
     "LoginRequest": {"name": "owner", "password": "correct horse battery"},
     "PasswordRequest": {"current": "correct horse battery", "new": "staple battery horse"},

@@ -7803,6 +7803,38 @@ export interface components {
         /**
          * StartSetFile
          * @description An exported start set.
+         * @example {
+         *       "name": "pong",
+         *       "version": 1,
+         *       "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
+         *       "content": {
+         *         "format": 1,
+         *         "environment": "ALE/Pong-v5",
+         *         "source": "agent",
+         *         "n_people": 0,
+         *         "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
+         *         "ale_py": "0.12.1",
+         *         "games": [
+         *           {
+         *             "seed": 7,
+         *             "environment_config": {
+         *               "noop_max": 30
+         *             },
+         *             "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
+         *           }
+         *         ],
+         *         "points": [
+         *           {
+         *             "game": 0,
+         *             "decision": 12,
+         *             "score": -1,
+         *             "frames": 63,
+         *             "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
+         *             "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
+         *           }
+         *         ]
+         *       }
+         *     }
          */
         StartSetFile: {
             /**
@@ -7826,6 +7858,41 @@ export interface components {
         /**
          * StartSetImport
          * @description A start set to import.
+         * @example {
+         *       "name": "pong",
+         *       "file": {
+         *         "name": "pong",
+         *         "version": 1,
+         *         "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
+         *         "content": {
+         *           "format": 1,
+         *           "environment": "ALE/Pong-v5",
+         *           "source": "agent",
+         *           "n_people": 0,
+         *           "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
+         *           "ale_py": "0.12.1",
+         *           "games": [
+         *             {
+         *               "seed": 7,
+         *               "environment_config": {
+         *                 "noop_max": 30
+         *               },
+         *               "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
+         *             }
+         *           ],
+         *           "points": [
+         *             {
+         *               "game": 0,
+         *               "decision": 12,
+         *               "score": -1,
+         *               "frames": 63,
+         *               "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
+         *               "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
+         *             }
+         *           ]
+         *         }
+         *       }
+         *     }
          */
         StartSetImport: {
             /**
@@ -7976,6 +8043,11 @@ export interface components {
         /**
          * StartSetRequest
          * @description A start set to create from recorded episodes: those of a run, or the named ones.
+         * @example {
+         *       "name": "pong",
+         *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "points": 100
+         *     }
          */
         StartSetRequest: {
             /**
@@ -17021,31 +17093,33 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "name": "text",
+                     *       "name": "pong",
                      *       "version": 1,
-                     *       "sha256": "text",
+                     *       "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
                      *       "content": {
                      *         "format": 1,
-                     *         "environment": "text",
+                     *         "environment": "ALE/Pong-v5",
                      *         "source": "agent",
                      *         "n_people": 0,
-                     *         "rom_md5": null,
-                     *         "ale_py": null,
+                     *         "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
+                     *         "ale_py": "0.12.1",
                      *         "games": [
                      *           {
-                     *             "seed": 1,
-                     *             "environment_config": {},
-                     *             "actions": "text"
+                     *             "seed": 7,
+                     *             "environment_config": {
+                     *               "noop_max": 30
+                     *             },
+                     *             "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
                      *           }
                      *         ],
                      *         "points": [
                      *           {
-                     *             "game": 1,
-                     *             "decision": 1,
-                     *             "score": 0.5,
-                     *             "frames": null,
-                     *             "ram_sha256": null,
-                     *             "screen_sha256": null
+                     *             "game": 0,
+                     *             "decision": 12,
+                     *             "score": -1,
+                     *             "frames": 63,
+                     *             "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
+                     *             "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
                      *           }
                      *         ]
                      *       }

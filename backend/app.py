@@ -33,6 +33,7 @@ from backend.http.security import SecurityMiddleware
 from backend.http.transfer import CompressionMiddleware, LargeResponses
 from backend.instruments import ServiceCollector
 from backend.live import gameplay
+from backend.play import stream as play_stream
 from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import Subscription
 from backend.settings import Settings
@@ -65,6 +66,8 @@ _FIRST = (
     "live",
     "live_settings",
     "retention",
+    "play",
+    "recordings",
 )
 """The order of the API's document, the most requested first: FastAPI tries their routes in this order. A
 resource that is not named here follows, by its name."""
@@ -164,7 +167,7 @@ def _routes() -> list[BaseRoute]:
     """The routes without the pages'. They depend on no setting, and FastAPI takes 0.3 s to analyse them."""
     root = APIRouter(generate_unique_id_function=openapi.operation_id)
     # All at one level: FastAPI tries them again at each level that includes another.
-    for router in (*find_resources().values(), gameplay.router):
+    for router in (*find_resources().values(), gameplay.router, play_stream.router):
         root.include_router(router, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
     for router in (health.router, docs.router, auth.link_router, oidc.router):
         root.include_router(router)

@@ -130,6 +130,12 @@ class Settings(BaseSettings):
         description="Maximum number of runs that this worker trains at the same time; default: the number of "
         "its GPUs, at least 1.",
     )
+    play_sessions: int = Field(
+        10,
+        ge=0,
+        le=100,
+        description="Maximum number of play sessions on this worker at the same time, beside its runs.",
+    )
     min_free_disk_bytes: int = Field(
         512 * 2**20,
         ge=0,

@@ -92,8 +92,17 @@ class EngineProcess:
 
     def send(self, command: AnyCommand) -> None:
         """Send a command; ignored if the engine has exited."""
+        self.send_bytes(COMMAND.dump_json(command) + b"\n")
+
+    def send_bytes(self, message: bytes) -> None:
+        """Send a message; ignored if the engine has exited."""
         with suppress(OSError):
-            self._control.send(COMMAND.dump_json(command) + b"\n")
+            self._control.send(message)
+
+    def wait_for_frames(self, timeout_s: float) -> None:
+        """Wait until `frames` has one, the engine has exited, or the time is over."""
+        with suppress(ValueError):  # closed
+            select.select([self._control], [], [], timeout_s)
 
     def frames(self) -> Iterator[bytes]:
         """The frames received since the last call."""

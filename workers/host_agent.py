@@ -27,6 +27,7 @@ from workers.disk import Disk
 from workers.engine_process import ENGINE_COMMAND
 from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
+from workers.play import PlaySessions
 from workers.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
@@ -87,6 +88,9 @@ class HostAgent:
         }
         self._name_taken = False
         self._gameplay = Gameplay(context.settings.redis)
+        self._play = PlaySessions(
+            context, self._gameplay, self._facts["environments"], command=command, on_end=self.wake
+        )
         self._execute = execute
         self._claimed: list[Supervisor] = []
         self._revoked: deque[tuple[str, int, bool]] = deque()
@@ -101,6 +105,7 @@ class HostAgent:
     def start(self) -> None:
         """Start the agent's thread."""
         self._gameplay.start()
+        self._play.start()
         self._clean_up.start()
         self._reconciler.start()
         self._thread.start()
@@ -119,6 +124,7 @@ class HostAgent:
         if self._stopping_since is None:
             self._stopping_since = monotonic()
         self._stopping.set()
+        self._play.begin_stop()
         self._gameplay.begin_stop()
         self._clean_up.begin_stop()
         self._reconciler.begin_stop()
@@ -143,6 +149,7 @@ class HostAgent:
         for thread in late:
             if isinstance(thread, Supervisor):
                 thread.kill()
+        self._play.stop(max(0.0, deadline - monotonic()))
         self._gameplay.stop(max(0.0, deadline - monotonic()))
         self._clean_up.join(max(0.0, deadline - monotonic()))
         self._reconciler.join(max(0.0, deadline - monotonic()))
@@ -209,7 +216,9 @@ class HostAgent:
         self.liveness.record_success(monotonic())
         if self.liveness.may_expire():
             expire(self._context)
-        if draining or self._disk_problem is not None:
+        claims_nothing = draining or self._disk_problem is not None
+        self._play.reconcile(claims=not claims_nothing)
+        if claims_nothing:
             return
         while len(self._supervisors()) < self.slots and not self._stopping.is_set():
             if not self._claim():

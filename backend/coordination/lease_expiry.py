@@ -7,6 +7,7 @@ import structlog
 
 from backend.coordination import claims
 from backend.coordination.context import TRANSIENT_ERRORS, Context
+from backend.play import service as play
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +59,7 @@ class LeaseExpiry:
         while not self._stopping.wait(self._context.settings.reconcile_interval_s):
             try:
                 with self._context.reading() as session:
-                    found = claims.has_expired(session)
+                    found = claims.has_expired(session) or play.has_expired(session)
                 self._liveness.record_success(monotonic())
                 if found and self._liveness.may_expire():
                     expire(self._context)
@@ -69,8 +70,11 @@ class LeaseExpiry:
 
 
 def expire(context: Context) -> None:
-    """Queue the runs whose leases have expired again, and publish it."""
+    """Queue the runs whose leases have expired again, end such play sessions, and publish it."""
     with context.writing() as session:
         expired = claims.expire(session)
+        ended = play.expire(session)
     for run_id in expired:
         log.warning("run.lost", run_id=run_id)
+    for session_id in ended:
+        log.warning("play.lost", session=session_id)

@@ -13,6 +13,7 @@ from backend.db.idempotency import IdempotencyKey
 from backend.db.job import Job
 from backend.db.live_settings import LiveSettings
 from backend.db.log_line import LogLine, Transition
+from backend.db.play import PlaySession, Recording, RecordingPart
 from backend.db.run import Attempt, DeletedRun, ExternalSource, Run
 from backend.db.series import Series, SeriesChunk
 from backend.db.start_set import StartSet
@@ -47,6 +48,9 @@ __all__ = [
     "LoginLimit",
     "LoginLink",
     "LoginSession",
+    "PlaySession",
+    "Recording",
+    "RecordingPart",
     "RemovedFile",
     "RetentionSettings",
     "Run",

@@ -33,6 +33,10 @@ SOCKET_BYTES_PER_S = 4096
 SOCKET_FRAMES_PER_S = 10
 """What a WebSocket's client may send, in all: it has nothing to send but the answers to pings. Up to one
 second's worth may come at once."""
+PLAY_BYTES_PER_S = 16_384
+PLAY_FRAMES_PER_S = 120
+"""What a player may send instead: each press and release of a key, and of a gamepad's stick, is a message."""
+PLAY_PATH = "/api/v1/play/"
 POLICY_VIOLATION = 1008
 
 MAX_CONNECTIONS = 1000
@@ -248,8 +252,11 @@ class WebSocketConnection(_SendTimeout, WebSocketsSansIOProtocol):
         now = self.loop.time()
         passed_s = now - self._refilled_at
         self._refilled_at = now
-        self._bytes_left = min(SOCKET_BYTES_PER_S, self._bytes_left + passed_s * SOCKET_BYTES_PER_S)
-        self._frames_left = min(SOCKET_FRAMES_PER_S, self._frames_left + passed_s * SOCKET_FRAMES_PER_S)
+        plays = self.scope["path"].startswith(PLAY_PATH)
+        bytes_per_s = PLAY_BYTES_PER_S if plays else SOCKET_BYTES_PER_S
+        frames_per_s = PLAY_FRAMES_PER_S if plays else SOCKET_FRAMES_PER_S
+        self._bytes_left = min(bytes_per_s, self._bytes_left + passed_s * bytes_per_s)
+        self._frames_left = min(frames_per_s, self._frames_left + passed_s * frames_per_s)
 
     def _refuse(self) -> None:
         log.warning("connection.cut", reason="the client of a WebSocket sends too much")

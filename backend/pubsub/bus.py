@@ -37,6 +37,9 @@ WATCH_INTERVAL_S = 2.0
 WATCH_EXPIRES_S = 5.0
 """A worker stops publishing frames this long after the last such message."""
 
+PLAY_PREFIX = "callboard:play:"
+"""Beginning of the channels of play sessions."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -109,3 +112,9 @@ def celery_url(redis_url: str) -> str:
 def frames_channel(run_id: str) -> str:
     """The channel of a run's frames: agent steps of the parameters (u64, little-endian), then a JPEG."""
     return f"callboard:frames:{run_id}"
+
+
+def play_channel(session_id: str) -> str:
+    """The channel of a play session's messages from its player: JSON of `backend.specs.play`. Its frames have
+    the channel `frames_channel` of its id."""
+    return f"{PLAY_PREFIX}{session_id}"

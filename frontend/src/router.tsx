@@ -4,6 +4,7 @@ import {
   IconBook2,
   IconChartDots,
   IconChartLine,
+  IconDeviceGamepad2,
   IconListDetails,
   IconServer,
   IconSettings,
@@ -26,6 +27,7 @@ import {
   compareSearch,
   loginSearch,
   newRunSearch,
+  playSearch,
   replaySearch,
   runSearch,
   runsSearch,
@@ -144,6 +146,20 @@ const environmentsRoute = createRoute({
   beforeLoad: ({ search }) => redirect({ to: '/scores', search, replace: true, throw: true }),
 });
 
+const playRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/play',
+  staticData: { nav: { label: 'Play', icon: IconDeviceGamepad2, underMore: true } },
+  validateSearch: playSearch,
+  component: lazyRouteComponent(() => import('@/routes/PlayPage')),
+});
+
+const playSessionRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/play/$sessionId',
+  component: lazyRouteComponent(() => import('@/routes/PlaySessionPage')),
+});
+
 const hostsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/hosts',
@@ -186,6 +202,8 @@ const routeTree = rootRoute.addChildren([
     studyRoute,
     scoresRoute,
     environmentsRoute,
+    playRoute,
+    playSessionRoute,
     hostsRoute,
     storageRoute,
     auditRoute,

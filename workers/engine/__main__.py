@@ -6,12 +6,13 @@
     python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH]
     python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH
     python -m workers.engine start-set FOLDER --document PATH --out PATH
+    python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
 
-RUN_DIR, or FOLDER, holds `spec.json`; `encode` and `start-set` do not read it. The engine is killed when the
-process `--parent PID` ends. Exit codes: 0 done, 1 failed, 2 bad input; after a signal, the signal's; after a
-fault of the machine's disk, or if the checkpoint to resume from is damaged, as `backend.specs.machine_faults`
-gives it, without a final event.
+RUN_DIR, or FOLDER, holds `spec.json`; `encode` and `start-set` do not read it, and that of `play` is a
+`PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes: 0 done, 1 failed, 2 bad
+input; after a signal, the signal's; after a fault of the machine's disk, or if the checkpoint to resume from is
+damaged, as `backend.specs.machine_faults` gives it, without a final event.
 """
 
 import argparse
@@ -123,6 +124,15 @@ def _encode(args: argparse.Namespace) -> int:
     return 0
 
 
+def _play(args: argparse.Namespace) -> int:
+    from backend.specs.play import PlaySetup
+    from workers.engine.training.play import play
+
+    setup = PlaySetup.model_validate_json((args.run_dir / "spec.json").read_text("utf-8"))
+    play(setup, args.control_fd)
+    return 0
+
+
 def main() -> int:
     """Run one engine."""
     parser = argparse.ArgumentParser(prog="python -m workers.engine", description="Run one engine.")
@@ -159,7 +169,12 @@ def main() -> int:
     start_set = commands.add_parser("start-set", help="verify a start set by replay; prints one JSON line")
     start_set.add_argument("--document", type=Path, required=True)
     start_set.add_argument("--out", type=Path, required=True, help="where to write the emulator states")
-    for command in (train, evaluate, video, thumbnail, encode, start_set):
+    play = commands.add_parser("play", help="simulate an environment that a person plays")
+    play.add_argument("--control-fd", type=int, required=True, help="socket to the worker")
+    encode.set_defaults(without_spec=_encode)
+    start_set.set_defaults(without_spec=_start_set)
+    play.set_defaults(without_spec=_play)
+    for command in (train, evaluate, video, thumbnail, encode, start_set, play):
         command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )
@@ -178,10 +193,8 @@ def main() -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if "upload" in args:  # without a spec
-        return _encode(args)
-    if "document" in args:
-        return _start_set(args)
+    if "without_spec" in args:
+        return int(args.without_spec(args))
     try:
         spec = parse_run_spec(json.loads((args.run_dir / "spec.json").read_text("utf-8")))
     except (OSError, ValueError, InvalidSpec) as error:

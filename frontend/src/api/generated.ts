@@ -1526,7 +1526,7 @@ export interface paths {
         };
         /**
          * List Protocols
-         * @description The protocols under which the run's checkpoints can be evaluated, with those of its start sets.
+         * @description The protocols under which the run's checkpoints can be evaluated.
          */
         get: operations["list_protocols"];
         put?: never;
@@ -2013,7 +2013,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/start-sets": {
+    "/api/v1/play": {
         parameters: {
             query?: never;
             header?: never;
@@ -2021,46 +2021,34 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Start Sets
-         * @description Start sets, each version of a name by itself, latest first.
+         * List Play Sessions
+         * @description Play sessions, latest first.
          */
-        get: operations["list_start_sets"];
+        get: operations["list_play_sessions"];
         put?: never;
         /**
-         * Create Start Set
-         * @description Create a start set from recorded episodes of agents: states sampled at random from their games.
+         * Open Play Session
+         * @description Open a session on a worker that has the environment; it needs no slot for training.
          *
-         *     A worker then replays the games and keeps the emulator's state at each point; until then the set is
-         *     `verifying`. The set has its own copy of seeds and actions.
+         *     Then connect to the WebSocket `/api/v1/play/{id}/stream`. Each of its binary messages is the length of a
+         *     JSON object (u16, little-endian), the object, and a JPEG, which is missing in the last message. The object
+         *     has `score`, `lives`, `frames`, `action`, `paused`, `over`, `speed`, `game` (number of the game in the
+         *     session), `seq` (of the latest action that a decision has read) and, in the last message, `ended` with the
+         *     reason. Frames that a client does not read in time are skipped. Its player sends JSON: `{"type": "action",
+         *     "action": 3, "seq": 17}` holds an action down until the next one (null: nothing is held; without an action
+         *     for that, the game waits), `{"type": "pause", "paused": true}`, `{"type": "speed", "speed": 0.5}`,
+         *     `{"type": "new_game"}`. A message that is refused is answered by a text message `{"refused": "why"}`; more
+         *     than 120 a second end the connection. A game starts paused, and with the first action. A session ends 30 s
+         *     after its player has left, and after 10 minutes without a message.
          */
-        post: operations["create_start_set"];
+        post: operations["open_play_session"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/start-sets/import": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Import Start Set
-         * @description Import an exported start set. A worker verifies every state of it before agents can start from it.
-         */
-        post: operations["import_start_set"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/start-sets/{set_id}": {
+    "/api/v1/play/{session_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -2068,23 +2056,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read Start Set
-         * @description One version of a start set.
+         * Read Play Session
+         * @description One play session; while it is queued, with the reason.
          */
-        get: operations["read_start_set"];
+        get: operations["read_play_session"];
         put?: never;
         post?: never;
         /**
-         * Delete Start Set
-         * @description Delete a version of a start set. Scores from it stay; nothing can be evaluated from it any more.
+         * End Play Session
+         * @description End a session: your own, or as an admin any. Its games stay.
          */
-        delete: operations["delete_start_set"];
+        delete: operations["end_play_session"];
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/start-sets/{set_id}/export": {
+    "/api/v1/recordings": {
         parameters: {
             query?: never;
             header?: never;
@@ -2092,10 +2080,75 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Export Start Set
-         * @description The seeds, actions and points of a verified set, as a file that another installation can import.
+         * List Recordings
+         * @description Recorded games, latest first.
          */
-        get: operations["export_start_set"];
+        get: operations["list_recordings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/recordings/{recording_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Recording
+         * @description One recording.
+         */
+        get: operations["read_recording"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Recording
+         * @description Delete a recording: your own, or as an admin any.
+         */
+        delete: operations["delete_recording"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/recordings/{recording_id}/trace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Recording Trace
+         * @description The decisions of a recording, and what was pressed. A damaged recording: 410.
+         */
+        get: operations["read_recording_trace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/recordings/{recording_id}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Recording
+         * @description A recording as an .npz file with the arrays of an agent's replay: seed and actions, from which the game
+         *     is simulated again, rewards, lives, and in `inputs` the times of the keys. A damaged recording: 410.
+         */
+        get: operations["export_recording"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3879,14 +3932,15 @@ export interface components {
         EvaluationRequest: {
             /**
              * Protocol
-             * @description Id of a protocol, such as `noop_starts`, or `agent_starts:NAME` for the start set NAME; default: that of the run's evaluations.
+             * @description Id of a protocol; default: that of the run's evaluations.
              */
             protocol?: string | null;
             /**
              * Episodes
-             * @description Number of episodes to play; default: 30, or one from each point of the protocol's start set.
+             * @description Number of episodes to play.
+             * @default 30
              */
-            episodes?: number | null;
+            episodes: number;
             /**
              * Seed
              * @description Seed of the environment's and the agent's random numbers.
@@ -5466,6 +5520,131 @@ export interface components {
             new: string;
         };
         /**
+         * PlayRequest
+         * @description A session to open.
+         */
+        PlayRequest: {
+            /**
+             * Environment
+             * @description Id of an environment with discrete actions.
+             * @example ALE/Breakout-v5
+             */
+            environment: string;
+            /**
+             * Every Frame
+             * @description Whether actions are read at every frame, not every four frames (Atari) as agents' are.
+             * @default false
+             */
+            every_frame: boolean;
+            /**
+             * Scripted
+             * @description Whether a script plays; a session opened with an API token is always scripted. Its games are recorded
+             *     as `scripted`, never as `human_play`.
+             * @default false
+             */
+            scripted: boolean;
+        };
+        /**
+         * PlaySessionOut
+         * @description A session in which a person, or a script, plays.
+         */
+        PlaySessionOut: {
+            /**
+             * Id
+             * @description Id of the session.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * User Id
+             * @description Id of the player.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            user_id: string;
+            /**
+             * Player
+             * @description Name of the player.
+             */
+            player: string;
+            /**
+             * Environment
+             * @description Id of the environment.
+             * @example ALE/Breakout-v5
+             */
+            environment: string;
+            /**
+             * Environment Config
+             * @description Settings of the environment.
+             */
+            environment_config: {
+                [key: string]: unknown;
+            };
+            /**
+             * Action Names
+             * @description Names of the actions; a message of the stream names one by its index.
+             */
+            action_names: string[];
+            /**
+             * Scripted
+             * @description Whether a script has opened it or has sent actions.
+             */
+            scripted: boolean;
+            /**
+             * State
+             * @description `queued`: no worker has claimed it yet; `running`: a worker plays it; `ended`.
+             * @enum {string}
+             */
+            state: "queued" | "running" | "ended";
+            /**
+             * Waiting Reason
+             * @description Why it waits; null unless it is queued.
+             */
+            waiting_reason: string | null;
+            /**
+             * End Reason
+             * @description Why it has ended; null before.
+             */
+            end_reason: string | null;
+            /**
+             * Host
+             * @description Worker host that plays or played it.
+             */
+            host: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was requested.
+             */
+            created_at: string;
+            /**
+             * Started At
+             * @description When a worker claimed it.
+             */
+            started_at: string | null;
+            /**
+             * Ended At
+             * @description When it ended.
+             */
+            ended_at: string | null;
+        };
+        /**
+         * PlaySessionPage
+         * @description A page of play sessions.
+         */
+        PlaySessionPage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description Sessions of this page, latest first.
+             */
+            items: components["schemas"]["PlaySessionOut"][];
+        };
+        /**
          * PointsBatch
          * @description The body of `POST /runs/{id}/points`.
          * @example {
@@ -5884,28 +6063,166 @@ export interface components {
             duration_s?: number | null;
         };
         /**
-         * RecordedGame
-         * @description One game of a set, without its player's name.
+         * RecordingOut
+         * @description A game that a person or a script has played.
          */
-        RecordedGame: {
+        RecordingOut: {
             /**
-             * Seed
-             * @description Seed of the game's start.
+             * Id
+             * @description Id of the recording.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
-            seed: number;
+            id: string;
+            /**
+             * Session Id
+             * @description Id of the play session in which it was played.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            session_id: string;
+            /**
+             * User Id
+             * @description Id of the player.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            user_id: string;
+            /**
+             * Player
+             * @description Name of the player.
+             */
+            player: string;
+            /**
+             * Environment
+             * @description Id of the environment.
+             * @example ALE/Breakout-v5
+             */
+            environment: string;
             /**
              * Environment Config
-             * @description Environment settings of the game.
+             * @description Settings of the environment.
              */
             environment_config: {
                 [key: string]: unknown;
             };
             /**
-             * Actions
-             * @description Index of the action of each decision up to the last point: one byte each, compressed by zlib, in
-             *     Base64.
+             * Protocol
+             * @description `human_play`: a person has played in a browser. `scripted`: a script has opened the session, or has
+             *     sent actions. Neither is ranked with scores of agents.
+             * @enum {string}
              */
-            actions: string;
+            protocol: "human_play" | "scripted";
+            /**
+             * Seed
+             * @description Seed with which the environment was reset.
+             */
+            seed: number;
+            /**
+             * Frames Per Step
+             * @description Emulator frames of a decision.
+             */
+            frames_per_step: number;
+            /**
+             * Rom Sha256
+             * @description SHA-256 of an Atari game's ROM; null for other environments.
+             */
+            rom_sha256: string | null;
+            /**
+             * Versions
+             * @description Versions of the packages that simulated the game.
+             */
+            versions: {
+                [key: string]: string;
+            };
+            /**
+             * Started At
+             * Format: date-time
+             * @description When the game started.
+             */
+            started_at: string;
+            /**
+             * Ended At
+             * @description When it ended; null while it is played.
+             */
+            ended_at: string | null;
+            /**
+             * Finished
+             * @description Whether it was played to its end; if not, its player has left, or its worker has died.
+             */
+            finished: boolean;
+            /**
+             * Episode Return
+             * @description True return of what is recorded.
+             * @example 31
+             */
+            episode_return: number | null;
+            /**
+             * Length Steps
+             * @description Recorded decisions.
+             */
+            length_steps: number;
+            /**
+             * Length Frames
+             * @description Recorded emulator frames.
+             */
+            length_frames: number;
+        };
+        /**
+         * RecordingPage
+         * @description A page of recordings.
+         */
+        RecordingPage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description Recordings of this page, latest first.
+             */
+            items: components["schemas"]["RecordingOut"][];
+        };
+        /**
+         * RecordingTrace
+         * @description The decisions of a recording, and what was pressed.
+         */
+        RecordingTrace: {
+            /**
+             * Seed
+             * @description Seed with which the environment was reset.
+             */
+            seed: number;
+            /**
+             * Frames Per Step
+             * @description Emulator frames of a decision.
+             */
+            frames_per_step: number;
+            /**
+             * Action Names
+             * @description Names of the actions.
+             */
+            action_names: string[];
+            /**
+             * Actions
+             * @description Index of the action of each decision.
+             */
+            actions: number[];
+            /**
+             * Rewards
+             * @description True reward of each decision.
+             */
+            rewards: number[];
+            /**
+             * Lives
+             * @description Lives left after each decision.
+             */
+            lives: number[];
+            /**
+             * Inputs
+             * @description Changes of the held action: emulator frame of the game, milliseconds since its start, action (-1:
+             *     nothing).
+             */
+            inputs: number[][];
         };
         /**
          * ReductionRule
@@ -7712,376 +8029,6 @@ export interface components {
             config: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-        };
-        /**
-         * StartPoint
-         * @description A state of a game: the one before a decision.
-         */
-        StartPoint: {
-            /**
-             * Game
-             * @description Number of the game, from 0.
-             */
-            game: number;
-            /**
-             * Decision
-             * @description Number of decisions before the state.
-             */
-            decision: number;
-            /**
-             * Score
-             * @description Score of the game before the state. It does not count for the agent that starts there.
-             */
-            score: number;
-            /**
-             * Frames
-             * @description Frames of the game before the state, which count towards the limit of an evaluation. Below, the hashes
-             *     of RAM and screen (SHA-256). All three are null until a worker has replayed the game.
-             */
-            frames?: number | null;
-            /**
-             * Ram Sha256
-             * @description Hash of the console's RAM.
-             */
-            ram_sha256?: string | null;
-            /**
-             * Screen Sha256
-             * @description Hash of the screen, in RGB.
-             */
-            screen_sha256?: string | null;
-        };
-        /**
-         * StartSetContent
-         * @description The games and points of a start set.
-         */
-        StartSetContent: {
-            /**
-             * Format
-             * @description Version of the format.
-             * @default 1
-             * @constant
-             */
-            format: 1;
-            /**
-             * Environment
-             * @description Id of the games' environment.
-             */
-            environment: string;
-            /**
-             * Source
-             * @description Who played: a stored `agent`, people (`human`), or a program in a person's place (`scripted`).
-             * @enum {string}
-             */
-            source: "agent" | "human" | "scripted";
-            /**
-             * N People
-             * @description How many people played the games.
-             * @default 0
-             */
-            n_people: number;
-            /**
-             * Rom Md5
-             * @description MD5 of the game's ROM; null until a worker has replayed the games.
-             */
-            rom_md5?: string | null;
-            /**
-             * Ale Py
-             * @description Version of ale-py that replayed the games; null before.
-             */
-            ale_py?: string | null;
-            /**
-             * Games
-             * @description The games.
-             */
-            games: components["schemas"]["RecordedGame"][];
-            /**
-             * Points
-             * @description The points, in random order: episode k of an evaluation starts from the k-th.
-             */
-            points: components["schemas"]["StartPoint"][];
-        };
-        /**
-         * StartSetFile
-         * @description An exported start set.
-         * @example {
-         *       "name": "pong",
-         *       "version": 1,
-         *       "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
-         *       "content": {
-         *         "format": 1,
-         *         "environment": "ALE/Pong-v5",
-         *         "source": "agent",
-         *         "n_people": 0,
-         *         "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
-         *         "ale_py": "0.12.1",
-         *         "games": [
-         *           {
-         *             "seed": 7,
-         *             "environment_config": {
-         *               "noop_max": 30
-         *             },
-         *             "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
-         *           }
-         *         ],
-         *         "points": [
-         *           {
-         *             "game": 0,
-         *             "decision": 12,
-         *             "score": -1,
-         *             "frames": 63,
-         *             "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
-         *             "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
-         *           }
-         *         ]
-         *       }
-         *     }
-         */
-        StartSetFile: {
-            /**
-             * Name
-             * @description Name of the set where it was exported.
-             */
-            name: string;
-            /**
-             * Version
-             * @description Its version there.
-             */
-            version: number;
-            /**
-             * Sha256
-             * @description SHA-256 of the content.
-             */
-            sha256: string;
-            /** @description Games and points. */
-            content: components["schemas"]["StartSetContent"];
-        };
-        /**
-         * StartSetImport
-         * @description A start set to import.
-         * @example {
-         *       "name": "pong",
-         *       "file": {
-         *         "name": "pong",
-         *         "version": 1,
-         *         "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
-         *         "content": {
-         *           "format": 1,
-         *           "environment": "ALE/Pong-v5",
-         *           "source": "agent",
-         *           "n_people": 0,
-         *           "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
-         *           "ale_py": "0.12.1",
-         *           "games": [
-         *             {
-         *               "seed": 7,
-         *               "environment_config": {
-         *                 "noop_max": 30
-         *               },
-         *               "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
-         *             }
-         *           ],
-         *           "points": [
-         *             {
-         *               "game": 0,
-         *               "decision": 12,
-         *               "score": -1,
-         *               "frames": 63,
-         *               "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
-         *               "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
-         *             }
-         *           ]
-         *         }
-         *       }
-         *     }
-         */
-        StartSetImport: {
-            /**
-             * Name
-             * @description Name of the set here; default: that of the file. It gets its next version.
-             */
-            name?: string | null;
-            /** @description An exported set. */
-            file: components["schemas"]["StartSetFile"];
-        };
-        /**
-         * StartSetOut
-         * @description One version of a start set.
-         */
-        StartSetOut: {
-            /**
-             * Id
-             * @description Id of the set.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
-             */
-            id: string;
-            /**
-             * Name
-             * @description Name of the set.
-             * @example pong
-             */
-            name: string;
-            /**
-             * Version
-             * @description Number of the version; a deleted one's is never given again.
-             * @example 1
-             */
-            version: number;
-            /**
-             * Created At
-             * Format: date-time
-             * @description When it was created or imported.
-             */
-            created_at: string;
-            /**
-             * Created By
-             * @description Id of the user who created it.
-             */
-            created_by: string | null;
-            /**
-             * Environment
-             * @description Id of the games' environment.
-             * @example ALE/Pong-v5
-             */
-            environment: string;
-            /**
-             * Source
-             * @description Who played the games: a stored `agent`, people (`human`), or a program in a person's place
-             *     (`scripted`).
-             * @enum {string}
-             */
-            source: "agent" | "human" | "scripted";
-            /**
-             * Origin
-             * @description Where the games come from.
-             */
-            origin: string;
-            /**
-             * N Points
-             * @description Number of starts.
-             * @example 100
-             */
-            n_points: number;
-            /**
-             * N Games
-             * @description Number of games with a start.
-             */
-            n_games: number;
-            /**
-             * N People
-             * @description How many people played them.
-             */
-            n_people: number;
-            /**
-             * N Frames
-             * @description Frames of the games up to their last starts; null until they are verified.
-             */
-            n_frames: number | null;
-            /**
-             * Mode
-             * @description Mode of the games; null: the game's default.
-             */
-            mode: number | null;
-            /**
-             * Difficulty
-             * @description Difficulty of the games; null: the game's default.
-             */
-            difficulty: number | null;
-            /**
-             * Rom Md5
-             * @description MD5 of the game's ROM.
-             */
-            rom_md5: string | null;
-            /**
-             * Ale Py
-             * @description Version of ale-py that verified the set; null before.
-             * @example 0.12.1
-             */
-            ale_py: string | null;
-            /**
-             * Sha256
-             * @description SHA-256 of its content.
-             */
-            sha256: string;
-            /**
-             * State
-             * @description `verifying` until a worker has replayed its games; `ready` once their states were as recorded.
-             * @enum {string}
-             */
-            state: "verifying" | "ready" | "failed";
-            /**
-             * Error
-             * @description Why it could not be verified; null if it could.
-             */
-            error: string | null;
-            /**
-             * Protocols
-             * @description The evaluation protocols that start from it.
-             * @example [
-             *       "agent_starts:pong@1",
-             *       "agent_starts_greedy:pong@1"
-             *     ]
-             */
-            protocols: string[];
-        };
-        /**
-         * StartSetPage
-         * @description A page of start sets.
-         */
-        StartSetPage: {
-            /**
-             * Next Cursor
-             * @description Pass it as `cursor` to get the next page; null on the last page.
-             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
-             */
-            next_cursor?: string | null;
-            /**
-             * Items
-             * @description Sets of this page.
-             */
-            items: components["schemas"]["StartSetOut"][];
-        };
-        /**
-         * StartSetRequest
-         * @description A start set to create from recorded episodes: those of a run, or the named ones.
-         * @example {
-         *       "name": "pong",
-         *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-         *       "points": 100
-         *     }
-         */
-        StartSetRequest: {
-            /**
-             * Name
-             * @description Name of the set: small letters, digits and hyphens. A set of this name gets its next version.
-             */
-            name: string;
-            /**
-             * Run
-             * @description Id of a run: its latest 200 recorded episodes are the games.
-             */
-            run?: string | null;
-            /**
-             * Kind
-             * @description With `run`: only episodes of training, or of evaluations.
-             */
-            kind?: ("training" | "evaluation") | null;
-            /**
-             * Episodes
-             * @description Ids of recorded episodes of one game, instead of `run`.
-             */
-            episodes?: string[] | null;
-            /**
-             * Points
-             * @description How many states are sampled at random from the games (Nair et al. 2015, 5.1: 100).
-             * @default 100
-             */
-            points: number;
-            /**
-             * Seed
-             * @description Seed of the sampling.
-             * @default 0
-             */
-            seed: number;
         };
         /**
          * StopSpec
@@ -9918,7 +9865,7 @@ export interface components {
             host: string;
         };
         /**
-         * @description A job changed: a video, an evaluation, or the verification of a start set.
+         * @description A job changed: a video or an evaluation.
          * @example {
          *       "job": "01JD3R0A4M",
          *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -9928,10 +9875,10 @@ export interface components {
         JobEvent: {
             /** @description The job's id. */
             job: string;
+            /** @description The run's id. */
+            run: string;
             /** @description Its state now. */
             state: string;
-            /** @description The run's id; not with a start set. */
-            run?: string;
         };
         /**
          * @description A sweep changed.
@@ -14341,18 +14288,6 @@ export interface operations {
                 width?: number | null;
                 /** @description For a page, which has a heading of its own. */
                 embedded?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
-                /** @description Width in inches, of the matplotlib script. */
-                width_in?: number;
-                /** @description Width of lines in points, of the matplotlib script. */
-                line_width_pt?: number;
-                /** @description Place of the legend, of the matplotlib script. */
-                legend?: "below" | "right" | "inside" | "none";
-                /** @description Title above the plot, of the matplotlib script. */
-                heading?: string;
-                /** @description Whether its vertical axes are logarithmic. */
-                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -14365,7 +14300,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure or table, or a file with it; of a table `csv` is the only one. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14385,10 +14320,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["StudyFigureOut"];
-                    "text/html": string;
-                    "text/csv": string;
-                    "text/x-python": string;
-                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -16804,11 +16735,13 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
-    list_start_sets: {
+    list_play_sessions: {
         parameters: {
             query?: {
-                /** @description Only sets of this environment. */
-                environment?: string | null;
+                /** @description Only sessions in this state. */
+                state?: ("queued" | "running" | "ended") | null;
+                /** @description Only your own. */
+                mine?: boolean;
                 /** @description Maximum number of items. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */
@@ -16832,33 +16765,26 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *           "name": "pong",
-                     *           "version": 1,
+                     *           "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "player": "text",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "environment_config": {},
+                     *           "action_names": [
+                     *             "text"
+                     *           ],
+                     *           "scripted": true,
+                     *           "state": "queued",
+                     *           "waiting_reason": null,
+                     *           "end_reason": null,
+                     *           "host": null,
                      *           "created_at": "2026-11-22T10:04:00Z",
-                     *           "created_by": null,
-                     *           "environment": "ALE/Pong-v5",
-                     *           "source": "agent",
-                     *           "origin": "text",
-                     *           "n_points": 100,
-                     *           "n_games": 1,
-                     *           "n_people": 1,
-                     *           "n_frames": null,
-                     *           "mode": null,
-                     *           "difficulty": null,
-                     *           "rom_md5": null,
-                     *           "ale_py": "0.12.1",
-                     *           "sha256": "text",
-                     *           "state": "verifying",
-                     *           "error": null,
-                     *           "protocols": [
-                     *             "agent_starts:pong@1",
-                     *             "agent_starts_greedy:pong@1"
-                     *           ]
+                     *           "started_at": null,
+                     *           "ended_at": null
                      *         }
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["StartSetPage"];
+                    "application/json": components["schemas"]["PlaySessionPage"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -16868,7 +16794,7 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
-    create_start_set: {
+    open_play_session: {
         parameters: {
             query?: never;
             header?: {
@@ -16880,7 +16806,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["StartSetRequest"];
+                "application/json": components["schemas"]["PlayRequest"];
             };
         };
         responses: {
@@ -16893,31 +16819,24 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "pong",
-                     *       "version": 1,
+                     *       "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "player": "text",
+                     *       "environment": "ALE/Breakout-v5",
+                     *       "environment_config": {},
+                     *       "action_names": [
+                     *         "text"
+                     *       ],
+                     *       "scripted": true,
+                     *       "state": "queued",
+                     *       "waiting_reason": null,
+                     *       "end_reason": null,
+                     *       "host": null,
                      *       "created_at": "2026-11-22T10:04:00Z",
-                     *       "created_by": null,
-                     *       "environment": "ALE/Pong-v5",
-                     *       "source": "agent",
-                     *       "origin": "text",
-                     *       "n_points": 100,
-                     *       "n_games": 1,
-                     *       "n_people": 1,
-                     *       "n_frames": null,
-                     *       "mode": null,
-                     *       "difficulty": null,
-                     *       "rom_md5": null,
-                     *       "ale_py": "0.12.1",
-                     *       "sha256": "text",
-                     *       "state": "verifying",
-                     *       "error": null,
-                     *       "protocols": [
-                     *         "agent_starts:pong@1",
-                     *         "agent_starts_greedy:pong@1"
-                     *       ]
+                     *       "started_at": null,
+                     *       "ended_at": null
                      *     }
                      */
-                    "application/json": components["schemas"]["StartSetOut"];
+                    "application/json": components["schemas"]["PlaySessionOut"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -16929,74 +16848,13 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
-    import_start_set: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StartSetImport"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "pong",
-                     *       "version": 1,
-                     *       "created_at": "2026-11-22T10:04:00Z",
-                     *       "created_by": null,
-                     *       "environment": "ALE/Pong-v5",
-                     *       "source": "agent",
-                     *       "origin": "text",
-                     *       "n_points": 100,
-                     *       "n_games": 1,
-                     *       "n_people": 1,
-                     *       "n_frames": null,
-                     *       "mode": null,
-                     *       "difficulty": null,
-                     *       "rom_md5": null,
-                     *       "ale_py": "0.12.1",
-                     *       "sha256": "text",
-                     *       "state": "verifying",
-                     *       "error": null,
-                     *       "protocols": [
-                     *         "agent_starts:pong@1",
-                     *         "agent_starts_greedy:pong@1"
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StartSetOut"];
-                };
-            };
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["ContentTooLarge"];
-            422: components["responses"]["UnprocessableContent"];
-            503: components["responses"]["ServiceUnavailable"];
-            default: components["responses"]["BadRequest"];
-        };
-    };
-    read_start_set: {
+    read_play_session: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the start set. */
-                set_id: string;
+                /** @description Id of the play session. */
+                session_id: string;
             };
             cookie?: never;
         };
@@ -17011,31 +16869,24 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "pong",
-                     *       "version": 1,
+                     *       "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "player": "text",
+                     *       "environment": "ALE/Breakout-v5",
+                     *       "environment_config": {},
+                     *       "action_names": [
+                     *         "text"
+                     *       ],
+                     *       "scripted": true,
+                     *       "state": "queued",
+                     *       "waiting_reason": null,
+                     *       "end_reason": null,
+                     *       "host": null,
                      *       "created_at": "2026-11-22T10:04:00Z",
-                     *       "created_by": null,
-                     *       "environment": "ALE/Pong-v5",
-                     *       "source": "agent",
-                     *       "origin": "text",
-                     *       "n_points": 100,
-                     *       "n_games": 1,
-                     *       "n_people": 1,
-                     *       "n_frames": null,
-                     *       "mode": null,
-                     *       "difficulty": null,
-                     *       "rom_md5": null,
-                     *       "ale_py": "0.12.1",
-                     *       "sha256": "text",
-                     *       "state": "verifying",
-                     *       "error": null,
-                     *       "protocols": [
-                     *         "agent_starts:pong@1",
-                     *         "agent_starts_greedy:pong@1"
-                     *       ]
+                     *       "started_at": null,
+                     *       "ended_at": null
                      *     }
                      */
-                    "application/json": components["schemas"]["StartSetOut"];
+                    "application/json": components["schemas"]["PlaySessionOut"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -17045,13 +16896,13 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
-    delete_start_set: {
+    end_play_session: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the start set. */
-                set_id: string;
+                /** @description Id of the play session. */
+                session_id: string;
             };
             cookie?: never;
         };
@@ -17073,13 +16924,75 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
-    export_start_set: {
+    list_recordings: {
+        parameters: {
+            query?: {
+                /** @description Only of this environment. */
+                environment?: string | null;
+                /** @description Only your own. */
+                mine?: boolean;
+                /** @description Only games of people, or of scripts. */
+                protocol?: ("human_play" | "scripted") | null;
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "session_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "player": "text",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "environment_config": {},
+                     *           "protocol": "human_play",
+                     *           "seed": 1,
+                     *           "frames_per_step": 1,
+                     *           "rom_sha256": null,
+                     *           "versions": {},
+                     *           "started_at": "2026-11-22T10:04:00Z",
+                     *           "ended_at": null,
+                     *           "finished": true,
+                     *           "episode_return": 31,
+                     *           "length_steps": 1,
+                     *           "length_frames": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RecordingPage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_recording: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the start set. */
-                set_id: string;
+                /** @description Id of the recording. */
+                recording_id: string;
             };
             cookie?: never;
         };
@@ -17093,39 +17006,133 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "name": "pong",
-                     *       "version": 1,
-                     *       "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
-                     *       "content": {
-                     *         "format": 1,
-                     *         "environment": "ALE/Pong-v5",
-                     *         "source": "agent",
-                     *         "n_people": 0,
-                     *         "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
-                     *         "ale_py": "0.12.1",
-                     *         "games": [
-                     *           {
-                     *             "seed": 7,
-                     *             "environment_config": {
-                     *               "noop_max": 30
-                     *             },
-                     *             "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
-                     *           }
-                     *         ],
-                     *         "points": [
-                     *           {
-                     *             "game": 0,
-                     *             "decision": 12,
-                     *             "score": -1,
-                     *             "frames": 63,
-                     *             "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
-                     *             "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
-                     *           }
-                     *         ]
-                     *       }
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "session_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "player": "text",
+                     *       "environment": "ALE/Breakout-v5",
+                     *       "environment_config": {},
+                     *       "protocol": "human_play",
+                     *       "seed": 1,
+                     *       "frames_per_step": 1,
+                     *       "rom_sha256": null,
+                     *       "versions": {},
+                     *       "started_at": "2026-11-22T10:04:00Z",
+                     *       "ended_at": null,
+                     *       "finished": true,
+                     *       "episode_return": 31,
+                     *       "length_steps": 1,
+                     *       "length_frames": 1
                      *     }
                      */
-                    "application/json": components["schemas"]["StartSetFile"];
+                    "application/json": components["schemas"]["RecordingOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    delete_recording: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the recording. */
+                recording_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_recording_trace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the recording. */
+                recording_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "seed": 1,
+                     *       "frames_per_step": 1,
+                     *       "action_names": [
+                     *         "text"
+                     *       ],
+                     *       "actions": [
+                     *         1
+                     *       ],
+                     *       "rewards": [
+                     *         0.5
+                     *       ],
+                     *       "lives": [
+                     *         1
+                     *       ],
+                     *       "inputs": [
+                     *         [
+                     *           1
+                     *         ]
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RecordingTrace"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    export_recording: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the recording. */
+                recording_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description NumPy's .npz. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -56,10 +56,15 @@ type PageProblemProps = {
   error: unknown;
   onRetry: () => void;
   /** The list that a missing resource would be in. */
-  back?: '/' | '/sweeps' | '/papers';
+  back?: '/' | '/sweeps' | '/papers' | '/play';
 };
 
-const BACK = { '/': 'Back to runs', '/sweeps': 'Back to sweeps', '/papers': 'Back to papers' } as const;
+const BACK = {
+  '/': 'Back to runs',
+  '/sweeps': 'Back to sweeps',
+  '/papers': 'Back to papers',
+  '/play': 'Back to play',
+} as const;
 
 /** An error in place of a whole page; for a missing resource, with a link back. */
 export function PageProblem({ error, onRetry, back = '/' }: PageProblemProps) {

@@ -22,6 +22,10 @@ export const environmentImage = (id: string): string | undefined =>
 /** An id without namespace and version, such as `Pong` for `ALE/Pong-v5`. */
 export const shortEnvironmentName = (id: string): string => id.replace(/^ALE\//, '').replace(/-v\d+$/, '');
 
+/** Whether people can play an environment: keys stand for discrete actions, and hosts' own are not offered. */
+export const isPlayable = ({ actions, family }: { actions: string; family: string }): boolean =>
+  actions === 'discrete' && family !== 'custom';
+
 type HostFacts = { alive: boolean; environments: readonly string[] };
 
 /** Why no connected host can run an environment; null if one can, or while the hosts are unknown. */

@@ -258,6 +258,13 @@ export const scoresSearch = (search: Search) =>
     normalised: flag(search.normalised),
   });
 
+export const playSearch = (search: Search) =>
+  validated({
+    environment: text(search.environment),
+    /** Whether a script drives the browser, so that its games are recorded as scripted. */
+    scripted: flag(search.scripted),
+  });
+
 /** A day, such as `2026-11-22`, which the service accepts in every time zone. */
 const day = (value: unknown): string | undefined =>
   typeof value === 'string' &&

@@ -19,7 +19,9 @@ it); `"rgb"` is exactly the papers' order. ALE's luminance weights replace the p
 resized by area averaging; the papers name no method.
 """
 
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -37,9 +39,17 @@ CROPPED_ROWS = slice(34, 194)
 """Screen rows kept with `crop`."""
 EMULATOR_FRAMES_PER_VIDEO_FRAME = 2
 """Every second frame is passed to `on_frame`: 30 a second."""
+EMULATOR_FRAMES_PER_SECOND = 60
 
 cv2.setNumThreads(1)  # one thread per process: the processes are the parallelism
 ALEInterface.setLoggerMode(LoggerMode.Error)
+
+
+def rom_sha256(environment: str) -> str:
+    """SHA-256 of a game's ROM, in hexadecimal."""
+    rom = roms.get_rom_path(_rom_name(environment))
+    assert rom is not None
+    return hashlib.sha256(Path(rom).read_bytes()).hexdigest()
 
 
 def _rom_name(environment: str) -> str:
@@ -54,7 +64,7 @@ class AtariEnv:
 
     observation_shape: tuple[int, ...]
     observation_dtype = np.dtype(np.uint8)
-    frames_per_second = 60 / EMULATOR_FRAMES_PER_VIDEO_FRAME
+    frames_per_second = EMULATOR_FRAMES_PER_SECOND / EMULATOR_FRAMES_PER_VIDEO_FRAME
 
     def __init__(self, environment: str, config: AtariConfig) -> None:
         self._config = config
@@ -89,6 +99,7 @@ class AtariEnv:
         self._stack = np.zeros(size, np.uint32)  # four frames per pixel, the newest in the top byte
         self._newest = np.zeros(size, np.uint32)
         self._frames = 0
+        self._frames_per_video_frame = EMULATOR_FRAMES_PER_VIDEO_FRAME
         self._lives = 0
         self._sticky: np.random.Generator | None = None
         self._held = Action.NOOP
@@ -157,6 +168,10 @@ class AtariEnv:
     def frames(self) -> int:
         """Frames of the episode so far."""
         return self._frames
+    def show_every_frame(self) -> None:
+        """Pass every frame to `on_frame`, 60 a second: people see what flickers."""
+        self._frames_per_video_frame = 1
+        self.frames_per_second = float(EMULATOR_FRAMES_PER_SECOND)
 
     def lives(self) -> int:
         """Lives left."""
@@ -189,7 +204,7 @@ class AtariEnv:
 
     def _tick(self) -> None:
         self._frames += 1
-        if self.on_frame is not None and self._frames % EMULATOR_FRAMES_PER_VIDEO_FRAME == 0:
+        if self.on_frame is not None and self._frames % self._frames_per_video_frame == 0:
             self.on_frame(self.ale.getScreenRGB())
 
     def _capture(self, slot: int) -> None:

@@ -1,0 +1,82 @@
+"""Tables `play_sessions`, `recordings` and `recording_parts`: sessions of play, and the games played."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backend.db.base import Base
+
+
+class PlaySession(Base):
+    """One person, or script, at one environment on a worker, which claims the session under a lease."""
+
+    __tablename__ = "play_sessions"
+    __table_args__ = (Index(None, "state", "id"),)
+
+    id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    environment: Mapped[str] = mapped_column(String(200))
+    environment_config: Mapped[dict[str, Any]]
+    scripted: Mapped[bool]
+    """Whether a script has opened it or has sent actions."""
+    state: Mapped[str] = mapped_column(String(20))
+    """`queued`, `running` or `ended`."""
+    end_reason: Mapped[str | None] = mapped_column(Text)
+    host: Mapped[str | None] = mapped_column(String(200))
+    lease_expires_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+
+
+class Recording(Base):
+    """One game of a session: seed and actions, from which it is simulated again.
+
+    Its columns describe the game up to its latest part, so that a game whose worker died is complete up to
+    there.
+    """
+
+    __tablename__ = "recordings"
+    __table_args__ = (Index(None, "environment", "id"),)
+
+    id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    session_id: Mapped[str] = mapped_column(String(26), index=True)
+    """Its session, whose row may be gone."""
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    environment: Mapped[str] = mapped_column(String(200))
+    environment_config: Mapped[dict[str, Any]]
+    protocol: Mapped[str] = mapped_column(String(50))
+    """`human_play` or `scripted`."""
+    seed: Mapped[int] = mapped_column(BigInteger)
+    frames_per_step: Mapped[int]
+    action_names: Mapped[list[str]]
+    rom_sha256: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of an Atari game's ROM."""
+    versions: Mapped[dict[str, str]]
+    """Versions of the packages that simulated it."""
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    """None while it is played."""
+    finished: Mapped[bool] = mapped_column(default=False)
+    """Whether it was played to the end of the game."""
+    episode_return: Mapped[float] = mapped_column(default=0.0)
+    length_steps: Mapped[int] = mapped_column(default=0)
+    length_frames: Mapped[int] = mapped_column(default=0)
+
+
+class RecordingPart(Base):
+    """Consecutive decisions of a recording, written while it is played."""
+
+    __tablename__ = "recording_parts"
+
+    recording_id: Mapped[str] = mapped_column(
+        ForeignKey("recordings.id", ondelete="CASCADE"), primary_key=True
+    )
+    first_step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    """Number of its first decision, from 0."""
+    content: Mapped[bytes] = mapped_column(LargeBinary)
+    """Compressed JSON of `backend.recordings.service.Part`."""
+    sha256: Mapped[str] = mapped_column(String(64))
+    """SHA-256 of the content."""

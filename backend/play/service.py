@@ -1,0 +1,224 @@
+"""Play sessions: requested by users, claimed by workers under a lease, and ended by either."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from sqlalchemy.orm import Session
+
+from backend.db import PlaySession
+from backend.db.base import new_id, storable
+from backend.db.changes import host_queue, record_work
+from backend.db.clock import database_now
+from backend.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
+from backend.hosts import service as hosts
+from backend.play import repository
+from backend.principals import Principal, Role
+from backend.recordings import repository as recording_rows
+from backend.recordings import service as recordings
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import HUMAN_PLAY, SCRIPTED, play_config, play_refusal
+from backend.specs.problems import quoted
+from backend.specs.recordings import GameStart, Part
+
+MAX_OPEN = 200
+MAX_OPEN_OF_USER = 20
+"""Sessions that wait or are played, of all users and of one."""
+QUEUED_S = 600.0
+"""A session that no worker has claimed after this time ends."""
+RETRY_S = 10.0
+
+
+def get(session: Session, session_id: str, *, for_update: bool = False) -> PlaySession:
+    """The play session.
+
+    Raises:
+        NotFound: there is none of this id.
+    """
+    play = repository.get(session, session_id, for_update=for_update)
+    if play is None:
+        raise NotFound(f"play session {session_id} does not exist")
+    return play
+
+
+def request(
+    session: Session,
+    principal: Principal,
+    *,
+    environment: str,
+    every_frame: bool,
+    scripted: bool,
+    lease_s: float,
+) -> PlaySession:
+    """Queue a session. One opened with an API token is scripted.
+
+    Raises:
+        Invalid: there is no such environment, or people cannot play it.
+        Conflict: no running worker has it.
+        TooMany: too many sessions wait or are played.
+    """
+    known = ENVIRONMENTS.get(environment)
+    if known is None:
+        raise Invalid.field(
+            "environment", f"there is no environment {quoted(environment)} that people can play"
+        )
+    if (refusal := play_refusal(known)) is not None:
+        raise Invalid.field("environment", refusal)
+    able = [
+        active.host.id
+        for active in hosts.active_hosts(session, lease_s)
+        if active.alive and environment in active.host.environments
+    ]
+    if not able:
+        raise Conflict(f"no running worker has {environment}: start one, or choose another environment")
+    of_user = repository.count_open(session, principal.id)
+    if of_user >= MAX_OPEN_OF_USER or repository.count_open(session) >= MAX_OPEN:
+        raise TooMany("too many play sessions are open: end some, or try again later", RETRY_S)
+    play = PlaySession(
+        id=new_id(),
+        user_id=principal.id,
+        environment=environment,
+        environment_config=play_config(known, every_frame=every_frame).model_dump(mode="json"),
+        scripted=scripted or principal.credential.kind == "token",
+        state="queued",
+        created_at=database_now(session),
+    )
+    repository.add(session, play)
+    for host in able:
+        record_work(session, host_queue(host))
+    return play
+
+
+def why_waiting(session: Session, play: PlaySession, lease_s: float) -> str | None:
+    """Why no worker has claimed a queued session yet; None if it is not queued."""
+    if play.state != "queued":
+        return None
+    running = repository.running_by_host(session)
+    able = [
+        active.host
+        for active in hosts.active_hosts(session, lease_s)
+        if active.alive and play.environment in active.host.environments
+    ]
+    if not able:
+        return f"no running worker has {play.environment}"
+    if all(host.draining for host in able):
+        return "every worker that has the environment is draining"
+    played = sum(running.get(host.id, 0) for host in able)
+    if not played:
+        return "a worker is about to start it"
+    sessions = "1 session is" if played == 1 else f"{played} sessions are"
+    return (
+        f"{sessions} being played on the workers that have the environment; this one starts when one of them "
+        "has a place (CALLBOARD_PLAY_SESSIONS)"
+    )
+
+
+def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> PlaySession | None:
+    """Lease the session that waits longest to `host`; None if there is none in its environments."""
+    play = repository.next_queued(session, environments)
+    if play is None:
+        return None
+    now = database_now(session)
+    play.state, play.host, play.started_at = "running", host, now
+    play.lease_expires_at = now + timedelta(seconds=lease_s)
+    session.flush()
+    return play
+
+
+def renew(session: Session, host: str, ids: Collection[str], lease_s: float) -> set[str]:
+    """Renew the leases of a host's sessions; return those that it still holds. The others have ended."""
+    return repository.renew(session, host, ids, database_now(session) + timedelta(seconds=lease_s))
+
+
+def end(session: Session, session_id: str, reason: str, *, host: str) -> str:
+    """End a session that a host plays, and the recording of its game; an ended one stays as it is.
+
+    Args:
+        session: a writing session.
+        session_id: the play session.
+        reason: why, for its player.
+        host: that plays it.
+
+    Returns:
+        Why it has ended.
+    """
+    play = repository.get(session, session_id, for_update=True)
+    if play is not None and play.state == "running" and play.host == host:
+        _end(session, play, reason)
+    return reason if play is None or play.end_reason is None else play.end_reason
+
+
+def end_by(session: Session, principal: Principal, session_id: str) -> None:
+    """End a session on behalf of its player, or of an admin; an ended one stays as it is.
+
+    Raises:
+        NotFound: there is none of this id.
+        Forbidden: it is of another user.
+    """
+    play = get(session, session_id, for_update=True)
+    if play.user_id != principal.id and principal.role != Role.ADMIN:
+        raise Forbidden("only its player or an admin may end a play session")
+    if play.state == "ended":
+        return
+    host = play.host
+    _end(session, play, "ended by its player" if play.user_id == principal.id else "ended by an admin")
+    if host is not None:
+        record_work(session, host_queue(host))
+
+
+def has_expired(session: Session) -> bool:
+    """Whether `expire` has something to do."""
+    now = database_now(session)
+    return repository.has_late(session, now, now - timedelta(seconds=QUEUED_S))
+
+
+def expire(session: Session) -> list[str]:
+    """End the sessions whose worker no longer renews its lease, and those that no worker has claimed."""
+    now = database_now(session)
+    lost = repository.expired(session, now)
+    for play in lost:
+        _end(session, play, f"worker {play.host} has died; the game is kept up to then")
+    waiting = repository.abandoned(session, now - timedelta(seconds=QUEUED_S))
+    for play in waiting:
+        _end(session, play, f"no worker had a place within {QUEUED_S / 60:.0f} minutes")
+    return [play.id for play in (*lost, *waiting)]
+
+
+def set_scripted(session: Session, session_id: str) -> None:
+    """Record that a script has sent actions: none of the session's games counts as a person's."""
+    play = get(session, session_id, for_update=True)
+    if not play.scripted:
+        play.scripted = True
+        recording_rows.set_protocol(session, session_id, SCRIPTED)
+
+
+def start_game(session: Session, session_id: str, host: str, game: GameStart) -> str | None:
+    """Begin the recording of a game, and return its id; None if the host no longer holds the session."""
+    play = repository.get(session, session_id, for_update=True)
+    if play is None or play.state != "running" or play.host != host:
+        return None
+    recording = recordings.start(
+        session,
+        session_id=session_id,
+        user_id=play.user_id,
+        environment=play.environment,
+        environment_config=play.environment_config,
+        protocol=SCRIPTED if play.scripted else HUMAN_PLAY,
+        game=game,
+    )
+    return recording.id
+
+
+def record(session: Session, session_id: str, host: str, recording_id: str, part: Part) -> bool:
+    """Append decisions to a game; False if the host no longer holds the session, or they do not follow."""
+    play = repository.get(session, session_id, for_update=True)
+    if play is None or play.state != "running" or play.host != host:
+        return False
+    return recordings.append(session, recording_id, part)
+
+
+def _end(session: Session, play: PlaySession, reason: str) -> None:
+    now = database_now(session)
+    play.state, play.end_reason, play.ended_at = "ended", storable(reason), now
+    play.lease_expires_at = None
+    recordings.end_all(session, play.id, now)
+    session.flush()

@@ -1,0 +1,164 @@
+"""Route `/play/{id}/stream`: frames of a play session, and the messages of its player, over a WebSocket."""
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.websockets import WebSocketState
+
+from backend.auth.state import get_auth_state
+from backend.db.engine import reading, writing
+from backend.errors import TooMany
+from backend.http.access import find_viewer
+from backend.http.dependencies import AppState, get_state
+from backend.http.errors import respond
+from backend.play import repository, service
+from backend.principals import Principal, Role
+from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S, play_channel
+from backend.pubsub.subscription import Frames, cancel_all
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import PLAYER_MESSAGE, Act
+
+router = APIRouter()
+
+NORMAL, GOING_AWAY, POLICY_VIOLATION = 1000, 1001, 1008
+MAX_MESSAGE_BYTES = 256
+WAIT_S = 0.25
+RETRY_S = 0.05
+"""Pause between tries of the first notification, while the subscription connects."""
+
+
+@dataclass
+class _Client:
+    """Who is connected to which session."""
+
+    viewer: Principal
+    session_id: str
+    may_play: bool
+    """Whether it is the session's player; others watch."""
+    scripted: bool
+    n_actions: int
+    ended: str | None
+    """Why the session has ended; None if it is open."""
+
+
+@router.websocket("/play/{session_id:ulid}/stream")
+async def stream_play(websocket: WebSocket, session_id: str) -> None:
+    """Frames of a play session to a viewer; messages of its player to its worker.
+
+    The documentation of `POST /play` has the format. The socket closes within 5 s of its login or token.
+    """
+    state = get_state(websocket)
+    client = await run_in_threadpool(_find, state, websocket, session_id)
+    if client is None:
+        await websocket.close(POLICY_VIOLATION)
+        return
+    try:
+        with (
+            state.limits.sockets.taken(client.viewer.id),
+            state.subscription.frames(session_id) as frames,
+            get_auth_state(websocket).streams.opened(client.viewer.credential) as ended,
+        ):
+            await websocket.accept()
+            if client.ended is not None:
+                await websocket.close(NORMAL, client.ended[:100])
+                return
+            await _stream(state, websocket, client, frames, ended)
+    except TooMany as error:
+        await websocket.send_denial_response(respond(error, None))
+
+
+def _find(state: AppState, websocket: WebSocket, session_id: str) -> _Client | None:
+    viewer = find_viewer(websocket)
+    if viewer is None:
+        return None
+    with reading(state.db_engine) as session:
+        play = repository.get(session, session_id)
+        if play is None:
+            return None
+        return _Client(
+            viewer,
+            session_id,
+            may_play=play.user_id == viewer.id and viewer.role.covers(Role.OPERATOR),
+            scripted=play.scripted,
+            n_actions=len(ENVIRONMENTS[play.environment].action_names),
+            ended=play.end_reason if play.state == "ended" else None,
+        )
+
+
+async def _stream(
+    state: AppState, websocket: WebSocket, client: _Client, frames: Frames, ended: asyncio.Event
+) -> None:
+    work = [_send(websocket, frames), _receive(state, websocket, client), _wait_for(ended)]
+    work.append(_notify_worker(state, client.session_id) if client.may_play else _wait_for(state.stopping))
+    tasks = [asyncio.create_task(each) for each in work]
+    await asyncio.wait(tasks, timeout=LIFETIME_S, return_when=asyncio.FIRST_COMPLETED)
+    await cancel_all(tasks)
+    if websocket.client_state is WebSocketState.CONNECTED and (
+        websocket.application_state is WebSocketState.CONNECTED
+    ):
+        with suppress(RuntimeError):  # the client has just left
+            await websocket.close(POLICY_VIOLATION if ended.is_set() else GOING_AWAY)
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _send(websocket: WebSocket, frames: Frames) -> None:
+    with suppress(WebSocketDisconnect):
+        while True:
+            await websocket.send_bytes(await frames.next())
+
+
+async def _notify_worker(state: AppState, session_id: str) -> None:
+    """Publish that the player is there, until the server stops."""
+    published_at = 0.0
+    while not state.stopping.is_set():
+        is_due = time.monotonic() - published_at >= WATCH_INTERVAL_S
+        if is_due and await state.subscription.publish(WATCH_CHANNEL, session_id):
+            published_at = time.monotonic()
+        await asyncio.sleep(WAIT_S if published_at else RETRY_S)
+
+
+async def _receive(state: AppState, websocket: WebSocket, client: _Client) -> None:
+    # `backend.http.connections` bounds how much a client may send.
+    while True:
+        message = await websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            return
+        refusal = await _forward(state, client, message.get("text") or message.get("bytes") or "")
+        if refusal is not None:
+            with suppress(WebSocketDisconnect):
+                await websocket.send_text(json.dumps({"refused": refusal}))
+
+
+async def _forward(state: AppState, client: _Client, message: str | bytes) -> str | None:
+    """Pass a message of the player on to the worker; return why it is refused, if it is."""
+    if not client.may_play:
+        return "you watch this session: only the operator who has opened it plays"
+    if len(message) > MAX_MESSAGE_BYTES:
+        return f"a message has at most {MAX_MESSAGE_BYTES} bytes"
+    try:
+        parsed = PLAYER_MESSAGE.validate_json(message)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, problem['loc'])) or 'message'}: {problem['msg']}"
+    if isinstance(parsed, Act) and parsed.action is not None and parsed.action >= client.n_actions:
+        return f"there is no action {parsed.action}: this environment has actions 0 to {client.n_actions - 1}"
+    if client.viewer.credential.kind == "token" and not client.scripted:
+        await run_in_threadpool(_set_scripted, state, client.session_id)
+        client.scripted = True
+    if not await state.subscription.publish(play_channel(client.session_id), parsed.model_dump_json()):
+        return "Redis does not respond: the worker cannot be reached at present"
+    return None
+
+
+def _set_scripted(state: AppState, session_id: str) -> None:
+    with writing(state.db_engine) as session:
+        service.set_scripted(session, session_id)

@@ -1,0 +1,87 @@
+"""Recordings of games in the database."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from backend.db import Recording, RecordingPart, User, keyset
+
+
+def add(session: Session, recording: Recording) -> None:
+    """Store a new recording."""
+    session.add(recording)
+    session.flush()
+
+
+def add_part(session: Session, part: RecordingPart) -> None:
+    """Store a new part."""
+    session.add(part)
+    session.flush()
+
+
+def get(session: Session, recording_id: str, *, for_update: bool = False) -> Recording | None:
+    """The recording, or None."""
+    return session.get(Recording, recording_id, with_for_update=for_update or None)
+
+
+def parts(session: Session, recording_id: str) -> Sequence[RecordingPart]:
+    """The parts of a recording, in order."""
+    statement = select(RecordingPart).where(RecordingPart.recording_id == recording_id)
+    return session.scalars(statement.order_by(RecordingPart.first_step)).all()
+
+
+def page(
+    session: Session,
+    *,
+    environment: str | None,
+    user_id: str | None,
+    protocol: str | None,
+    limit: int,
+    cursor: str | None,
+) -> tuple[list[Recording], str | None]:
+    """One page of recordings, latest first, and the cursor of the next page."""
+    statement = select(Recording)
+    for column, value in (
+        (Recording.environment, environment),
+        (Recording.user_id, user_id),
+        (Recording.protocol, protocol),
+    ):
+        if value is not None:
+            statement = statement.where(column == value)
+    return keyset.page(
+        session,
+        statement,
+        by=Recording.started_at,
+        row_id=Recording.id,
+        descending=True,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def names(session: Session, recordings: Sequence[Recording]) -> dict[str, str]:
+    """The names of the players, by id."""
+    users = select(User.id, User.name).where(User.id.in_({row.user_id for row in recordings}))
+    return {row[0]: row[1] for row in session.execute(users)}
+
+
+def end_all(session: Session, session_id: str, at: datetime) -> None:
+    """End the game that a session plays."""
+    session.execute(
+        update(Recording)
+        .where(Recording.session_id == session_id, Recording.ended_at.is_(None))
+        .values(ended_at=at)
+    )
+
+
+def set_protocol(session: Session, session_id: str, protocol: str) -> None:
+    """Set the protocol of all games of a session."""
+    session.execute(update(Recording).where(Recording.session_id == session_id).values(protocol=protocol))
+
+
+def remove(session: Session, recording_id: str) -> None:
+    """Delete a recording with its parts."""
+    session.execute(delete(RecordingPart).where(RecordingPart.recording_id == recording_id))
+    session.execute(delete(Recording).where(Recording.id == recording_id))

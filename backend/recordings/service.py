@@ -1,0 +1,165 @@
+"""Recordings of games that people or scripts have played: seed, actions, and when keys were pressed."""
+
+import hashlib
+import io
+import zlib
+from collections.abc import Sequence
+from datetime import datetime
+
+import numpy as np
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+
+from backend.db import Recording, RecordingPart
+from backend.db.base import new_id
+from backend.db.clock import database_now
+from backend.errors import Conflict, Forbidden, Gone, NotFound
+from backend.principals import Principal, Role
+from backend.recordings import repository
+from backend.specs.recordings import GameStart, Part
+
+
+def get(session: Session, recording_id: str) -> Recording:
+    """The recording.
+
+    Raises:
+        NotFound: there is none of this id.
+    """
+    recording = repository.get(session, recording_id)
+    if recording is None:
+        raise NotFound(f"recording {recording_id} does not exist")
+    return recording
+
+
+def start(
+    session: Session,
+    *,
+    session_id: str,
+    user_id: str,
+    environment: str,
+    environment_config: dict[str, object],
+    protocol: str,
+    game: GameStart,
+) -> Recording:
+    """Begin the recording of a game."""
+    recording = Recording(
+        id=new_id(),
+        session_id=session_id,
+        user_id=user_id,
+        environment=environment,
+        environment_config=environment_config,
+        protocol=protocol,
+        started_at=database_now(session),
+        ended_at=None,
+        finished=False,
+        episode_return=0.0,
+        length_steps=0,
+        length_frames=0,
+        **game.model_dump(),
+    )
+    repository.add(session, recording)
+    return recording
+
+
+def append(session: Session, recording_id: str, part: Part) -> bool:
+    """Append the next decisions of a game; if they end it, the recording ends.
+
+    Returns:
+        False if the part does not follow the latest one; nothing is changed.
+    """
+    recording = repository.get(session, recording_id, for_update=True)
+    if recording is None or part.first_step != recording.length_steps or recording.ended_at is not None:
+        return False
+    if part.actions or part.inputs:
+        content = zlib.compress(part.model_dump_json().encode())
+        repository.add_part(
+            session,
+            RecordingPart(
+                recording_id=recording_id,
+                first_step=part.first_step,
+                content=content,
+                sha256=hashlib.sha256(content).hexdigest(),
+            ),
+        )
+    recording.length_steps += len(part.actions)
+    recording.length_frames += part.n_frames
+    recording.episode_return += sum(part.rewards)
+    if part.finished or part.left:
+        recording.finished = part.finished
+        recording.ended_at = database_now(session)
+    return True
+
+
+def end_all(session: Session, session_id: str, at: datetime) -> None:
+    """End the game that a session plays, complete up to its latest part."""
+    repository.end_all(session, session_id, at)
+
+
+def read_parts(session: Session, recording: Recording) -> list[Part]:
+    """All decisions of a recording.
+
+    Raises:
+        Gone: a stored part is damaged or missing.
+    """
+    parts: list[Part] = []
+    n_steps = 0
+    for row in repository.parts(session, recording.id):
+        if hashlib.sha256(row.content).hexdigest() != row.sha256 or row.first_step != n_steps:
+            raise _damaged(recording)
+        try:
+            part = Part.model_validate_json(zlib.decompress(row.content))
+        except (zlib.error, ValidationError):
+            raise _damaged(recording) from None
+        parts.append(part)
+        n_steps += len(part.actions)
+    if n_steps != recording.length_steps:
+        raise _damaged(recording)
+    return parts
+
+
+def replay_file(recording: Recording, parts: Sequence[Part]) -> bytes:
+    """The recording as an .npz file: an agent's replay, with the times of the keys.
+
+    `inputs` has a row for each change of the held action: emulator frame of the game, milliseconds since its
+    start, index of the action (-1: nothing).
+    """
+    actions = [action for part in parts for action in part.actions]
+    inputs = [change for part in parts for change in part.inputs]
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        actions=np.asarray(actions, np.int16),
+        rewards=np.asarray([reward for part in parts for reward in part.rewards], np.float32),
+        lives=np.asarray([lives for part in parts for lives in part.lives], np.int8),
+        values=np.zeros(len(actions), np.float32),
+        policies=np.zeros((len(actions), 0), np.float16),
+        inputs=np.asarray(inputs, np.int64).reshape(-1, 3),
+        seed=np.int64(recording.seed),
+        protocol=np.str_(""),
+        frames_per_step=np.int64(recording.frames_per_step),
+        action_names=np.asarray(recording.action_names),
+        environment=np.str_(recording.environment),
+        rom_sha256=np.str_(recording.rom_sha256 or ""),
+        played_as=np.str_(recording.protocol),
+    )
+    return file.getvalue()
+
+
+def delete(session: Session, principal: Principal, recording_id: str) -> None:
+    """Delete a recording: its player may, and admins.
+
+    Raises:
+        NotFound: there is none of this id.
+        Forbidden: another user has played it.
+        Conflict: it is being played.
+    """
+    recording = get(session, recording_id)
+    if recording.user_id != principal.id and principal.role != Role.ADMIN:
+        raise Forbidden("only its player or an admin may delete a recording")
+    if recording.ended_at is None:
+        raise Conflict("the game is being played: end the session first")
+    repository.remove(session, recording_id)
+
+
+def _damaged(recording: Recording) -> Gone:
+    return Gone(f"recording {recording.id} is damaged: its content does not match its checksums")

@@ -1,0 +1,191 @@
+import { Button, NativeSelect } from '@mantine/core';
+import { useDocumentVisibility } from '@mantine/hooks';
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { keys } from '@/api/keys';
+import { endPlaySession, type PlaySession } from '@/api/play';
+import { ButtonLink } from '@/components/controls';
+import { Problem } from '@/components/feedback';
+import { formatScore } from '@/lib/format';
+import { ControlPad } from './ControlPad';
+import { actionOf, controlsIn } from './controls';
+import classes from './play.module.css';
+import { useHeldControls } from './useHeldControls';
+import { usePlayStream } from './usePlayStream';
+
+const SPEEDS = [0.25, 0.5, 1, 2];
+
+type Props = {
+  session: PlaySession;
+  /** Whether the user is its player; others watch. */
+  mine: boolean;
+};
+
+/** The game of a session: its frames, score and controls. */
+export function PlayView({ session, mine }: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const client = useQueryClient();
+  const { status, ended, refused, send } = usePlayStream(session.id, canvas);
+  const [ending, setEnding] = useState<unknown>(null);
+  const names = session.action_names;
+  const controls = useMemo(() => controlsIn(names), [names]);
+  const isOpen = ended === null && session.state !== 'ended';
+  const { held, touch } = useHeldControls(mine && isOpen);
+  const action = actionOf(names, held);
+  const seq = useRef(0);
+  const isReady = status !== null;
+
+  useEffect(() => {
+    if (!mine || !isReady) return;
+    seq.current += 1;
+    send({ type: 'action', action, seq: seq.current });
+  }, [mine, isReady, action, send]);
+
+  // Nobody plays a game that they do not see.
+  const visible = useDocumentVisibility() === 'visible';
+  useEffect(() => {
+    if (mine && !visible) send({ type: 'pause', paused: true });
+  }, [mine, visible, send]);
+
+  // The query, too, knows then that the session has ended, and the list shows its games.
+  useEffect(() => {
+    if (ended === null) return;
+    void client.invalidateQueries({ queryKey: keys.playSession(session.id) });
+    void client.invalidateQueries({ queryKey: keys.recordings() });
+  }, [ended, client, session.id]);
+
+  const paused = status?.paused ?? false;
+  const over = status?.over ?? false;
+  useEffect(() => {
+    if (!mine || !isOpen) return undefined;
+    const onKey = (event: KeyboardEvent): void => {
+      const target = event.target as Element;
+      if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || target.matches('input, select'))
+        return;
+      if (event.code === 'KeyP' && !over) send({ type: 'pause', paused: !paused });
+      else if (event.code === 'KeyN') send({ type: 'new_game' });
+      else return;
+      event.preventDefault();
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [mine, isOpen, paused, over, send]);
+
+  const notice = noticeOf({
+    session,
+    ended,
+    ready: isReady,
+    paused,
+    over,
+    mine,
+    started: (status?.frames ?? 0) > 0,
+  });
+  return (
+    <div className={classes.game}>
+      <div className={classes.stage}>
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={`Game of ${session.environment}`}
+          hidden={!isReady}
+          data-testid="game"
+        />
+        {notice !== null && (
+          <div className={classes.notice} role="status">
+            {notice}
+          </div>
+        )}
+      </div>
+      <div className={classes.side}>
+        <div className={`panel ${classes.score}`}>
+          <span className="muted">Score</span>
+          <b className="num">{formatScore(status?.score)}</b>
+          <dl className={classes.facts}>
+            {(status?.lives ?? 0) > 0 && (
+              <>
+                <dt>Lives</dt>
+                <dd className="num">{status?.lives}</dd>
+              </>
+            )}
+            <dt>Game</dt>
+            <dd className="num">{status?.game ?? 1}</dd>
+            <dt>Action</dt>
+            <dd className="mono">{status?.action == null ? 'none' : names[status.action]}</dd>
+            <dt>Player</dt>
+            <dd>{session.player}</dd>
+            <dt>Recorded as</dt>
+            <dd>{session.scripted ? 'scripted' : 'human play'}</dd>
+          </dl>
+        </div>
+        {mine && isOpen && (
+          <>
+            <ControlPad controls={controls} held={held} onTouch={touch} />
+            <div className={classes.buttons}>
+              <Button
+                variant="default"
+                title="P"
+                disabled={!isReady || over}
+                onClick={() => send({ type: 'pause', paused: !paused })}
+              >
+                {paused ? 'Continue' : 'Pause'}
+              </Button>
+              <Button
+                variant="default"
+                title="N"
+                disabled={!isReady}
+                onClick={() => send({ type: 'new_game' })}
+              >
+                New game
+              </Button>
+              <NativeSelect
+                size="xs"
+                aria-label="Speed"
+                disabled={!isReady}
+                value={String(status?.speed ?? 1)}
+                data={SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` }))}
+                onChange={({ currentTarget }) => {
+                  send({ type: 'speed', speed: Number(currentTarget.value) });
+                  currentTarget.blur(); // its arrow keys would change the speed, not steer
+                }}
+              />
+              <Button
+                variant="default"
+                onClick={() => void endPlaySession(session.id).then(() => setEnding(null), setEnding)}
+              >
+                End session
+              </Button>
+            </div>
+          </>
+        )}
+        {!isOpen && (
+          <ButtonLink to="/play" search={{ environment: session.environment }} variant="default">
+            Play again
+          </ButtonLink>
+        )}
+        {refused !== null && <p role="alert">Refused: {refused}</p>}
+        {ending !== null && <Problem error={ending} />}
+      </div>
+    </div>
+  );
+}
+
+type Moment = {
+  session: PlaySession;
+  ended: string | null;
+  ready: boolean;
+  paused: boolean;
+  over: boolean;
+  mine: boolean;
+  started: boolean;
+};
+
+/** What stands over the game; null while it is played. */
+function noticeOf({ session, ended, ready, paused, over, mine, started }: Moment): string | null {
+  if (ended !== null || session.state === 'ended')
+    return `The session has ended: ${ended ?? session.end_reason ?? ''}. Its games are recorded.`;
+  if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
+  if (!ready) return 'The game is starting…';
+  if (over) return mine ? 'The game is over. Press N for a new one.' : 'The game is over.';
+  if (paused && mine) return started ? 'Paused. Press a control to go on.' : 'Press a control to start.';
+  return paused ? 'Paused.' : null;
+}

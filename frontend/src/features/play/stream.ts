@@ -1,0 +1,37 @@
+/** The messages of a play session's stream. */
+
+/** What a frame says about the game. */
+export type Status = {
+  score: number;
+  lives: number;
+  /** Emulator frames of the game. */
+  frames: number;
+  /** The action that is held down; null for nothing. */
+  action: number | null;
+  paused: boolean;
+  over: boolean;
+  speed: number;
+  /** Number of the game in the session, from 1. */
+  game: number;
+  seq: number;
+};
+
+type Message = { status: Status; jpeg: Blob | null } | { ended: string };
+
+/** Parses a binary message: the length of a JSON object, the object, a JPEG. */
+export function readMessage(data: ArrayBuffer): Message {
+  const length = new DataView(data).getUint16(0, true);
+  const text = new TextDecoder().decode(data.slice(2, 2 + length));
+  const object = JSON.parse(text) as Status | { ended: string };
+  if ('ended' in object) return object;
+  const jpeg =
+    data.byteLength > 2 + length ? new Blob([data.slice(2 + length)], { type: 'image/jpeg' }) : null;
+  return { status: object, jpeg };
+}
+
+/** Whether two statuses look the same: a page need not be drawn again for each frame. */
+export const looksSame = (a: Status | null, b: Status): boolean =>
+  a !== null &&
+  (['score', 'lives', 'action', 'paused', 'over', 'speed', 'game'] as const).every(
+    (key) => a[key] === b[key],
+  );

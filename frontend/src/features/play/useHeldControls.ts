@@ -1,0 +1,95 @@
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { controlOf, heldByGamepad, type Control } from './controls';
+
+type Source = 'keys' | 'touch' | 'gamepad';
+const NONE: ReadonlySet<Control> = new Set();
+
+type HeldControls = {
+  held: ReadonlySet<Control>;
+  /** Presses or releases a control by touch. */
+  touch: (control: Control, down: boolean) => void;
+};
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof Element && target.matches('input, textarea, select, [contenteditable]');
+
+/** The controls that are held down by keyboard, touch and gamepad together. */
+export function useHeldControls(enabled: boolean): HeldControls {
+  const sources = useRef<Record<Source, Set<Control>>>({
+    keys: new Set(),
+    touch: new Set(),
+    gamepad: new Set(),
+  });
+  const [held, setHeld] = useState<ReadonlySet<Control>>(NONE);
+
+  const update = useCallback(() => {
+    const { keys, touch, gamepad } = sources.current;
+    const all = new Set([...keys, ...touch, ...gamepad]);
+    setHeld((before) =>
+      before.size === all.size && [...all].every((each) => before.has(each)) ? before : all,
+    );
+  }, []);
+
+  const touch = useCallback(
+    (control: Control, down: boolean) => {
+      if (down) sources.current.touch.add(control);
+      else sources.current.touch.delete(control);
+      update();
+    },
+    [update],
+  );
+
+  useEffect(() => {
+    if (!enabled) return;
+    const all = sources.current;
+    const { keys, touch: touched } = all;
+    const onKey = (event: KeyboardEvent): void => {
+      const control = controlOf(event.code);
+      if (control === undefined || event.ctrlKey || event.altKey || event.metaKey || isTyping(event.target))
+        return;
+      if (!event.isTrusted) return; // a script of the page, not a person
+      if (
+        event.type === 'keydown' &&
+        event.code === 'Space' &&
+        (event.target as Element).matches('button, a')
+      )
+        return;
+      event.preventDefault();
+      if (event.type === 'keydown') keys.add(control);
+      else keys.delete(control);
+      update();
+    };
+    const release = (): void => {
+      keys.clear();
+      touched.clear();
+      update();
+    };
+    let frame = 0;
+    const poll = (): void => {
+      const pad = navigator.getGamepads().find((each) => each !== null);
+      all.gamepad = new Set(pad ? heldByGamepad(pad) : []);
+      update();
+      frame = requestAnimationFrame(poll);
+    };
+    const begin = (): void => {
+      cancelAnimationFrame(frame);
+      poll();
+    };
+    window.addEventListener('keydown', onKey);
+    window.addEventListener('keyup', onKey);
+    window.addEventListener('blur', release);
+    window.addEventListener('gamepadconnected', begin);
+    if (navigator.getGamepads().some((each) => each !== null)) begin();
+    return () => {
+      window.removeEventListener('keydown', onKey);
+      window.removeEventListener('keyup', onKey);
+      window.removeEventListener('blur', release);
+      window.removeEventListener('gamepadconnected', begin);
+      cancelAnimationFrame(frame);
+      all.gamepad.clear();
+      release();
+    };
+  }, [enabled, update]);
+
+  return { held, touch };
+}

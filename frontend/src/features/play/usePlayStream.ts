@@ -1,0 +1,94 @@
+import { useCallback, useEffect, useRef, useState, type RefObject } from 'react';
+import { renewTicket } from '@/api/client';
+import { withTicket } from '@/api/session';
+import { looksSame, readMessage, type Status } from './stream';
+
+const RETRY_MS = 1000;
+
+type PlayStream = {
+  status: Status | null;
+  /** Why the session has ended; null while it is open. */
+  ended: string | null;
+  /** Why the service has refused a message. */
+  refused: string | null;
+  send: (message: object) => void;
+};
+
+/** Connects to a session: draws its newest frame, and sends messages. */
+export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasElement | null>): PlayStream {
+  const socket = useRef<WebSocket>(undefined);
+  const [status, setStatus] = useState<Status | null>(null);
+  const [ended, setEnded] = useState<string | null>(null);
+  const [refused, setRefused] = useState<string | null>(null);
+
+  useEffect(() => {
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    let closed = false;
+    let newest: Blob | null = null;
+    let drawing = false;
+    let shown: Status | null = null;
+
+    // While one frame is decoded, later ones replace each other: none is ever drawn late.
+    const draw = async (): Promise<void> => {
+      drawing = true;
+      while (newest !== null && !closed) {
+        const jpeg = newest;
+        newest = null;
+        const bitmap = await createImageBitmap(jpeg).catch(() => null); // a corrupt frame is skipped
+        const context = canvas.current?.getContext('2d');
+        if (bitmap && context) {
+          if (context.canvas.width !== bitmap.width) context.canvas.width = bitmap.width;
+          if (context.canvas.height !== bitmap.height) context.canvas.height = bitmap.height;
+          context.drawImage(bitmap, 0, 0);
+        }
+        bitmap?.close();
+      }
+      drawing = false;
+    };
+    const open = async (): Promise<void> => {
+      await renewTicket().catch(() => undefined); // without it the service refuses, and this is tried again
+      if (closed) return;
+      const opened = new WebSocket(
+        withTicket(`${location.origin.replace(/^http/, 'ws')}/api/v1/play/${session}/stream`),
+      );
+      opened.binaryType = 'arraybuffer';
+      opened.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {
+        if (typeof data === 'string') {
+          setRefused((JSON.parse(data) as { refused: string }).refused);
+          return;
+        }
+        const message = readMessage(data);
+        if ('ended' in message) {
+          setEnded(message.ended);
+          return;
+        }
+        if (!looksSame(shown, message.status)) {
+          shown = message.status;
+          setStatus(shown);
+        }
+        newest = message.jpeg ?? newest;
+        if (!drawing) void draw();
+      };
+      opened.onclose = ({ code, reason }) => {
+        if (closed) return;
+        if (code === 1000) setEnded(reason);
+        else {
+          if (reason) setRefused(reason);
+          retry = setTimeout(() => void open(), RETRY_MS);
+        }
+      };
+      socket.current = opened;
+    };
+    void open();
+    return () => {
+      closed = true;
+      clearTimeout(retry);
+      socket.current?.close();
+    };
+  }, [session, canvas]);
+
+  const send = useCallback((message: object) => {
+    if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(JSON.stringify(message));
+  }, []);
+  return { status, ended, refused, send };
+}

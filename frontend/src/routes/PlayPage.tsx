@@ -1,0 +1,127 @@
+import { Checkbox, NativeSelect } from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { meQuery } from '@/api/account';
+import { environmentsQuery } from '@/api/catalogue';
+import { hostsQuery } from '@/api/hosts';
+import { openPlaySession, openSessionsQuery, recordingsQuery } from '@/api/play';
+import { LoadingButton, ShowMore } from '@/components/controls';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { PermittedButton, useDenied } from '@/components/permission';
+import { RecordingsTable } from '@/features/play/RecordingsTable';
+import classes from '@/features/play/play.module.css';
+import { isPlayable, unavailableReason } from '@/lib/environments';
+import { defined } from '@/lib/search';
+
+const route = getRouteApi('/shell/play');
+const DEFAULT = 'ALE/Breakout-v5';
+
+export default function PlayPage() {
+  useDocumentTitle('Play · Callboard');
+  const recordings = useInfiniteQuery(recordingsQuery);
+  const { data: me } = useQuery(meQuery);
+  const rows = recordings.data?.pages.flatMap(({ items }) => items);
+  return (
+    <div className="page" style={{ display: 'grid', gap: 16 }}>
+      <h1 className="page-title">Play</h1>
+      <NewSession />
+      <OpenSessions />
+      <h2 className="page-title">Recorded games</h2>
+      {recordings.error && <Problem error={recordings.error} onRetry={() => void recordings.refetch()} />}
+      {!rows && !recordings.error && <Loading label="Loading the recordings" />}
+      {rows?.length === 0 && (
+        <div className="panel">
+          <Empty>
+            No game has been recorded yet. Every game that is played here is: its seed and actions, from which
+            it is simulated again, and when keys were pressed.
+          </Empty>
+        </div>
+      )}
+      {rows && rows.length > 0 && <RecordingsTable recordings={rows} me={me} />}
+      <ShowMore query={recordings} />
+    </div>
+  );
+}
+
+/** The form that opens a session. */
+function NewSession() {
+  const { environment, scripted } = route.useSearch();
+  const navigate = route.useNavigate();
+  const denied = useDenied();
+  const { data: environments, error, refetch } = useQuery(environmentsQuery);
+  const { data: hosts } = useQuery(hostsQuery);
+  const [everyFrame, setEveryFrame] = useState(false);
+  const playable = environments?.filter(isPlayable) ?? [];
+  const chosen = playable.find(({ id }) => id === (environment ?? DEFAULT)) ?? playable[0];
+  const reason = chosen && unavailableReason(chosen, hosts?.items);
+  const open = useMutation({
+    mutationFn: openPlaySession,
+    onSuccess: ({ id }) => navigate({ to: '/play/$sessionId', params: { sessionId: id } }),
+  });
+  if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+  if (!chosen) return <Loading label="Loading the environments" lines={2} />;
+  const start = (): void =>
+    open.mutate({ environment: chosen.id, every_frame: everyFrame, scripted: scripted ?? false });
+  return (
+    <section className="panel" aria-label="New session">
+      <div className={classes.form}>
+        <NativeSelect
+          size="xs"
+          label="Environment"
+          value={chosen.id}
+          data={playable.map(({ id, title }) => ({ value: id, label: title }))}
+          onChange={({ currentTarget }) =>
+            void navigate({
+              search: defined({ environment: currentTarget.value, scripted }),
+              replace: true,
+            })
+          }
+        />
+        <Checkbox
+          size="xs"
+          checked={everyFrame}
+          onChange={({ currentTarget }) => setEveryFrame(currentTarget.checked)}
+          label="Read actions at every frame"
+          description="Otherwise as agents act: every four frames in Atari games"
+        />
+        {denied === undefined ? (
+          <LoadingButton loading={open.isPending} unavailable={Boolean(reason)} onClick={start}>
+            Play
+          </LoadingButton>
+        ) : (
+          <PermittedButton denied={denied}>Play</PermittedButton>
+        )}
+        <span className="muted">
+          {reason ??
+            (scripted
+              ? 'A script drives this browser: its games are recorded as scripted.'
+              : 'Every game is recorded. Sound is off.')}
+        </span>
+      </div>
+      {open.isError && <Problem error={open.error} />}
+    </section>
+  );
+}
+
+/** The sessions that are played now, which everybody may watch. */
+function OpenSessions() {
+  const { data } = useQuery(openSessionsQuery);
+  if (!data || data.length === 0) return null;
+  return (
+    <section aria-label="Sessions being played">
+      <h2 className="page-title">Being played</h2>
+      <ul>
+        {data.map(({ id, environment, player }) => (
+          <li key={id}>
+            <Link to="/play/$sessionId" params={{ sessionId: id }}>
+              {environment}
+            </Link>{' '}
+            by {player}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

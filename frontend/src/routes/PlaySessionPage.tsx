@@ -1,0 +1,37 @@
+import { useDocumentTitle } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { meQuery } from '@/api/account';
+import { playSessionQuery } from '@/api/play';
+import { Loading, PageProblem } from '@/components/feedback';
+import { useDenied } from '@/components/permission';
+import { PlayView } from '@/features/play/PlayView';
+import { shortEnvironmentName } from '@/lib/environments';
+
+const route = getRouteApi('/shell/play/$sessionId');
+
+export default function PlaySessionPage() {
+  const { sessionId } = route.useParams();
+  const { data: session, error, refetch } = useQuery(playSessionQuery(sessionId));
+  const { data: me } = useQuery(meQuery);
+  const denied = useDenied();
+  const name = session ? shortEnvironmentName(session.environment) : 'Play';
+  useDocumentTitle(`${name} · Play · Callboard`);
+  return (
+    <div className="page" style={{ display: 'grid', gap: 12 }}>
+      <div className="row">
+        <h1 className="page-title">{name}</h1>
+        <Link to="/play">All games</Link>
+      </div>
+      {error && <PageProblem error={error} onRetry={() => void refetch()} back="/play" />}
+      {!session && !error && <Loading label="Loading the session" lines={8} />}
+      {session && me && (
+        <PlayView
+          key={session.id}
+          session={session}
+          mine={session.user_id === me.id && denied === undefined}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,213 @@
+"""Play sessions over REST and their stream, without a worker."""
+
+import json
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from backend.coordination.context import Context
+from backend.coordination.lease_expiry import expire
+from backend.db.engine import reading, writing
+from backend.play import service as play
+from backend.principals import Role
+from backend.recordings import service as recordings
+from backend.specs.recordings import GameStart, Part
+from tests.support.playing import Player, open_session, playing
+from tests.support.rows import add_host
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+BREAKOUT = "ALE/Breakout-v5"
+GAME = GameStart(
+    seed=7, frames_per_step=4, action_names=["NOOP", "FIRE"], rom_sha256="0" * 64, versions={"ale-py": "1"}
+)
+
+
+def _part(first_step: int, *actions: int, finished: bool = False) -> Part:
+    n = len(actions)
+    return Part(
+        first_step=first_step,
+        actions=list(actions),
+        rewards=[1.0] * n,
+        lives=[3] * n,
+        n_frames=4 * n,
+        inputs=[(0, 5, 1)],
+        finished=finished,
+    )
+
+
+def _claim(service: RunningService, host: str = "a") -> str:
+    with writing(service.engine) as session:
+        claimed = play.claim(session, host, 60.0, [BREAKOUT])
+        assert claimed is not None
+        return claimed.id
+
+
+def _record(service: RunningService, session_id: str, *parts: Part) -> str:
+    with writing(service.engine) as session:
+        recording = play.start_game(session, session_id, "a", GAME)
+        assert recording is not None
+        for part in parts:
+            assert play.record(session, session_id, "a", recording, part)
+    return recording
+
+
+def test_session_is_refused_without_a_worker_for_its_environment_or_with_continuous_actions(
+    service: RunningService,
+) -> None:
+    for environment, status, text in [
+        ("ALE/Nothing-v5", 422, "there is no environment"),
+        ("HalfCheetah-v5", 422, "continuous actions"),
+        (BREAKOUT, 409, "no running worker has ALE/Breakout-v5"),
+    ]:
+        answer = service.client.post("/api/v1/play", json={"environment": environment})
+        assert (answer.status_code, text in answer.text) == (status, True), answer.text
+    assert service.client.get("/api/v1/play").json()["items"] == []
+
+
+def test_session_opened_with_a_token_is_scripted_and_one_of_a_browser_is_not(
+    service: RunningService,
+) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    assert not open_session(service.client, BREAKOUT)["scripted"]
+    assert open_session(service.client, BREAKOUT, scripted=True)["scripted"]
+    with service.client_as(Role.OPERATOR) as operator:
+        assert open_session(operator, BREAKOUT)["scripted"]
+
+
+def test_messages_of_a_token_make_a_session_and_its_games_scripted(sqlite_service: RunningService) -> None:
+    service = sqlite_service
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    recording = _record(service, _claim(service), _part(0, 1))
+    assert service.client.get(f"/api/v1/recordings/{recording}").json()["protocol"] == "human_play"
+    token = service.client.post("/api/v1/tokens", json={"name": "script", "role": "operator"}).json()["token"]
+    script = service.new_client()
+    script.headers["Authorization"] = f"Bearer {token}"
+    with script, playing(script, session["id"]) as player:
+        player.hold(0)
+        player.send(type="action", action=99)  # its refusal shows that the first message was handled
+        player.refusal()
+    assert service.client.get(f"/api/v1/recordings/{recording}").json()["protocol"] == "scripted"
+    assert service.client.get(f"/api/v1/play/{session['id']}").json()["scripted"]
+
+
+def test_wrong_messages_are_refused_with_the_reason(sqlite_service: RunningService) -> None:
+    service = sqlite_service
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    with playing(service.client, session["id"]) as player:
+        player.hold(4)
+        assert player.refusal() == "there is no action 4: this environment has actions 0 to 3"
+        player.send(type="jump")
+        assert "jump" in player.refusal()
+        player.send(type="action", action=1, more="x" * 300)
+        assert player.refusal() == "a message has at most 256 bytes"
+        player.send(type="speed", speed=100)
+        assert player.refusal().startswith("speed.speed: ")
+    with service.client_as(Role.OPERATOR) as operator, playing(operator, session["id"]) as watcher:
+        watcher.hold(1)
+        assert "you watch this session" in watcher.refusal()
+    with playing(service.client, session["id"]) as player, pytest.raises(ConnectionClosed) as closed:
+        _flood(player)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.reason == "too much data"
+
+
+def _flood(player: Player) -> None:
+    for _ in range(1_000):
+        player.hold(1)
+    while True:
+        player.next()
+
+
+def test_only_its_player_or_an_admin_ends_a_session_and_viewers_may_not_play(
+    service: RunningService,
+) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    operator, viewer = service.client_as(Role.OPERATOR), service.client_as(Role.VIEWER)
+    assert viewer.post("/api/v1/play", json={"environment": BREAKOUT}).status_code == 403
+    address = f"/api/v1/play/{session['id']}"
+    assert viewer.get(address).status_code == 200
+    own = open_session(operator, BREAKOUT)
+    assert service.client.delete(f"/api/v1/play/{own['id']}").status_code == 204
+    assert service.client.delete(address).status_code == 204
+    assert service.client.delete(address).status_code == 204
+    ended = service.client.get(address).json()
+    assert (ended["state"], ended["end_reason"]) == ("ended", "ended by its player")
+    operator.headers["Authorization"] = "Bearer wrong"
+    with pytest.raises(InvalidStatus), playing(operator, session["id"]):
+        pass
+    for client in (operator, viewer):
+        client.close()
+
+
+def test_parts_of_a_session_that_a_host_no_longer_holds_change_nothing(service: RunningService) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    open_session(service.client, BREAKOUT)
+    session_id = _claim(service)
+    recording = _record(service, session_id, _part(0, 1, 0))
+    with writing(service.engine) as session:
+        assert not play.record(session, session_id, "b", recording, _part(2, 1))
+        assert not play.record(session, session_id, "a", recording, _part(1, 1))
+        assert play.record(session, session_id, "a", recording, _part(2, 1))
+        play.end(session, session_id, "it was over", host="a")
+        assert not play.record(session, session_id, "a", recording, _part(3, 1))
+        assert play.start_game(session, session_id, "a", GAME) is None
+    stored = service.client.get(f"/api/v1/recordings/{recording}").json()
+    assert (stored["length_steps"], stored["length_frames"], stored["episode_return"]) == (3, 12, 3.0)
+    assert stored["ended_at"] is not None
+
+
+def test_session_with_an_expired_lease_ends_and_its_game_is_kept(service: RunningService) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    with writing(service.engine) as writer:
+        claimed = play.claim(writer, "a", -1.0, [BREAKOUT])
+        assert claimed is not None
+    recording = _record(service, session["id"], _part(0, 1, 1))
+    context = Context.from_settings(service.settings)
+    try:
+        with context.reading() as reader:
+            assert play.has_expired(reader)
+        expire(context)
+        with context.reading() as reader:
+            assert not play.has_expired(reader)
+    finally:
+        context.close()
+    assert "has died" in service.client.get(f"/api/v1/play/{session['id']}").json()["end_reason"]
+    kept = service.client.get(f"/api/v1/recordings/{recording}").json()
+    assert (kept["length_steps"], kept["finished"]) == (2, False)
+    assert kept["ended_at"] is not None
+
+
+def test_recording_with_a_changed_byte_is_refused(service: RunningService) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    open_session(service.client, BREAKOUT)
+    recording = _record(service, _claim(service), _part(0, 1, 0), _part(2, 1, finished=True))
+    trace = service.client.get(f"/api/v1/recordings/{recording}/trace").json()
+    assert (trace["actions"], trace["seed"]) == ([1, 0, 1], 7)
+    with writing(service.engine) as session:
+        part = recordings.repository.parts(session, recording)[0]
+        part.content = part.content[:-1] + bytes([part.content[-1] ^ 1])
+    for path in ("trace", "file"):
+        answer = service.client.get(f"/api/v1/recordings/{recording}/{path}")
+        assert answer.status_code == 410
+        assert "is damaged" in json.dumps(answer.json())
+
+
+def test_only_its_player_or_an_admin_deletes_a_recording_that_has_ended(service: RunningService) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    recording = _record(service, _claim(service), _part(0, 1))
+    address = f"/api/v1/recordings/{recording}"
+    assert service.client.delete(address).status_code == 409
+    service.client.delete(f"/api/v1/play/{session['id']}")
+    with service.client_as(Role.OPERATOR) as operator:
+        assert operator.get("/api/v1/recordings?mine=true").json()["items"] == []
+    assert service.client.delete(address).status_code == 204
+    assert service.client.get(address).status_code == 404
+    with reading(service.engine) as reader:
+        assert recordings.repository.parts(reader, recording) == []

@@ -1,0 +1,153 @@
+"""Play from the browser's messages through web process, Redis and worker to the emulator, and back."""
+
+import io
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from sqlalchemy import Engine
+
+from backend.settings import Settings
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.atari import AtariConfig
+from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.playing import open_session, playing
+from tests.support.service import RunningService, running_service
+from tests.support.waiting import until
+from tests.workers.support import Start
+from workers.engine.envs.atari import AtariEnv
+
+pytestmark = pytest.mark.service
+
+BREAKOUT = "ALE/Breakout-v5"
+
+
+@pytest.fixture
+def web(settings: Settings, redis_url: str, tmp_path: Path, engine: Engine) -> Iterator[RunningService]:
+    with running_service(settings.database, redis_url, tmp_path / "web") as service:
+        yield service
+
+
+def _await_worker(web: RunningService, environment: str) -> None:
+    def is_known() -> bool:
+        hosts = web.client.get("/api/v1/hosts").json()["items"]
+        return any(environment in host["environments"] for host in hosts)
+
+    until(is_known)
+
+
+def _last_frame(actions: list[int], seed: int, config: dict[str, object]) -> bytes:
+    """The JPEG of the last frame of a game, simulated again."""
+    env = AtariEnv(BREAKOUT, AtariConfig.model_validate(config))
+    out = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(seed, out)
+    for action in actions:
+        env.step(action, out)
+    frame = cv2.cvtColor(env.ale.getScreenRGB(), cv2.COLOR_RGB2BGR)
+    options = [
+        cv2.IMWRITE_JPEG_QUALITY,
+        92,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
+    ]
+    return cv2.imencode(".jpg", frame, options)[1].tobytes()
+
+
+@ON_SQLITE_FIRST
+def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
+    start: Start, web: RunningService
+) -> None:
+    start()
+    _await_worker(web, BREAKOUT)
+    session = open_session(web.client, BREAKOUT, scripted=True)
+    names = session["action_names"]
+    with playing(web.client, session["id"]) as player:
+        beginning = player.until(paused=True, game=1)
+        assert beginning.jpeg.startswith(b"\xff\xd8")
+        player.hold(names.index("FIRE"))
+        player.after(30)
+        player.hold(names.index("RIGHT"), seq=7)
+        player.after(60)
+        assert player.until(seq=7).status["action"] == names.index("RIGHT")
+        player.send(type="pause", paused=True)
+        shown = player.until(paused=True)
+        n_frames = shown.status["frames"]
+        player.send(type="new_game")
+        player.until(game=2)
+    assert web.client.delete(f"/api/v1/play/{session['id']}").status_code == 204
+    until(lambda: web.client.get(f"/api/v1/play/{session['id']}").json()["state"] == "ended")
+
+    recordings = web.client.get("/api/v1/recordings").json()["items"]
+    first = min(recordings, key=lambda recording: recording["id"])
+    assert first["length_frames"] == n_frames == 4 * first["length_steps"]
+    assert (first["protocol"], first["finished"]) == ("scripted", False)
+    assert first["ended_at"] is not None
+    assert len(first["rom_sha256"]) == 64
+    assert "ale-py" in first["versions"]
+    trace = web.client.get(f"/api/v1/recordings/{first['id']}/trace").json()
+    assert [change[2] for change in trace["inputs"]] == [names.index("FIRE"), names.index("RIGHT")]
+    assert shown.jpeg == _last_frame(trace["actions"], trace["seed"], first["environment_config"])
+    exported = web.client.get(f"/api/v1/recordings/{first['id']}/file")
+    with np.load(io.BytesIO(exported.content), allow_pickle=False) as file:
+        assert file["actions"].tolist() == trace["actions"]
+        assert file["seed"] == trace["seed"]
+    assert web.client.delete(f"/api/v1/recordings/{first['id']}").status_code == 204
+    assert web.client.get(f"/api/v1/recordings/{first['id']}").status_code == 404
+
+
+@ON_SQLITE_FIRST
+def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
+    start: Start, web: RunningService, settings: Settings
+) -> None:
+    worker = start()
+    _await_worker(web, BREAKOUT)
+    session = open_session(web.client, BREAKOUT)
+    address = f"/api/v1/play/{session['id']}"
+    with playing(web.client, session["id"]) as player:
+        player.until(paused=True, game=1)
+        player.hold(1)
+        player.after(150)  # more than a report
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+        start(host_name="b")  # finds that the lease has run out
+        until(lambda: web.client.get(address).json()["state"] == "ended")
+    assert "has died" in web.client.get(address).json()["end_reason"]
+    [recording] = web.client.get("/api/v1/recordings").json()["items"]
+    assert recording["ended_at"] is not None
+    assert recording["length_frames"] >= 60
+    trace = web.client.get(f"/api/v1/recordings/{recording['id']}/trace").json()
+    assert len(trace["actions"]) == recording["length_steps"]
+    start()  # of the same home: removes what the killed one has left
+    folder = settings.home_dir / "play" / "a"
+    until(lambda: not folder.exists() or not any(folder.iterdir()))
+
+
+@ON_SQLITE_FIRST
+def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
+    start: Start, web: RunningService
+) -> None:
+    start(play_sessions=1)
+    _await_worker(web, "Catch-v0")
+    first = open_session(web.client, "Catch-v0")
+    with playing(web.client, first["id"]) as player:
+        player.until(paused=True)
+        second = open_session(web.client, "Catch-v0")
+        assert second["state"] == "queued"
+        assert "CALLBOARD_PLAY_SESSIONS" in second["waiting_reason"]
+        web.client.delete(f"/api/v1/play/{first['id']}")
+        player.until(ended="ended by its player")
+    with playing(web.client, second["id"]) as player:
+        player.until(paused=True)
+        player.hold(ENVIRONMENTS["Catch-v0"].action_names.index("LEFT"))
+        player.until(over=True)
+    [caught] = [
+        recording
+        for recording in web.client.get("/api/v1/recordings").json()["items"]
+        if recording["session_id"] == second["id"]
+    ]
+    assert caught["finished"]
+    assert caught["length_steps"] == 11
+    assert caught["protocol"] == "human_play"

@@ -1,0 +1,284 @@
+"""Play: an environment in real time, fed with the actions of a person, frame by frame.
+
+The worker's clock sets the pace: each frame of the environment is shown at its time, 60 a second in Atari
+games. The action that is held down is read at each decision, every `frame_skip` frames as agents decide, and
+repeated in between. Every decision is reported to the worker, which records it; frames may be lost.
+"""
+
+import json
+import select
+import socket
+import struct
+from collections import deque
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from secrets import randbits
+from time import monotonic
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import PLAYER_MESSAGE, Act, NewGame, Pause, PlaySetup, SetSpeed, no_op
+from backend.specs.recordings import FRAME, REPORT, GamePlayed, GameStart, GameStarted, Part
+from workers.engine.envs import Discrete, Env, make_env
+
+REPORT_INTERVAL_S = 1.0
+"""How much of a game is lost if the worker dies."""
+IDLE_FRAME_S = 0.5
+"""A paused game shows its frame again after this time, so that whoever joins sees it."""
+MAX_LATE_S = 0.1
+"""A game that is later than this, since the machine was busy, goes on from now and does not catch up."""
+_JPEG = [cv2.IMWRITE_JPEG_QUALITY, 92, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
+_LENGTH = struct.Struct("<H")
+_VERSIONED = {"atari": "ale-py", "labyrinth": "vizdoom", "racing": "gymnasium", "classic": "gymnasium"}
+"""Family -> the package that simulates it."""
+
+
+class WorkerGone(Exception):
+    """The worker has closed the socket."""
+
+
+def play(setup: PlaySetup, control_fd: int) -> None:
+    """Play games until the worker closes the socket.
+
+    Args:
+        setup: the environment.
+        control_fd: a socket that keeps message boundaries: messages of the player in; frames and reports out.
+    """
+    config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
+    env = make_env(setup.environment, config)
+    try:
+        with suppress(WorkerGone):
+            Player(setup, env, socket.socket(fileno=control_fd)).run()
+    finally:
+        env.close()
+
+
+class Player:
+    """One session."""
+
+    def __init__(self, setup: PlaySetup, env: Env, channel: socket.socket) -> None:
+        self._setup = setup
+        self._env = env
+        self._channel = channel
+        channel.setblocking(False)
+        if setup.environment.startswith("ALE/"):
+            env.show_every_frame()  # type: ignore[attr-defined]
+        assert isinstance(env.action_space, Discrete)
+        self._n_actions = env.action_space.n
+        self._no_op = no_op(env.action_names)
+        self._observation = np.empty(env.observation_shape, env.observation_dtype)
+        self._frame: NDArray[np.uint8] | None = None
+        self._unsent: deque[bytes] = deque()
+        self._held: int | None = None
+        self._seq = self._read_seq = 0
+        self._paused = True
+        self._rests = True
+        """Whether the game stands still because it is paused: at a decision, not within one."""
+        self._speed = 1.0
+        self._wants_new_game = False
+        self._n_games = 0
+        self._due = monotonic()
+        self._over = False
+        self._score = 0.0
+        self._game_frames = self._part_frames = self._n_steps = 0
+        self._actions: list[int] = []
+        self._rewards: list[float] = []
+        self._lives: list[int] = []
+        self._inputs: list[tuple[int, int, int]] = []
+        self._started_at = self._reported_at = monotonic()
+
+    def run(self) -> None:
+        """Play one game after the other.
+
+        Raises:
+            WorkerGone: the worker has closed the socket.
+        """
+        while True:
+            self._play_game(randbits(31))
+
+    def _play_game(self, seed: int) -> None:
+        self._start_game(seed)
+        while not (self._over or self._wants_new_game):
+            action = self._next_action()
+            if action is None:
+                break
+            step = self._env.step(action, self._observation)
+            self._actions.append(action)
+            self._rewards.append(step.reward)
+            self._lives.append(self._env.lives())
+            self._score += step.reward
+            self._part_frames += step.frames
+            self._over = step.episode_over
+            if monotonic() - self._reported_at >= REPORT_INTERVAL_S:
+                self._report()
+        self._report(finished=self._over, left=not self._over)
+        self._paused = self._rests = True
+        while not self._wants_new_game:
+            self._show()
+            self._receive(IDLE_FRAME_S)
+
+    def _start_game(self, seed: int) -> None:
+        self._show_beginning(seed)
+        self._env.reset(seed, self._observation)
+        self._env.on_frame = self._on_frame
+        self._n_games += 1
+        self._wants_new_game = self._over = False
+        self._paused, self._held = True, None
+        self._score = 0.0
+        self._game_frames = self._part_frames = self._n_steps = 0
+        self._actions, self._rewards, self._lives, self._inputs = [], [], [], []
+        self._started_at = self._reported_at = monotonic()
+        start = GameStart(
+            seed=seed,
+            frames_per_step=int(self._setup.environment_config.get("frame_skip") or 1),
+            action_names=list(self._env.action_names),
+            rom_sha256=_rom_sha256(self._setup.environment),
+            versions=_versions(ENVIRONMENTS[self._setup.environment].family),
+        )
+        self._send_report(GameStarted(game=start))
+
+    def _show_beginning(self, seed: int) -> None:
+        """Take a decision for its first frame: nothing else draws the beginning of a game."""
+        frames: list[NDArray[np.uint8]] = []
+        self._env.on_frame = lambda frame: frames.append(frame.copy())
+        self._env.reset(seed, self._observation)
+        if not frames:
+            self._env.step(self._no_op or 0, self._observation)
+        self._env.on_frame = None
+        self._frame = frames[0] if frames else None
+
+    def _on_frame(self, frame: NDArray[np.uint8]) -> None:
+        """Show a frame, and wait until the next one is due."""
+        self._game_frames += 1
+        self._frame = frame
+        self._show()
+        self._due += 1.0 / (self._env.frames_per_second * self._speed)
+        if self._due < monotonic() - MAX_LATE_S:
+            self._due = monotonic()
+        while (left_s := self._due - monotonic()) > 0:
+            self._receive(left_s)
+        self._receive(0.0)
+
+    def _next_action(self) -> int | None:
+        """The action that is held at the next decision, once the game goes on; None for a new game."""
+        if self._waits():
+            self._rests = self._paused
+            self._report()  # who pauses may leave
+            while self._waits() and not self._wants_new_game:
+                self._show()
+                self._receive(IDLE_FRAME_S)
+                self._rests = self._paused
+            self._due = monotonic()
+        self._rests = False
+        self._read_seq = self._seq
+        return None if self._wants_new_game else self._no_op if self._held is None else self._held
+
+    def _waits(self) -> bool:
+        return self._paused or (self._held is None and self._no_op is None)
+
+    def _show(self) -> None:
+        status = {
+            "score": self._score,
+            "lives": self._env.lives(),
+            "frames": self._game_frames,
+            "action": self._held,
+            "paused": self._rests,
+            "over": self._over,
+            "speed": self._speed,
+            "game": self._n_games,
+            "seq": self._read_seq,
+        }
+        text = json.dumps(status, separators=(",", ":")).encode()
+        jpeg = b""
+        if self._frame is not None:
+            jpeg = cv2.imencode(".jpg", cv2.cvtColor(self._frame, cv2.COLOR_RGB2BGR), _JPEG)[1].tobytes()
+        with suppress(BlockingIOError):  # the worker is busy: the frame is lost
+            self._send(FRAME + _LENGTH.pack(len(text)) + text + jpeg)
+
+    def _receive(self, timeout_s: float) -> None:
+        """Wait for messages, at most this long, and apply those that have come."""
+        self._send_unsent()
+        if timeout_s > 0 and not select.select([self._channel], [], [], timeout_s)[0]:
+            return
+        while True:
+            try:
+                data = self._channel.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                raise WorkerGone
+            self._apply(data)
+
+    def _apply(self, data: bytes) -> None:
+        match PLAYER_MESSAGE.validate_json(data):
+            case Act(action=action, seq=seq) if action is None or action < self._n_actions:
+                self._seq = seq
+                if action != self._held:
+                    self._held = action
+                    elapsed_ms = int(1000 * (monotonic() - self._started_at))
+                    self._inputs.append((self._game_frames, elapsed_ms, -1 if action is None else action))
+                if action is not None and not self._over:
+                    self._paused = False
+            case Pause(paused=paused):
+                self._paused = paused or self._over
+            case SetSpeed(speed=speed):
+                self._speed = float(speed)
+            case NewGame():
+                self._wants_new_game = True
+
+    def _report(self, *, finished: bool = False, left: bool = False) -> None:
+        """Report the decisions since the last report."""
+        self._reported_at = monotonic()
+        if not (self._actions or finished or left):
+            return
+        part = Part(
+            first_step=self._n_steps,
+            actions=self._actions,
+            rewards=self._rewards,
+            lives=self._lives,
+            n_frames=self._part_frames,
+            inputs=self._inputs,
+            finished=finished,
+            left=left,
+        )
+        self._n_steps += len(self._actions)
+        self._actions, self._rewards, self._lives, self._inputs = [], [], [], []
+        self._part_frames = 0
+        self._send_report(GamePlayed(part=part))
+
+    def _send_report(self, report: GameStarted | GamePlayed) -> None:
+        self._unsent.append(REPORT + report.model_dump_json().encode())
+        self._send_unsent()
+
+    def _send_unsent(self) -> None:
+        with suppress(BlockingIOError):
+            while self._unsent:
+                self._send(self._unsent[0])
+                self._unsent.popleft()
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._channel.send(message)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise WorkerGone from error
+
+
+def _rom_sha256(environment: str) -> str | None:
+    if not environment.startswith("ALE/"):
+        return None
+    from workers.engine.envs.atari import rom_sha256
+
+    return rom_sha256(environment)
+
+
+def _versions(family: str) -> dict[str, str]:
+    versions: dict[str, str] = {}
+    for package in ("callboard", _VERSIONED.get(family, "numpy")):
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions

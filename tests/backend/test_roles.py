@@ -14,8 +14,9 @@ from backend.app import OPEN_PATHS
 from backend.http.access import RequireRole
 from backend.principals import Role
 from tests.support import external
+from tests.support.playing import open_session
 from tests.support.routes import addresses
-from tests.support.rows import make_run
+from tests.support.rows import add_host, make_run
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S
 
@@ -133,12 +134,14 @@ def test_every_websocket_accepts_every_role_and_rejects_anonymous(
     sqlite_service: RunningService, subtests: pytest.Subtests
 ) -> None:
     run = make_run(sqlite_service.engine)
+    add_host(sqlite_service.engine, "a")
+    session = open_session(sqlite_service.client, "ALE/Breakout-v5")
     base = sqlite_service.url.replace("http", "ws")
     routes = iter_route_contexts(sqlite_service.app.routes)
     paths = [route.path or "" for route in routes if isinstance(route.original_route, APIWebSocketRoute)]
     assert paths
     for path in paths:
-        url = base + path.replace("{run_id:ulid}", run.id)
+        url = base + path.replace("{run_id:ulid}", run.id).replace("{session_id:ulid}", session["id"])
         with (
             subtests.test(route=path, role=None),
             pytest.raises(InvalidStatus, match="403"),

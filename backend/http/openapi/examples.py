@@ -144,6 +144,7 @@ EXAMPLES: dict[str, Any] = {
     "PasswordRequest": {"current": "correct horse battery", "new": "staple battery horse"},
     "UserRequest": {"name": "ada", "role": "operator", "password": "correct horse battery"},
     "UserChanges": {"role": "viewer"},
+    "PlayRequest": {"environment": "ALE/Breakout-v5", "every_frame": False, "scripted": True},
     "TokenRequest": {"name": "nightly sweep", "role": "operator", "expires_in_days": 90},
     "ProblemDocument": {
         "type": "about:blank",

@@ -5522,6 +5522,11 @@ export interface components {
         /**
          * PlayRequest
          * @description A session to open.
+         * @example {
+         *       "environment": "ALE/Breakout-v5",
+         *       "every_frame": false,
+         *       "scripted": true
+         *     }
          */
         PlayRequest: {
             /**

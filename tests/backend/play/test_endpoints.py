@@ -10,7 +10,7 @@ from backend.coordination.lease_expiry import expire
 from backend.db.engine import reading, writing
 from backend.play import service as play
 from backend.principals import Role
-from backend.recordings import service as recordings
+from backend.recordings import repository as recording_rows
 from backend.specs.recordings import GameStart, Part
 from tests.support.playing import Player, open_session, playing
 from tests.support.rows import add_host
@@ -190,7 +190,7 @@ def test_recording_with_a_changed_byte_is_refused(service: RunningService) -> No
     trace = service.client.get(f"/api/v1/recordings/{recording}/trace").json()
     assert (trace["actions"], trace["seed"]) == ([1, 0, 1], 7)
     with writing(service.engine) as session:
-        part = recordings.repository.parts(session, recording)[0]
+        part = recording_rows.parts(session, recording)[0]
         part.content = part.content[:-1] + bytes([part.content[-1] ^ 1])
     for path in ("trace", "file"):
         answer = service.client.get(f"/api/v1/recordings/{recording}/{path}")
@@ -210,4 +210,4 @@ def test_only_its_player_or_an_admin_deletes_a_recording_that_has_ended(service:
     assert service.client.delete(address).status_code == 204
     assert service.client.get(address).status_code == 404
     with reading(service.engine) as reader:
-        assert recordings.repository.parts(reader, recording) == []
+        assert recording_rows.parts(reader, recording) == []

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { environmentImage, unavailableReason } from './environments';
+import { environmentImage, shortEnvironmentName, unavailableReason } from './environments';
 
 describe('environmentImage', () => {
   it.each(['ALE/Pong-v5', 'HalfCheetah-Pixels-v5', 'Labyrinth-Small-v0', 'Racing-Fast-v0', 'CartPole-v1'])(
@@ -9,6 +9,18 @@ describe('environmentImage', () => {
 
   it('returns undefined for a custom environment', () =>
     expect(environmentImage('Custom/Line-v0')).toBeUndefined());
+});
+
+describe('shortEnvironmentName', () => {
+  it.each([
+    ['ALE/Qbert-v5', 'Q*bert'],
+    ['ALE/Hero-v5', 'H.E.R.O.'],
+    ['ALE/BeamRider-v5', 'Beam Rider'],
+    ['ALE/Pong-v5', 'Pong'],
+    ['ALE/Unheard-v5', 'Unheard'],
+    ['CartPole-v1', 'CartPole'],
+    ['Custom/Line-v0', 'Custom/Line'],
+  ])('names %s as %s', (id, name) => expect(shortEnvironmentName(id)).toBe(name));
 });
 
 describe('unavailableReason', () => {

@@ -1,3 +1,5 @@
+import games from '@/api/games.json';
+
 /** Files, not inline data: a table loads them as it scrolls. Created by `workers.engine.envs.thumbnails`. */
 const IMAGES = import.meta.glob<string>('../assets/environments/*.webp', {
   eager: true,
@@ -19,8 +21,15 @@ export const environmentClip = (id: string): string | undefined =>
 export const environmentImage = (id: string): string | undefined =>
   IMAGES[`../assets/environments/${id.replaceAll('/', '-')}.webp`];
 
-/** An id without namespace and version, such as `Pong` for `ALE/Pong-v5`. */
-export const shortEnvironmentName = (id: string): string => id.replace(/^ALE\//, '').replace(/-v\d+$/, '');
+const GAME_TITLES: Readonly<Record<string, string>> = games;
+
+/** A game's title, such as Q*bert for `ALE/Qbert-v5`; another environment's id without version, such as `CartPole`. */
+export function shortEnvironmentName(id: string): string {
+  const name = id.replace(/-v\d+$/, '');
+  const game = /^ALE\/(\w+)$/.exec(name)?.[1];
+  if (game === undefined) return name;
+  return GAME_TITLES[game] ?? game.replace(/([a-z])(?=[A-Z])/g, '$1 ');
+}
 
 /** Whether people can play an environment: keys stand for discrete actions, and hosts' own are not offered. */
 export const isPlayable = ({ actions, family }: { actions: string; family: string }): boolean =>

@@ -338,3 +338,19 @@ def test_frame_skip_of_one_shows_each_frame_alone() -> None:
         np.testing.assert_allclose(observation[..., -1], luminance(frame), rtol=0, atol=0.5001)
         moved += not np.array_equal(np.maximum(before, frame), frame)
     assert moved > 10
+
+
+@pytest.mark.parametrize(
+    ("game", "title"),
+    [
+        ("Qbert", "Q*bert"),
+        ("Et", "E.T."),
+        ("Hero", "H.E.R.O."),
+        ("Jamesbond", "James Bond"),
+        ("Riverraid", "River Raid"),
+        ("MsPacman", "Ms. Pac-Man"),
+        ("BeamRider", "Beam Rider"),
+    ],
+)
+def test_title_of_a_game_is_written_as_on_its_cartridge(game: str, title: str) -> None:
+    assert ENVIRONMENTS[f"ALE/{game}-v5"].title == title

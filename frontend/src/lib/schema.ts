@@ -186,8 +186,11 @@ export function toRaw(value: unknown): Raw {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Whether an input holds something other than its field's default. */
-export function isChanged(field: ConfigField, raw: Raw): boolean {
+/** Whether an input holds something other than `base`: the field's default, or the value of a preset. */
+export function isChanged(field: ConfigField, raw: Raw, base: unknown = field.default): boolean {
   const { value, error } = parseRaw(field, raw);
-  return error !== null || value !== field.default;
+  return error !== null || value !== base;
 }
+
+/** What an optional field without a value stands for. */
+export const emptyText = ({ section }: ConfigField): string => (section === 'stop' ? 'no limit' : 'none');

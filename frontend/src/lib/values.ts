@@ -11,11 +11,6 @@ const RANGE = /^(\S+?)\s*\.\.\s*(\S+)(?:\s+(by|in|log)\s+(\S+))?$/i;
 
 const invalid = (error: string): Values => ({ values: [], error });
 
-/** The syntax of several values, for the field's help. */
-export const SEVERAL_HELP =
-  'Several values give one run each: a list such as 1, 2, 4 or a range such as 1..4, 0..1 by 0.25, 0..1 in 5 or ' +
-  '0.0001..0.01 log 5.';
-
 /** Parses an input that may hold a list or a range; a switch or a single value gives one value. */
 export function parseValues(field: ConfigField, raw: Raw): Values {
   const single = (): Values => {

@@ -1,8 +1,8 @@
-import { ActionIcon, NativeSelect, Switch, TextInput, Tooltip } from '@mantine/core';
-import { IconArrowBackUp, IconListNumbers } from '@tabler/icons-react';
+import { ActionIcon, Button, NativeSelect, Switch, TextInput, Tooltip } from '@mantine/core';
+import { IconArrowBackUp } from '@tabler/icons-react';
 import { memo, useState } from 'react';
 import { formatValue } from '@/lib/format';
-import { boundsText, isChanged, parseRaw, toRaw, type ConfigField, type Raw } from '@/lib/schema';
+import { boundsText, emptyText, isChanged, parseRaw, toRaw, type ConfigField, type Raw } from '@/lib/schema';
 import { parseValues, type Values } from '@/lib/values';
 import classes from './config.module.css';
 
@@ -17,8 +17,10 @@ type Props = {
   unavailable?: string | undefined;
   onChange: (path: string, raw: Raw) => void;
   onReset: (path: string) => void;
-  /** What a reset restores: the field's default, or the current value of a training run. */
-  base?: 'default' | 'current value';
+  /** What a reset restores: the field's default, a preset's value, or the current value of a training run. */
+  base?: 'default' | 'preset' | 'current value';
+  /** The value that a reset restores. */
+  baseValue?: unknown;
   /** Whether it takes a list or a range of values. */
   several?: boolean;
 };
@@ -40,12 +42,13 @@ export const ConfigInput = memo(function ConfigInput({
   onChange,
   onReset,
   base = 'default',
+  baseValue = field.default,
   several = false,
 }: Props) {
   const { path, title, symbol, unit, help, kind } = field;
   const { values, error: invalid } = several ? parseValues(field, raw) : single(field, raw);
   const error = invalid ?? serverError;
-  const changed = isChanged(field, raw);
+  const changed = isChanged(field, raw, baseValue);
   const id = `field-${path}`;
   // Selects and switches hold one value; a list of values is typed.
   const [listed, setListed] = useState(values.length > 1);
@@ -61,8 +64,13 @@ export const ConfigInput = memo(function ConfigInput({
     // The button is gone with the change. A frame later, for the input may be another one.
     requestAnimationFrame(() => document.getElementById(id)?.focus());
   };
+  const shown = (value: unknown): string => (value === null ? emptyText(field) : formatValue(value));
   const facts = [
-    `${base === 'default' ? 'default' : 'current'} ${formatValue(field.default)}`,
+    base === 'current value' && `current ${shown(baseValue)}`,
+    // The placeholder says what nothing stands for.
+    base === 'default' && baseValue !== null && `default ${shown(baseValue)}`,
+    base === 'preset' && baseValue !== field.default && `preset ${shown(baseValue)}`,
+    base === 'preset' && field.default !== null && `default ${shown(field.default)}`,
     boundsText(field),
   ]
     .filter(Boolean)
@@ -101,27 +109,27 @@ export const ConfigInput = memo(function ConfigInput({
         </label>
         <span className="grow" />
         {several && (kind === 'choice' || kind === 'boolean') && (
-          <Tooltip label={listed ? 'One value' : 'Several values: one run each'}>
-            <ActionIcon
-              size={20}
-              variant={listed ? 'light' : 'subtle'}
-              color={listed ? 'ink' : 'gray'}
-              aria-label={`Several values of ${title}`}
-              aria-pressed={listed}
+          <Tooltip label={listed ? 'Back to a choice of one' : 'Several values: one run each'}>
+            <Button
+              size="compact-xs"
+              variant="subtle"
+              color="gray"
+              fw={400}
+              aria-label={`${listed ? 'one value' : '+ values'} of ${title}`}
               onClick={toggleList}
             >
-              <IconListNumbers size={14} />
-            </ActionIcon>
+              {listed ? 'one value' : '+ values'}
+            </Button>
           </Tooltip>
         )}
         {changed && (
           <span className={classes.changed}>
             changed
-            <Tooltip label={`Reset to the ${base}, ${formatValue(field.default)}`}>
+            <Tooltip label={`Reset to the ${base}, ${shown(baseValue)}`}>
               <ActionIcon
                 size={20}
                 variant="subtle"
-                aria-label={`Reset ${title} to its ${base}`}
+                aria-label={`Reset ${title} to ${base === 'preset' ? 'the' : 'its'} ${base}`}
                 onClick={reset}
               >
                 <IconArrowBackUp size={14} />
@@ -163,7 +171,7 @@ export const ConfigInput = memo(function ConfigInput({
           autoComplete="off"
           spellCheck={false}
           value={typeof raw === 'boolean' ? formatValue(raw) : raw}
-          placeholder={field.optional ? 'none' : ''}
+          placeholder={field.optional ? emptyText(field) : ''}
           classNames={{ input: kind === 'text' ? '' : 'num' }}
           rightSection={unit && <span className={classes.unit}>{unit}</span>}
           rightSectionWidth={unit ? unit.length * 6.5 + 16 : undefined}

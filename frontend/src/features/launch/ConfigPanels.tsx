@@ -2,8 +2,8 @@ import { Button, TextInput } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconSearch } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { ConfigInput } from '@/components/config/ConfigInput';
-import { groupTitle, isChanged, type ConfigField, type Raw } from '@/lib/schema';
-import { SEVERAL_HELP } from '@/lib/values';
+import { Term } from '@/components/Term';
+import { groupTitle, isChanged, parseRaw, type ConfigField, type Raw } from '@/lib/schema';
 import { rawOf, type Draft } from './draft';
 import classes from './launch.module.css';
 import type { FieldNote } from './notes';
@@ -11,6 +11,8 @@ import type { FieldNote } from './notes';
 type Props = {
   fields: readonly ConfigField[];
   draft: Draft;
+  /** The values that the draft's preset gives, by path. */
+  base: Readonly<Record<string, Raw>>;
   /** The errors by path. */
   errors: ReadonlyMap<string, string>;
   /** Notes by path. */
@@ -45,13 +47,17 @@ export function visibleFields(
 
 /** The config fields: what people change, or all of them with a search, one panel for each group. */
 export function ConfigPanels(props: Props) {
-  const { fields, draft, errors, notes, all, onAll, several, onChange, onReset } = props;
+  const { fields, draft, base, errors, notes, all, onAll, several, onChange, onReset } = props;
   const [search, setSearch] = useState('');
   const shown = visibleFields(fields, { ...props, search });
   const groupOf = ({ section, group }: ConfigField): string => (all || section === 'stop' ? group : COMMON);
   const groups = [...new Set(shown.map(groupOf))];
   const hyperparameters = useMemo(() => fields.filter(({ section }) => section !== 'stop'), [fields]);
-  const changed = fields.filter((field) => isChanged(field, rawOf(draft, field))).length;
+  const baseValueOf = (field: ConfigField): unknown => {
+    const raw = base[field.path];
+    return raw === undefined ? field.default : parseRaw(field, raw).value;
+  };
+  const changed = fields.filter((field) => isChanged(field, rawOf(draft, field), baseValueOf(field))).length;
 
   return (
     <>
@@ -74,9 +80,16 @@ export function ConfigPanels(props: Props) {
             onChange={({ currentTarget }) => setSearch(currentTarget.value)}
           />
         )}
-        <span className="muted">{changed} changed from the defaults</span>
+        <span className="muted">
+          {changed} changed from the {draft.preset === null ? 'defaults' : 'preset'}
+        </span>
       </div>
-      {several && <span className="muted">{SEVERAL_HELP}</span>}
+      {several && (
+        <span className="muted">
+          <Term id="several_values">Several values</Term> give one run each, such as 1, 2, 4 or 0.0001..0.01
+          log 5.
+        </span>
+      )}
       {groups.map((group) => {
         const members = shown.filter((field) => groupOf(field) === group);
         // An error of a whole section is shown once, at the first of its fields that is shown.
@@ -105,6 +118,8 @@ export function ConfigPanels(props: Props) {
                   key={field.path}
                   field={field}
                   raw={rawOf(draft, field)}
+                  base={draft.preset === null ? 'default' : 'preset'}
+                  baseValue={baseValueOf(field)}
                   serverError={errors.get(field.path)}
                   note={notes.get(field.path)?.text}
                   unavailable={notes.get(field.path)?.unavailable}

@@ -182,13 +182,36 @@ describe('LaunchForm', () => {
     expect(field('config.n_e')).toBeNull();
   });
 
-  it('counts as changed the fields that it marks so', () => {
+  it('marks and counts only what differs from the preset, to which a reset returns', () => {
     show();
     const marked = (): number => document.querySelectorAll('[data-changed]').length;
-    expect(marked()).toBeGreaterThan(0);
-    expect(screen.getByText(`${marked()} changed from the defaults`)).toBeTruthy();
-    type('config.learning_rate', '0.5');
-    expect(screen.getByText(`${marked()} changed from the defaults`)).toBeTruthy();
+    expect(marked()).toBe(0);
+    expect(screen.getByText('0 changed from the preset')).toBeTruthy();
+    expect(screen.getByText('preset 8 · default 32 · at least 1')).toBeTruthy();
+    type('config.n_e', '32');
+    expect(marked()).toBe(1);
+    expect(screen.getByText('1 changed from the preset')).toBeTruthy();
+    fireEvent.click(screen.getByRole('button', { name: 'Reset Environments to the preset' }));
+    expect(field('config.n_e').value).toBe('8');
+    expect(marked()).toBe(0);
+  });
+
+  it('counts from the defaults without a preset, and requests what differs from them', async () => {
+    show();
+    fireEvent.click(screen.getByRole('radio', { name: 'Defaults' }));
+    expect(screen.getByText('0 changed from the defaults')).toBeTruthy();
+    expect(field('config.n_e').value).toBe('32');
+    type('config.n_e', '8');
+    expect(screen.getByText('1 changed from the defaults')).toBeTruthy();
+    submit();
+    await waitFor(() => expect(createRuns).toHaveBeenCalledOnce());
+    expect(vi.mocked(createRuns).mock.calls[0]?.[0]).toMatchObject({ config: { n_e: 8 } });
+  });
+
+  it('shows what an empty limit stands for as its placeholder', () => {
+    show();
+    expect(field('stop.wall_time_s').placeholder).toBe('no limit');
+    expect(screen.queryByText(/default none/)).toBeNull();
   });
 
   it('restores what was entered until it is started or reset', async () => {
@@ -316,7 +339,7 @@ describe('LaunchForm', () => {
   it('takes several values of a choice, and returns to one', () => {
     show();
     fireEvent.click(screen.getByRole('button', { name: 'All 3 hyperparameters' }));
-    const several = screen.getByRole('button', { name: 'Several values of Optimizer' });
+    const several = screen.getByRole('button', { name: '+ values of Optimizer' });
     fireEvent.click(several);
     expect(field('config.optimizer').value).toBe('adam, rmsprop');
     expect(start().textContent).toBe('Start 2 runs');

@@ -13,7 +13,7 @@ import { Terms } from '@/components/Term';
 import type { Raw } from '@/lib/schema';
 import { ConfigPanels } from './ConfigPanels';
 import { useEstimate } from './CostLine';
-import { environmentOf, fieldsOf, type Catalogue, type Draft } from './draft';
+import { baseOf, environmentOf, fieldsOf, type Catalogue, type Draft } from './draft';
 import { ForkSidebar } from './ForkSidebar';
 import classes from './launch.module.css';
 import { LaunchBar } from './LaunchBar';
@@ -98,6 +98,12 @@ export function LaunchForm(props: Props) {
     // eslint-disable-next-line react-hooks/exhaustive-deps
     [catalogue, draft.algorithm, draft.environment],
   );
+  const base = useMemo(
+    () => baseOf(catalogue, draft),
+    // The preset's values depend on these parts of the draft only.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+    [catalogue, draft.algorithm, draft.environment, draft.preset],
+  );
   const { data } = useInfiniteQuery({ ...checkpointsQuery(parent?.id ?? ''), enabled: parent !== undefined });
   const { data: hosts } = useQuery(hostsQuery);
   const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
@@ -138,13 +144,16 @@ export function LaunchForm(props: Props) {
     setEdited((before) => (before.has(path) ? before : new Set([...before, path])));
     setServerErrors((before) => withoutPath(before, path));
   }, []);
-  const onReset = useCallback((path: string): void => {
-    setDraft((draft) => ({
-      ...draft,
-      raw: Object.fromEntries(Object.entries(draft.raw).filter(([each]) => each !== path)),
-    }));
-    setServerErrors((before) => withoutPath(before, path));
-  }, []);
+  const onReset = useCallback(
+    (path: string): void => {
+      setDraft((draft) => {
+        const raw = Object.fromEntries(Object.entries(draft.raw).filter(([each]) => each !== path));
+        return { ...draft, raw: path in base ? { ...raw, [path]: base[path] ?? '' } : raw };
+      });
+      setServerErrors((before) => withoutPath(before, path));
+    },
+    [base],
+  );
 
   const startOver = (): void => {
     forgetUnsent(name);
@@ -176,7 +185,7 @@ export function LaunchForm(props: Props) {
     <form onSubmit={submit} noValidate>
       {restored && (
         <p className={`row ${classes.restored}`}>
-          <span className="muted">What you entered before is restored; nothing was started with it.</span>
+          <span className="muted">Draft restored.</span>
           <Button variant="default" size="compact-xs" onClick={startOver}>
             Reset form
           </Button>
@@ -217,6 +226,7 @@ export function LaunchForm(props: Props) {
           <ConfigPanels
             fields={fields}
             draft={draft}
+            base={base}
             errors={errors}
             notes={notesOf(draft, environmentOf(catalogue, draft), hosts?.items ?? [])}
             edited={edited}

@@ -83,6 +83,10 @@ const presetRaw = (preset: Preset | undefined): Record<string, Raw> =>
       }
     : { 'stop.agent_steps': toRaw(DEFAULT_AGENT_STEPS) };
 
+/** The values that its preset gives a draft, by path; the other fields have their defaults. */
+export const baseOf = (catalogue: Catalogue, draft: Draft): Record<string, Raw> =>
+  presetRaw(presetsOf(catalogue, draft).find(({ id }) => id === draft.preset));
+
 /** The draft with the values of a preset, or with the defaults for null. */
 export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null): Draft {
   const preset = presetsOf(catalogue, draft).find((each) => each.id === id);

@@ -11,6 +11,13 @@ it('the router redirects /runs to the list', async () => {
   expect(router.state.location.href).toBe('/');
 });
 
+it.each(['storage', 'audit', 'tokens', 'users'])('the router redirects /%s to the settings', async (page) => {
+  history.replaceState({}, '', `/${page}`);
+  const router = createAppRouter(createQueryClient());
+  await router.load();
+  expect(router.state.location.href).toBe(`/settings/${page}`);
+});
+
 it('every page stands in the navigation, or another page links to it', () => {
   const { routesById } = createAppRouter(createQueryClient());
   const sources = Object.values(SOURCES).join('\n');

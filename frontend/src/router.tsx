@@ -167,25 +167,58 @@ const hostsRoute = createRoute({
   component: lazyRouteComponent(() => import('@/routes/HostsPage')),
 });
 
-const storageRoute = createRoute({
+const settingsRoute = createRoute({
   getParentRoute: () => shellRoute,
-  path: '/storage',
+  id: 'settings-pages',
+  component: lazyRouteComponent(() => import('@/features/account/SettingsFrame')),
+});
+
+const accountRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/settings',
+  staticData: { nav: { label: 'Settings', icon: IconSettings, underMore: true } },
+  component: lazyRouteComponent(() => import('@/routes/AccountPage')),
+});
+
+const tokensRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/settings/tokens',
+  component: lazyRouteComponent(() => import('@/routes/TokensPage')),
+});
+
+const usersRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/settings/users',
+  component: lazyRouteComponent(() => import('@/routes/UsersPage')),
+});
+
+const storageRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/settings/storage',
   component: lazyRouteComponent(() => import('@/routes/StoragePage')),
 });
 
 const auditRoute = createRoute({
-  getParentRoute: () => shellRoute,
+  getParentRoute: () => settingsRoute,
   path: '/settings/audit',
   validateSearch: auditSearch,
   component: lazyRouteComponent(() => import('@/routes/AuditPage')),
 });
 
-const settingsRoute = createRoute({
-  getParentRoute: () => shellRoute,
-  path: '/settings',
-  staticData: { nav: { label: 'Settings', icon: IconSettings, underMore: true, covers: ['/storage'] } },
-  component: lazyRouteComponent(() => import('@/routes/SettingsPage')),
+const shortcutsRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/settings/shortcuts',
+  component: lazyRouteComponent(() => import('@/routes/ShortcutsPage')),
 });
+
+/** Addresses without the part that the settings' pages have in common. */
+const settingsAliases = (['storage', 'audit', 'tokens', 'users'] as const).map((page) =>
+  createRoute({
+    getParentRoute: () => shellRoute,
+    path: `/${page}`,
+    beforeLoad: () => redirect({ to: `/settings/${page}`, replace: true, throw: true }),
+  }),
+);
 
 const routeTree = rootRoute.addChildren([
   loginRoute,
@@ -205,9 +238,15 @@ const routeTree = rootRoute.addChildren([
     playRoute,
     playSessionRoute,
     hostsRoute,
-    storageRoute,
-    auditRoute,
-    settingsRoute,
+    settingsRoute.addChildren([
+      accountRoute,
+      tokensRoute,
+      usersRoute,
+      storageRoute,
+      auditRoute,
+      shortcutsRoute,
+    ]),
+    ...settingsAliases,
   ]),
 ]);
 

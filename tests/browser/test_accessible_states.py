@@ -110,6 +110,7 @@ def test_dialogs_and_rejected_input_have_no_serious_axe_violation(
     page.get_by_role("button", name="Change password").click()
     expect(page.get_by_label("New password")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("New password")).to_have_accessible_description(re.compile("at least", re.I))
+    page.goto("/settings/tokens")
     tokens = page.get_by_role("region", name="Tokens")
     tokens.get_by_label("Name").fill("nightly")
     tokens.get_by_role("button", name="Create token").click()

@@ -1,4 +1,4 @@
-"""The settings page: signing in and out, password, tokens, users and theme."""
+"""The settings: signing in and out, password, tokens, users and theme."""
 
 import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -7,7 +7,7 @@ from threading import Thread
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from backend.http.dependencies import COOKIE
 from backend.http.docs import STORED_PAGE_SECRET
@@ -127,7 +127,7 @@ def test_sign_in_through_a_provider_on_another_site_returns_to_the_page(
 
 def test_token_works_until_it_is_revoked(service_page: Page, sqlite_service: RunningService) -> None:
     page = service_page
-    page.goto("/settings")
+    page.goto("/settings/tokens")
     tokens = page.get_by_role("region", name="Tokens")
     tokens.get_by_label("Name").fill("nightly")
     tokens.get_by_label("Role").select_option("viewer")
@@ -146,7 +146,7 @@ def test_token_works_until_it_is_revoked(service_page: Page, sqlite_service: Run
 
 def test_user_is_added_changed_and_removed(service_page: Page) -> None:
     page = service_page
-    page.goto("/settings")
+    page.goto("/settings/users")
     users = page.get_by_role("region", name="Users")
     users.get_by_label("Name").fill("guest")
     users.get_by_label("Initial password").fill(PASSWORD)
@@ -165,27 +165,44 @@ def test_user_is_added_changed_and_removed(service_page: Page) -> None:
 
 def test_long_name_keeps_its_buttons_in_view(service_page: Page) -> None:
     page = service_page
-    page.goto("/settings")
     name = "x" * 100
+    page.goto("/settings/tokens")
     tokens = page.get_by_role("region", name="Tokens")
     tokens.get_by_label("Name").fill(name)
     tokens.get_by_role("button", name="Create token").click()
+    _expect_button_in_view(tokens, "Revoke", name)
+    page.goto("/settings/users")
     users = page.get_by_role("region", name="Users")
     users.get_by_label("Name").fill(name)
     users.get_by_label("Initial password").fill(PASSWORD)
     users.get_by_role("button", name="Add user").click()
-    for panel, button in ((tokens, "Revoke"), (users, "Remove")):
-        place = panel.get_by_role("button", name=f"{button} {name}").bounding_box()
-        whole = panel.bounding_box()
-        assert place
-        assert whole
-        assert place["x"] + place["width"] <= whole["x"] + whole["width"]
-        expect(panel.get_by_title(name)).to_be_visible()
+    _expect_button_in_view(users, "Remove", name)
+
+
+def _expect_button_in_view(panel: Locator, button: str, name: str) -> None:
+    place = panel.get_by_role("button", name=f"{button} {name}").bounding_box()
+    whole = panel.bounding_box()
+    assert place
+    assert whole
+    assert place["x"] + place["width"] <= whole["x"] + whole["width"]
+    expect(panel.get_by_title(name)).to_be_visible()
+
+
+def test_former_addresses_lead_to_the_settings(service_page: Page) -> None:
+    page = service_page
+    for former, heading in (("storage", "Storage"), ("audit", "Audit trail"), ("tokens", "Tokens")):
+        page.goto(f"/{former}")
+        page.wait_for_url(f"**/settings/{former}")
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    side = page.get_by_role("navigation", name="Settings")
+    expect(side.get_by_role("link", name="Tokens")).to_have_attribute("aria-current", "page")
+    side.get_by_role("link", name="Keyboard shortcuts").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Keyboard shortcuts")
 
 
 def test_blank_token_name_is_rejected_at_its_field(service_page: Page) -> None:
     page = service_page
-    page.goto("/settings")
+    page.goto("/settings/tokens")
     tokens = page.get_by_role("region", name="Tokens")
     tokens.get_by_label("Name").fill("   ")
     tokens.get_by_role("button", name="Create token").click()

@@ -2,14 +2,14 @@ import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { auditActionsQuery, auditQuery, type AuditFilter } from '@/api/audit';
-import { ShowMore, TextLink } from '@/components/controls';
+import { ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
 import { AuditFilterForm } from '@/features/audit/AuditFilterForm';
 import { AuditTable } from '@/features/audit/AuditTable';
 import { auditSearch } from '@/lib/search';
 
-const route = getRouteApi('/shell/settings/audit');
+const route = getRouteApi('/shell/settings-pages/settings/audit');
 
 /** Changes, sign-ins and failed sign-ins, for admins. */
 export default function AuditPage() {
@@ -18,9 +18,6 @@ export default function AuditPage() {
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>
       <h1 className="page-title">Audit trail</h1>
-      <TextLink to="/settings" inherit style={{ justifySelf: 'start' }}>
-        Back to settings
-      </TextLink>
       {denied === undefined ? <Entries /> : <Empty>{denied}</Empty>}
     </div>
   );

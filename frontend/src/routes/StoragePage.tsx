@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { hostsQuery } from '@/api/hosts';
 import { retentionQuery, storageQuery, storageRunsQuery, type Retention } from '@/api/storage';
-import { LoadingButton, TextLink } from '@/components/controls';
+import { LoadingButton } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
 import { DiskTable } from '@/features/storage/DiskTable';
@@ -23,9 +23,6 @@ export default function StoragePage() {
   return (
     <div className="page" style={{ display: 'grid', gap: 16, maxWidth: 1100 }}>
       <h1 className="page-title">Storage</h1>
-      <TextLink to="/settings" inherit style={{ justifySelf: 'start' }}>
-        Back to settings
-      </TextLink>
       <Kinds />
       <LargestRuns />
       <Disks />

@@ -27,7 +27,7 @@ export function DiskBanner() {
             still; free some space there.
           </div>
         ))}
-        <TextLink to="/storage" inherit>
+        <TextLink to="/settings/storage" inherit>
           Show storage usage
         </TextLink>
       </div>

@@ -35,7 +35,7 @@ export function RailFoot() {
         <Menu.Dropdown>
           <Menu.Label>{me ? `${me.name}, ${me.role}` : 'Signed in'}</Menu.Label>
           <MenuLink to="/settings">Settings</MenuLink>
-          <MenuLink to="/storage">Storage</MenuLink>
+          <MenuLink to="/settings/storage">Storage</MenuLink>
           <SignOutItem />
         </Menu.Dropdown>
       </Menu>

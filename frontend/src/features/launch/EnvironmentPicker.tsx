@@ -1,7 +1,7 @@
 import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
-import { findEnvironments, unavailableReason } from '@/lib/environments';
+import { environmentImage, findEnvironments, unavailableReason } from '@/lib/environments';
 import { plural } from '@/lib/format';
 import classes from './launch.module.css';
 
@@ -15,7 +15,7 @@ type Props = {
 };
 
 /**
- * A searchable list of environments; arrows move the selection, Enter selects the first match. The search has the focus
+ * A searchable gallery of environments; arrows move the selection, Enter selects the first match. The search has the focus
  * when the page opens, so that few tabs lead from there to the start button.
  */
 export function EnvironmentPicker({ environments, hosts, value, onChange }: Props) {
@@ -91,7 +91,8 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
             title={environment.id}
             onClick={() => onChange(environment.id)}
           >
-            <span className="ellipsis">{environment.title}</span>
+            <Thumbnail id={environment.id} />
+            <span className={classes.environmentTitle}>{environment.title}</span>
             <span className="muted">
               {unavailableReason(environment, hosts) === null ? environment.family : 'no host'}
             </span>
@@ -100,5 +101,15 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
         {found.length === 0 && <p className={classes.none}>No environment matches “{typed}”.</p>}
       </div>
     </div>
+  );
+}
+
+/** An environment's image, loaded once it scrolls into view; a custom environment has a plain ground. */
+function Thumbnail({ id }: { id: string }) {
+  const src = environmentImage(id);
+  return (
+    <span className={classes.thumbnail}>
+      {src && <img src={src} alt="" loading="lazy" draggable={false} />}
+    </span>
   );
 }

@@ -1,6 +1,6 @@
 import type { Algorithm } from '@/api/catalogue';
 import type { Host } from '@/api/hosts';
-import { environmentImage, unavailableReason } from '@/lib/environments';
+import { unavailableReason } from '@/lib/environments';
 import { Choices } from './Choices';
 import {
   algorithmsFor,
@@ -32,7 +32,6 @@ const REPRODUCIBILITY: Record<Algorithm['reproducibility'], string> = {
 /** What to train: environment and algorithm. */
 export function LaunchSidebar({ catalogue, draft, hosts, onEdit }: Props) {
   const environment = environmentOf(catalogue, draft);
-  const image = environmentImage(draft.environment);
   const unavailable = environment && unavailableReason(environment, hosts);
   return (
     <div className={classes.sidebar}>
@@ -44,10 +43,7 @@ export function LaunchSidebar({ catalogue, draft, hosts, onEdit }: Props) {
           value={draft.environment}
           onChange={(id) => onEdit(withEnvironment(catalogue, draft, id))}
         />
-        <div className={classes.selected}>
-          {image && <img src={image} alt="" width="64" />}
-          <span className="muted">{environment?.summary}</span>
-        </div>
+        <span className="muted">{environment?.summary}</span>
         {unavailable && (
           <span role="note" className={classes.unavailable}>
             {unavailable} The run waits in the queue until a host can run it.

@@ -1,6 +1,6 @@
 import { Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import type { Run, RunFields } from '@/api/runs';
 import schemas from '@/api/schemas.json';
@@ -10,9 +10,12 @@ import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatValue } from '@/lib/format';
 import { allFields, groupTitle } from '@/lib/schema';
 import { hasEnded, isExternal } from '@/lib/run';
+import { ConfigChanges } from './ConfigChanges';
 import { ExternalConfig } from './ExternalConfig';
-import { LiveConfigDialog, ConfigChanges } from './LiveConfig';
 import classes from './run.module.css';
+
+/** With inputs that no other part of the page needs. */
+const LiveConfigDialog = lazy(() => import('./LiveConfigDialog'));
 
 type Props = { run: Run; onlyChanged: boolean; onOnlyChanged: (only: boolean) => void };
 
@@ -79,7 +82,11 @@ export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
           </PermittedButton>
         )}
       </div>
-      {editing && <LiveConfigDialog run={run} fields={live} onClose={() => setEditing(false)} />}
+      {editing && (
+        <Suspense>
+          <LiveConfigDialog run={run} fields={live} onClose={() => setEditing(false)} />
+        </Suspense>
+      )}
       <ScrollPanel label="Config" className={classes.config}>
         <table className="grid">
           <thead>

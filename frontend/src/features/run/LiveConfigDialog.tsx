@@ -1,13 +1,10 @@
 import { Button, Modal } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { asProblem } from '@/api/problem';
-import { changeConfig, configChangesQuery, type ConfigChange } from '@/api/runResources';
+import { changeConfig } from '@/api/runResources';
 import { useRunMutation, type Run } from '@/api/runs';
 import { ConfigInput } from '@/components/config/ConfigInput';
 import { Problem } from '@/components/feedback';
-import { RelativeTime } from '@/components/text';
-import { formatCount, formatValue } from '@/lib/format';
 import { parseRaw, toRaw, type ConfigField, type Raw } from '@/lib/schema';
 
 type Props = { run: Run; fields: readonly ConfigField[]; onClose: () => void };
@@ -17,7 +14,7 @@ type Props = { run: Run; fields: readonly ConfigField[]; onClose: () => void };
  *
  * @param fields those that may be changed, with the run's current values as defaults.
  */
-export function LiveConfigDialog({ run, fields, onClose }: Props) {
+export default function LiveConfigDialog({ run, fields, onClose }: Props) {
   const [raw, setRaw] = useState<Record<string, Raw>>({});
   const changes = fields.flatMap((field) => {
     const typed = raw[field.path];
@@ -78,38 +75,5 @@ export function LiveConfigDialog({ run, fields, onClose }: Props) {
         </div>
       </form>
     </Modal>
-  );
-}
-
-const STATE: Record<ConfigChange['state'], string> = {
-  asked: 'pending',
-  applied: 'applied',
-  refused: 'rejected',
-};
-
-/** The changes made to the config during training. */
-export function ConfigChanges({ run }: { run: string }) {
-  const { data } = useQuery(configChangesQuery(run));
-  if (!data || data.length === 0) return null;
-  return (
-    <section style={{ marginBottom: 16 }}>
-      <h3 className="section-title">Changed during training</h3>
-      <ul style={{ margin: '4px 0 0', paddingLeft: 20 }}>
-        {data.map((change) => (
-          <li key={change.version}>
-            <span className="num">
-              {Object.entries(change.changes)
-                .map(([key, value]) => `${key} = ${formatValue(value)}`)
-                .join(', ')}
-            </span>{' '}
-            <span className="muted">
-              {STATE[change.state]}
-              {change.agent_steps !== null && ` at agent step ${formatCount(change.agent_steps)}`}
-              {change.refused && `: ${change.refused}`}, requested <RelativeTime at={change.requested_at} />
-            </span>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }

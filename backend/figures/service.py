@@ -41,6 +41,7 @@ from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
 from backend.runs import listing
 from backend.runs import service as runs
+from backend.runs.fields import setting_title
 from backend.runs.groups import group_key, group_labels, published_scores, subject, subject_key, subject_names
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
@@ -479,10 +480,11 @@ def draw_scatter(
         )
         for run, value, key in shown
     ]
-    title = f"{SCORES[score]} by {setting}, {subject(found.values())}"
+    x = setting_title(setting)
+    title = f"{SCORES[score]} by {x}, {subject(found.values())}"
     return scatter_figure(
         dots,
-        x=setting,
+        x=x,
         y=SCORES[score],
         title=title,
         styles=run_styles(found, styles),

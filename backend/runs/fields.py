@@ -171,6 +171,14 @@ def config_fields() -> dict[str, ConfigField]:
     return found | {name: _config_field(name, properties[name]) for name in _SPEC_SCALARS}
 
 
+def setting_title(path: str) -> str:
+    """What figures call a setting: its title with the unit, or its path where no spec has it."""
+    field = config_fields().get(path)
+    if field is None:
+        return path
+    return f"{field.title} ({field.unit})" if field.unit else field.title
+
+
 def _models() -> Iterator[tuple[str, Any]]:
     for algorithm in ALGORITHMS.values():
         yield "config", algorithm.config

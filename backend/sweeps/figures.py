@@ -6,7 +6,7 @@ from backend.errors import Invalid
 from backend.figures.figure import Figure
 from backend.figures.palette import Theme
 from backend.figures.scatter import ConfigurationDots, Standing, configurations_figure
-from backend.runs.fields import config_fields
+from backend.runs.fields import setting_title
 from backend.specs.problems import quoted
 from backend.sweeps.schemas import ConfigurationOut, SweepDetail
 
@@ -26,8 +26,7 @@ def draw_scatter(sweep: SweepDetail, setting: str, *, log: bool | None, theme: T
     if setting not in sweep.spec.space:
         varied = ", ".join(sweep.spec.space)
         raise Invalid.field("setting", f"{quoted(setting)} does not vary in this sweep; use one of {varied}")
-    field = config_fields().get(setting)
-    x = setting if field is None else f"{field.title} ({field.unit})" if field.unit else field.title
+    x = setting_title(setting)
     of = "last 100 episodes" if sweep.spec.objective == "training" else "last evaluation"
     scored = [one for one in sweep.configurations if one.iqm is not None]
     return configurations_figure(

@@ -19,8 +19,7 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router';
-import { ButtonLink } from '@/components/controls';
-import { Empty, Loading, Problem } from '@/components/feedback';
+import { Loading, Missing, Problem } from '@/components/feedback';
 import { AppShell } from '@/features/shell/AppShell';
 import {
   auditSearch,
@@ -42,7 +41,7 @@ function NotFound() {
     <AppShell>
       <div className="page">
         <h1 className="page-title">Not found</h1>
-        <Empty action={<ButtonLink to="/">Back to runs</ButtonLink>}>There is no page at this address.</Empty>
+        <Missing />
       </div>
     </AppShell>
   );

@@ -70,7 +70,7 @@ export const theme = createTheme({
     TextInput: { defaultProps: { size: 'xs' } },
     NumberInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
-    SegmentedControl: { classNames: { root: 'segments' } },
+    SegmentedControl: { classNames: { root: 'segments', label: 'segment' } },
     Modal: {
       defaultProps: {
         centered: true,

@@ -51,8 +51,8 @@ def test_sweep_page_restores_sort_setting_and_scale_from_its_url(
     )
     expect(page.get_by_role("img", name=re.compile("^Score against"))).to_contain_text("log scale")
 
-    table.get_by_role("button", name="learning_rate").click()
-    header = table.get_by_role("columnheader", name="learning_rate")
+    table.get_by_role("button", name="Learning rate").click()
+    header = table.get_by_role("columnheader", name="Learning rate")
     expect(header).to_have_attribute("aria-sort", "ascending")
     tick(page.get_by_role("switch", name="Log scale"), checked=False, hidden=True)
     page.wait_for_url(re.compile("sort=config.learning_rate.*log=false"))

@@ -85,10 +85,11 @@ def test_invalid_filter_is_reported_and_can_be_cleared(page: Page) -> None:
 def test_missing_run_and_unknown_url_show_not_found(page: Page) -> None:
     page.goto("/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV")
     expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("does not exist")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
     page.get_by_role("link", name="Back to runs", exact=True).click()
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     page.goto("/nowhere")
-    expect(page.get_by_text("There is no page at this address.")).to_be_visible()
+    expect(page.get_by_text("There is nothing at this address. The address may be mistyped")).to_be_visible()
 
 
 @pytest.mark.long

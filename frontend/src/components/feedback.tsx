@@ -66,18 +66,30 @@ const BACK = {
   '/play': 'Back to play',
 } as const;
 
-/** An error in place of a whole page; for a missing resource, with a link back. */
+/** An error in place of a whole page; for a missing resource, the same as for an unknown address. */
 export function PageProblem({ error, onRetry, back = '/' }: PageProblemProps) {
-  const missing = asProblem(error).status === 404;
+  const { status, detail } = asProblem(error);
+  if (status !== 404) return <Problem error={error} onRetry={onRetry} />;
   return (
-    <>
-      <Problem error={error} {...(missing ? {} : { onRetry })} />
-      {missing && (
-        <ButtonLink to={back} variant="default" mt={12} style={{ justifySelf: 'start' }}>
-          {BACK[back]}
-        </ButtonLink>
-      )}
-    </>
+    <div role="alert">
+      <Missing detail={detail} back={back} />
+    </div>
+  );
+}
+
+/** The heading of a page that is not shown: that it is not found, or else its usual title. */
+export const titleOf = (error: unknown, usual: string): string =>
+  error && asProblem(error).status === 404 ? 'Not found' : usual;
+
+const NOTHING = 'There is nothing at this address';
+
+/** What stands at an address without a page, or of something that was deleted. */
+export function Missing({ detail = NOTHING, back = '/' }: { detail?: string; back?: keyof typeof BACK }) {
+  const text = (detail || NOTHING).replace(/\.$/, '');
+  return (
+    <Empty action={<ButtonLink to={back}>{BACK[back]}</ButtonLink>}>
+      {text}. The address may be mistyped, or what it showed was deleted.
+    </Empty>
   );
 }
 

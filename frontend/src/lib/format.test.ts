@@ -2,10 +2,12 @@ import { describe, expect, it } from 'vitest';
 import {
   formatAgo,
   formatBytes,
-  formatCount,
-  formatDuration,
-  formatNumber,
   formatCoarseDuration,
+  formatCount,
+  formatDay,
+  formatDuration,
+  formatExact,
+  formatNumber,
   formatScore,
   formatTimeLeft,
   formatValue,
@@ -138,4 +140,10 @@ it('formatTimeLeft has one unit', () => {
     'about 12 d',
   ]);
   expect(formatTimeLeft(null)).toBe('–');
+});
+
+it('dates are written in British order, with hours from 0 to 23', () => {
+  const evening = new Date(2026, 10, 6, 20, 5, 9);
+  expect(formatExact(evening)).toBe('6 Nov 2026, 20:05:09');
+  expect(formatDay(evening)).toBe('6 Nov 2026');
 });

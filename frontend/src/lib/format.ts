@@ -102,14 +102,14 @@ export function formatAgo(then: string | number | Date, now: number): string {
   return seconds < 5 ? 'just now' : `${formatDuration(seconds)} ago`;
 }
 
-/** The exact date and time, for tooltips. */
+/** The exact date and time, such as 26 Nov 2026, 20:56:22. */
 export function formatExact(then: string | number | Date): string {
-  return new Date(then).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+  return new Date(then).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
 /** A date without its time. */
 export function formatDay(then: string | number | Date): string {
-  return new Date(then).toLocaleDateString(undefined, { dateStyle: 'medium' });
+  return new Date(then).toLocaleDateString('en-GB', { dateStyle: 'medium' });
 }
 
 /** A size in binary units. */

@@ -15,11 +15,12 @@ import {
   restyled,
   styleParameters,
 } from '@/components/chart/seriesStyles';
+import { useSettingTitles } from '@/components/config/settingTitles';
 import { formatSizes, parseSizes } from '@/components/chart/panelSize';
-import { ButtonLink } from '@/components/controls';
-import { Empty, Problem } from '@/components/feedback';
+import { Problem } from '@/components/feedback';
 import classes from '@/features/compare/compare.module.css';
 import { CompareCharts } from '@/features/compare/CompareCharts';
+import { NothingCompared } from '@/features/compare/NothingCompared';
 import { RunChips } from '@/features/compare/RunChips';
 import { RunFinder } from '@/features/compare/RunFinder';
 import { DEFAULT_SPREAD, EPISODE_RETURN, possible } from '@/api/series';
@@ -64,6 +65,7 @@ export default function ComparePage() {
   const seeds = search.seeds ?? false;
   const spread = useMemo(() => possible({ centre, interval, seeds }), [centre, interval, seeds]);
   const names = useMemo(() => legendNames(runs), [runs]);
+  const titles = useSettingTitles(runs);
   const styles = useMemo(() => parseRunStyles(ids, search.styles), [ids, search.styles]);
   const groupStyles = useMemo(() => parseGroupStyles(search.group_styles), [search.group_styles]);
   const drawnStyles = useMemo(() => {
@@ -128,9 +130,7 @@ export default function ComparePage() {
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {existing.length === 0 && (
         <div className="panel">
-          <Empty action={<ButtonLink to="/">Back to runs</ButtonLink>}>
-            Nothing to compare yet. Add runs above, or select them in the list of runs and press Compare.
-          </Empty>
+          <NothingCompared onRuns={setRuns} />
         </div>
       )}
       {existing.length > 0 && (
@@ -195,6 +195,7 @@ export default function ComparePage() {
           <ScoreScatter
             runs={runs}
             styles={dots}
+            titles={titles}
             setting={search.setting}
             onSetting={(setting) => change({ setting }, true)}
             score={search.drawn ?? 'score'}
@@ -206,7 +207,7 @@ export default function ComparePage() {
           </section>
           <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
             <h2 className="section-title">Config diff</h2>
-            <ConfigDiffTable runs={runs} />
+            <ConfigDiffTable runs={runs} titles={titles} />
           </section>
           <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
             <h2 className="section-title">Side-by-side replay</h2>

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { episodeQuery } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
-import { Loading, PageProblem } from '@/components/feedback';
+import { Loading, PageProblem, titleOf } from '@/components/feedback';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
 import { learnerOf } from '@/features/replay/trace';
 import { useStepTaken } from '@/lib/firstSteps';
@@ -33,16 +33,18 @@ export default function ReplayPage() {
   const episode = useQuery(episodeQuery(runId, episodeId));
   useStepTaken('replay', episode.isSuccess);
   const name = run.data?.name;
-  useDocumentTitle(`Episode${name ? ` of ${name}` : ''} · Callboard`);
   const config = run.data?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);
   const error = run.error ?? episode.error;
+  useDocumentTitle(
+    error ? `${titleOf(error, 'Episode')} · Callboard` : `Episode${name ? ` of ${name}` : ''} · Callboard`,
+  );
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <header className="row wrap">
         <h1 className="page-title">
-          Episode
-          {name && (
+          {titleOf(error, 'Episode')}
+          {name && !error && (
             <>
               {' of '}
               <Link to="/runs/$runId" params={{ runId }}>

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } 
 import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
-import { Loading, PageProblem } from '@/components/feedback';
+import { Loading, PageProblem, titleOf } from '@/components/feedback';
 import { DiagnosticsTab } from '@/features/curves/DiagnosticsTab';
 import { KeyMetrics } from '@/features/curves/KeyMetrics';
 import { LearningCurve } from '@/features/curves/LearningCurve';
@@ -52,12 +52,14 @@ export default function RunPage() {
   const { runId } = route.useParams();
   const { data: run, error, refetch } = useQuery(runQuery(runId));
   useDocumentTitle(
-    run ? `${run.name}: ${run.state}, ${formatScore(run.score)} · Callboard` : 'Run · Callboard',
+    run
+      ? `${run.name}: ${run.state}, ${formatScore(run.score)} · Callboard`
+      : `${titleOf(error, 'Run')} · Callboard`,
   );
   if (run) return <LoadedRun run={run} key={runId} />;
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
-      <h1 className="page-title">Run</h1>
+      <h1 className="page-title">{titleOf(error, 'Run')}</h1>
       {error ? (
         <PageProblem error={error} onRetry={() => void refetch()} />
       ) : (

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { studyQuery, type StudyDetail } from '@/api/studies';
 import { TextLink } from '@/components/controls';
-import { Empty, Loading, PageProblem } from '@/components/feedback';
+import { Empty, Loading, PageProblem, titleOf } from '@/components/feedback';
 import { Markdown } from '@/components/Markdown';
 import classes from '@/features/papers/papers.module.css';
 import { StudyFigure } from '@/features/papers/StudyFigure';
@@ -15,10 +15,10 @@ const route = getRouteApi('/shell/studies/$studyId');
 export default function StudyPage() {
   const { studyId } = route.useParams();
   const { data, error, refetch } = useQuery(studyQuery(studyId));
-  useDocumentTitle(`${data?.name ?? 'Study'} · Callboard`);
+  useDocumentTitle(`${data?.name ?? titleOf(error, 'Study')} · Callboard`);
   return (
     <div className="page" style={{ display: 'grid', gap: 16, gridTemplateColumns: 'minmax(0, 1fr)' }}>
-      {!data && <h1 className="page-title">Study</h1>}
+      {!data && <h1 className="page-title">{titleOf(error, 'Study')}</h1>}
       {error && !data && <PageProblem error={error} onRetry={() => void refetch()} back="/papers" />}
       {!data && !error && <Loading label="Loading the study" lines={10} />}
       {data && <Content study={data} />}

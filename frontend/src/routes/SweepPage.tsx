@@ -1,12 +1,10 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo } from 'react';
-import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
-import schemas from '@/api/schemas.json';
 import { sweepQuery, type SweepDetail } from '@/api/sweeps';
+import { useSettingTitles } from '@/components/config/settingTitles';
 import { ButtonLink } from '@/components/controls';
-import { Loading, PageProblem } from '@/components/feedback';
+import { Loading, PageProblem, titleOf } from '@/components/feedback';
 import { Terms } from '@/components/Term';
 import { Markdown } from '@/components/Markdown';
 import { bestConfigurations, DEFAULT_SORT, runsOf } from '@/features/sweeps/configurations';
@@ -16,7 +14,6 @@ import { SweepHeader } from '@/features/sweeps/SweepHeader';
 import { SweepSummary } from '@/features/sweeps/SweepSummary';
 import classes from '@/features/sweeps/sweeps.module.css';
 import { plural } from '@/lib/format';
-import { allFields } from '@/lib/schema';
 import { defined, type sweepSearch } from '@/lib/search';
 
 const route = getRouteApi('/shell/sweeps/$sweepId');
@@ -29,10 +26,10 @@ const MAX_IDS = 100;
 export default function SweepPage() {
   const { sweepId } = route.useParams();
   const { data, error, refetch } = useQuery(sweepQuery(sweepId));
-  useDocumentTitle(`${data?.name ?? 'Sweep'} · Callboard`);
+  useDocumentTitle(`${data?.name ?? titleOf(error, 'Sweep')} · Callboard`);
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
-      {!data && <h1 className="page-title">Sweep</h1>}
+      {!data && <h1 className="page-title">{titleOf(error, 'Sweep')}</h1>}
       {error && <PageProblem error={error} onRetry={() => void refetch()} back="/sweeps" />}
       {!data && !error && <Loading label="Loading the sweep" lines={10} />}
       {data && <Content sweep={data} />}
@@ -43,7 +40,7 @@ export default function SweepPage() {
 function Content({ sweep }: { sweep: SweepDetail }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const titles = useSettingTitles(sweep);
+  const titles = useSettingTitles([sweep]);
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }): void => {
     void navigate({ search: defined({ ...search, ...to }), replace: true, resetScroll: false });
   };
@@ -53,7 +50,7 @@ function Content({ sweep }: { sweep: SweepDetail }) {
     <>
       <SweepHeader sweep={sweep} onDeleted={() => void navigate({ to: '/sweeps' })} />
       {sweep.notes && <Markdown text={sweep.notes} />}
-      <SweepSummary sweep={sweep} />
+      <SweepSummary sweep={sweep} titles={titles} />
       <section className={classes.section} aria-label="Configurations">
         <header className="row wrap">
           <h2 className="section-title grow">Configurations</h2>
@@ -81,6 +78,7 @@ function Content({ sweep }: { sweep: SweepDetail }) {
       </section>
       <SettingScatter
         sweep={sweep}
+        titles={titles}
         setting={search.setting}
         onSetting={(setting) => change({ setting, log: undefined })}
         log={search.log}
@@ -96,19 +94,4 @@ function runsSearchOf({ spec, configurations }: SweepDetail) {
   if (typeof group === 'string' && !/["\\]/.test(group)) return { q: `group="${group}"` };
   const ids = configurations.flatMap(({ runs }) => runs.flatMap(({ run }) => run ?? []));
   return { selected: ids.slice(0, MAX_IDS).join(',') };
-}
-
-type Titled = { algorithm: string; environment: string };
-
-/** The titles of a sweep's settings by path, with the unit; empty until the catalogue is loaded. */
-function useSettingTitles({ algorithm, environment }: Titled): ReadonlyMap<string, string> {
-  const { data: algorithms } = useQuery(algorithmsQuery);
-  const { data: environments } = useQuery(environmentsQuery);
-  return useMemo(() => {
-    const ofRun = algorithms?.find(({ id }) => id === algorithm);
-    const inEnvironment = environments?.find(({ id }) => id === environment);
-    if (!ofRun || !inEnvironment) return new Map();
-    const fields = allFields(ofRun, inEnvironment, schemas.StopSpec);
-    return new Map(fields.map(({ path, title, unit }) => [path, unit ? `${title} (${unit})` : title]));
-  }, [algorithms, environments, algorithm, environment]);
 }

@@ -72,7 +72,10 @@ def test_scatter_of_runs_over_rest(engine: Engine, client: Client) -> None:
         ids.append(run.id)
     unfinished = make_run(engine, seed=9)
     ask = {"run": [*ids, unfinished.id], "x": "config.learning_rate"}
-    runs, medians = client.get("/api/v1/figures/scatter", params=ask).json()["data"]
+    figure = client.get("/api/v1/figures/scatter", params=ask).json()
+    assert figure["layout"]["xaxis"]["title"]["text"] == "Learning rate"
+    assert "by Learning rate," in figure["layout"]["title"]["text"]
+    runs, medians = figure["data"]
     assert (runs["x"], runs["y"]) == ([0.001, 0.1, 0.1], [1.1, 11.0, 12.0])
     assert medians["y"] == [11.5]
     by_seed = client.get("/api/v1/figures/scatter", params=ask | {"x": "seed"}).json()["data"][0]

@@ -54,7 +54,7 @@ export function RunChips({
   return (
     <ul className={classes.chips} aria-label="Compared runs" {...useDropTarget(onAdd)}>
       {ids.length + missing.length === 0 && (
-        <li className="muted">Drag a run here, or press + next to one below.</li>
+        <li className="muted">No runs yet: press + beside one below, or drag it here.</li>
       )}
       {runs.map((run) => {
         const style = styles.get(run.id) ?? 0;

@@ -9,7 +9,7 @@ import classes from './compare.module.css';
 import { dragSource, useDropTarget } from './dragAndDrop';
 
 /** The number of runs offered without a search. */
-const N_OFFERED = 20;
+export const N_OFFERED = 20;
 const MAX_LIMIT = 100;
 
 type Props = {
@@ -54,7 +54,9 @@ export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
               ? 'No other matching runs.'
               : (data.pages[0]?.total ?? 0) > MAX_LIMIT
                 ? 'Search for other runs by name.'
-                : 'No other runs.'}
+                : compared.length === 0
+                  ? 'There are no runs yet.'
+                  : 'No other runs.'}
           </li>
         )}
         {others.map((run) => (

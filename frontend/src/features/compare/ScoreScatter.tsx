@@ -8,6 +8,7 @@ import curves from '@/components/chart/curves.module.css';
 import { ExportButton } from '@/components/chart/export/ExportFigure';
 import { sourceAt } from '@/components/chart/export/source';
 import { Scatter } from '@/components/chart/Scatter';
+import { settingNames } from '@/components/config/settingTitles';
 import { Empty, Problem } from '@/components/feedback';
 import { formatInteger, plural } from '@/lib/format';
 import classes from './compare.module.css';
@@ -43,6 +44,8 @@ export function notDrawn(runs: readonly Run[], score: Score, figure: Figure): st
 type Props = {
   runs: readonly Run[];
   styles?: StyleParameters | undefined;
+  /** The titles of the settings by path. */
+  titles?: ReadonlyMap<string, string>;
   /** The setting in the address, if any. */
   setting: string | undefined;
   onSetting: (setting: string) => void;
@@ -51,9 +54,18 @@ type Props = {
 };
 
 /** The score of each run against a setting in which they differ. */
-export function ScoreScatter({ runs, styles, setting, onSetting, score, onScore }: Props) {
+export function ScoreScatter({
+  runs,
+  styles,
+  titles = new Map(),
+  setting,
+  onSetting,
+  score,
+  onScore,
+}: Props) {
   const theme = useComputedColorScheme('light');
   const options = differing(runs);
+  const names = settingNames(options, titles);
   const x = setting && options.includes(setting) ? setting : options[0];
   // A new score of a run that trains is a new dot.
   const version = runs.map((run) => `${run[score]}`).join(' ');
@@ -77,7 +89,7 @@ export function ScoreScatter({ runs, styles, setting, onSetting, score, onScore 
           size="xs"
           aria-label="Hyperparameter"
           value={x}
-          data={options}
+          data={options.map((path) => ({ value: path, label: names.get(path) ?? path }))}
           onChange={({ currentTarget }) => onSetting(currentTarget.value)}
         />
         <NativeSelect
@@ -106,7 +118,7 @@ export function ScoreScatter({ runs, styles, setting, onSetting, score, onScore 
           ) : (
             <>
               <Scatter
-                label={`${score === 'score' ? 'Score' : 'Best return'} of each run by ${x}`}
+                label={`${score === 'score' ? 'Score' : 'Best return'} of each run by ${names.get(x) ?? x}`}
                 figure={data}
                 onFailed={setFailed}
               />

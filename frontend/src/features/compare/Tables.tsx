@@ -1,5 +1,6 @@
 import type { Run } from '@/api/runs';
 import { Empty } from '@/components/feedback';
+import { settingNames } from '@/components/config/settingTitles';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { TruncatedName } from '@/components/text';
@@ -90,9 +91,20 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
 }
 
 /** The config values in which the runs differ. */
-export function ConfigDiffTable({ runs }: { runs: readonly Run[] }) {
+export function ConfigDiffTable({
+  runs,
+  titles = new Map(),
+}: {
+  runs: readonly Run[];
+  /** The titles of the settings by path. */
+  titles?: ReadonlyMap<string, string>;
+}) {
   const differences = configDiff(runs);
   const names = shortNames(runs);
+  const settings = settingNames(
+    differences.map(({ path }) => path),
+    titles,
+  );
   if (differences.length === 0) return <Empty>The configs are identical.</Empty>;
   return (
     <ScrollPanel label="Config diff" className={classes.scroll}>
@@ -110,7 +122,7 @@ export function ConfigDiffTable({ runs }: { runs: readonly Run[] }) {
         <tbody>
           {differences.map(({ path, values }) => (
             <tr key={path}>
-              <td className="num">{path}</td>
+              <td title={path}>{settings.get(path)}</td>
               {values.map((value, index) => (
                 <td key={runs[index]?.id ?? index} className="right num">
                   {value === undefined ? DASH : formatValue(value)}

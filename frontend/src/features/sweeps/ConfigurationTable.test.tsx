@@ -31,6 +31,7 @@ vi.mock('plotly.js-basic-dist-min', () => ({ default: drawing }));
 
 afterEach(cleanup);
 
+const TITLES = new Map([['config.learning_rate', 'Learning rate']]);
 const REASON = 'worse than another after 3 seeds, with 95% confidence';
 const best = testConfiguration(1, 0.01, [200, 210, 220]);
 const sweep = testSweep(
@@ -65,7 +66,7 @@ function Table({ onSort }: { onSort?: (sort: string) => void }) {
     setSort(to);
     onSort?.(to);
   };
-  return <ConfigurationTable sweep={sweep} sort={sort} onSort={change} titles={new Map()} />;
+  return <ConfigurationTable sweep={sweep} sort={sort} onSort={change} titles={TITLES} />;
 }
 
 const numbers = (): (string | null | undefined)[] =>
@@ -78,10 +79,10 @@ it('ConfigurationTable sorts by the pressed header, and reports the sort', async
   const onSort = vi.fn();
   await show(<Table onSort={onSort} />);
   expect(numbers()).toEqual(['1', '0', '2']);
-  fireEvent.click(screen.getByRole('button', { name: 'learning_rate' }));
+  fireEvent.click(screen.getByRole('button', { name: 'Learning rate' }));
   expect(onSort).toHaveBeenLastCalledWith('config.learning_rate');
   expect(numbers()).toEqual(['0', '1', '2']);
-  const header = screen.getByRole('columnheader', { name: 'learning_rate' });
+  const header = screen.getByRole('columnheader', { name: 'Learning rate' });
   expect(header.getAttribute('aria-sort')).toBe('ascending');
   fireEvent.click(within(header).getByRole('button'));
   expect(onSort).toHaveBeenLastCalledWith('-config.learning_rate');
@@ -114,6 +115,7 @@ it('SettingScatter requests the figure of a setting, whose scale can be changed'
   await show(
     <SettingScatter
       sweep={sweep}
+      titles={TITLES}
       setting={undefined}
       onSetting={() => undefined}
       log={undefined}
@@ -121,8 +123,12 @@ it('SettingScatter requests the figure of a setting, whose scale can be changed'
     />,
   );
   screen.getByRole('img', {
-    name: 'Score against config.learning_rate: 9 finished runs of 3 configurations',
+    name: 'Score against Learning rate: 9 finished runs of 3 configurations',
   });
+  expect(screen.getByRole('option', { name: 'Learning rate' })).toHaveProperty(
+    'value',
+    'config.learning_rate',
+  );
   await vi.waitFor(() => expect(drawing.react).toHaveBeenCalled());
   expect(requests.map(({ pathname, search }) => pathname + search)).toEqual([
     `/api/v1/sweeps/${sweep.id}/scatter?setting=config.learning_rate&theme=light`,

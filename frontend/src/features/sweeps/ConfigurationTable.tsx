@@ -3,17 +3,10 @@ import { IconArrowDown, IconArrowUp, IconStarFilled } from '@tabler/icons-react'
 import { memo, useState, type ReactNode } from 'react';
 import type { Configuration, SweepDetail } from '@/api/sweeps';
 import { formatEstimate } from '@/components/Estimate';
+import { settingNames } from '@/components/config/settingTitles';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatInteger, formatScore, formatValue } from '@/lib/format';
-import {
-  nextSort,
-  scoreRange,
-  shortPaths,
-  sorted,
-  standingOf,
-  variedSettings,
-  type Standing,
-} from './configurations';
+import { nextSort, scoreRange, sorted, standingOf, variedSettings, type Standing } from './configurations';
 import { SeedScores } from './SeedScores';
 import classes from './sweeps.module.css';
 
@@ -32,7 +25,7 @@ type Props = {
 export function ConfigurationTable({ sweep, sort, onSort, titles }: Props) {
   const [all, setAll] = useState(false);
   const paths = variedSettings(sweep);
-  const names = shortPaths(paths);
+  const names = settingNames(paths, titles);
   const rows = sorted(sweep, sort);
   const shown = all ? rows : rows.slice(0, MAX_ROWS);
   const range = scoreRange(sweep);
@@ -51,15 +44,8 @@ export function ConfigurationTable({ sweep, sort, onSort, titles }: Props) {
               {header('number', <abbr title="Number of the configuration">No.</abbr>, { right: true })}
               {header('state', 'State')}
               {paths.map((path) => (
-                <SortHeader
-                  key={path}
-                  column={path}
-                  sort={sort}
-                  onSort={onSort}
-                  right
-                  hint={titles.get(path) ?? path}
-                >
-                  <span className="num">{names.get(path)}</span>
+                <SortHeader key={path} column={path} sort={sort} onSort={onSort} right hint={path}>
+                  {names.get(path)}
                 </SortHeader>
               ))}
               {header('seeds', 'Seeds', { right: true, hint: 'Finished runs with a score' })}

@@ -6,6 +6,7 @@ import curves from '@/components/chart/curves.module.css';
 import { ExportButton } from '@/components/chart/export/ExportFigure';
 import { sourceAt } from '@/components/chart/export/source';
 import { Scatter } from '@/components/chart/Scatter';
+import { settingNames } from '@/components/config/settingTitles';
 import { Empty, Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
 import { variedSettings } from './configurations';
@@ -13,6 +14,8 @@ import classes from './sweeps.module.css';
 
 type Props = {
   sweep: SweepDetail;
+  /** The titles of the settings by path. */
+  titles: ReadonlyMap<string, string>;
   /** The setting in the URL, if any. */
   setting: string | undefined;
   onSetting: (setting: string) => void;
@@ -22,10 +25,11 @@ type Props = {
 };
 
 /** The score of each finished seed against a setting, with each configuration's interquartile mean. */
-export function SettingScatter({ sweep, setting, onSetting, log, onLog }: Props) {
+export function SettingScatter({ sweep, titles, setting, onSetting, log, onLog }: Props) {
   const theme = useComputedColorScheme('light');
   const [failed, setFailed] = useState<unknown>(null);
   const paths = variedSettings(sweep);
+  const names = settingNames(paths, titles);
   const path = setting !== undefined && paths.includes(setting) ? setting : paths[0];
   const scored = sweep.configurations.filter(({ n }) => n > 0);
   const { data, error, refetch } = useQuery({
@@ -49,7 +53,7 @@ export function SettingScatter({ sweep, setting, onSetting, log, onLog }: Props)
           size="xs"
           aria-label="Hyperparameter"
           value={path}
-          data={paths}
+          data={paths.map((each) => ({ value: each, label: names.get(each) ?? each }))}
           onChange={({ currentTarget }) => onSetting(currentTarget.value)}
         />
         {scored.length > 0 && canBeLog && (
@@ -78,7 +82,7 @@ export function SettingScatter({ sweep, setting, onSetting, log, onLog }: Props)
             <Empty>No run of this sweep has finished yet: its score will be drawn here.</Empty>
           ) : (
             <Scatter
-              label={`Score against ${path}: ${plural(n_scores, 'finished run')} of ${plural(scored.length, 'configuration')}`}
+              label={`Score against ${names.get(path) ?? path}: ${plural(n_scores, 'finished run')} of ${plural(scored.length, 'configuration')}`}
               figure={data}
               onFailed={setFailed}
             />

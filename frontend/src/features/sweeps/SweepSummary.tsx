@@ -1,16 +1,23 @@
 import type { ReactNode } from 'react';
 import type { SweepDetail } from '@/api/sweeps';
+import { settingNames } from '@/components/config/settingTitles';
 import { ProgressBar } from '@/components/ProgressBar';
 import { Term } from '@/components/Term';
 import { formatInteger, formatScore, formatValue, plural } from '@/lib/format';
-import { shortPaths, variedSettings } from './configurations';
+import { variedSettings } from './configurations';
 import classes from './sweeps.module.css';
 import { configurationCount, progressOf, runsByState } from './SweepState';
 
+type Props = {
+  sweep: SweepDetail;
+  /** The titles of the settings by path. */
+  titles: ReadonlyMap<string, string>;
+};
+
 /** A sweep at a glance: its progress, the configuration with the highest score, and what racing saved. */
-export function SweepSummary({ sweep }: { sweep: SweepDetail }) {
+export function SweepSummary({ sweep, titles }: Props) {
   const { best, spec, n_planned, n_not_needed } = sweep;
-  const names = shortPaths(variedSettings(sweep));
+  const names = settingNames(variedSettings(sweep), titles);
   const progress = progressOf(sweep, n_not_needed);
   return (
     <dl className={`panel ${classes.summary}`} aria-label="Summary">

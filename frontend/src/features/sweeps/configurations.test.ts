@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bestConfigurations, nextSort, runsOf, shortPaths, sorted, standingOf } from './configurations';
+import { bestConfigurations, nextSort, runsOf, sorted, standingOf } from './configurations';
 import { actionsOf } from './sweepActions';
 import { configurationCount, progressOf, runsByState } from './SweepState';
 import { testConfiguration, testSweep } from './testSweep';
@@ -43,14 +43,6 @@ it('standingOf names the best, racing and eliminated configurations', () => {
   ]);
   expect(standingOf({ ...sweep, state: 'finished' }, middle)).toBe('not eliminated');
   expect(standingOf({ ...sweep, spec: { ...sweep.spec, racing: null } }, middle)).toBe('not raced');
-});
-
-it('shortPaths keeps a path whole where two end alike', () => {
-  expect([...shortPaths(['config.n_e', 'config.seed', 'stop.seed']).values()]).toEqual([
-    'n_e',
-    'config.seed',
-    'stop.seed',
-  ]);
 });
 
 it('runsOf the best configurations are finished runs of those that are not eliminated', () =>

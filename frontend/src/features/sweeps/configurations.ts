@@ -5,13 +5,6 @@ import { formatValue } from '@/lib/format';
 /** The settings that vary between configurations, by path. */
 export const variedSettings = ({ spec }: SweepDetail): string[] => Object.keys(spec.space);
 
-/** The last part of each path; the whole path where two parts are equal. */
-export function shortPaths(paths: readonly string[]): Map<string, string> {
-  const last = (path: string): string => path.slice(path.indexOf('.') + 1);
-  const isUnique = (path: string): boolean => paths.filter((each) => last(each) === last(path)).length === 1;
-  return new Map(paths.map((path) => [path, isUnique(path) ? last(path) : path]));
-}
-
 export type Standing = 'best' | 'racing' | 'not eliminated' | 'eliminated' | 'not raced';
 
 /** How a configuration stands. */

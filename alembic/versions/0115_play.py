@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0115"
-down_revision = "0104"
+down_revision = "0114"
 branch_labels = None
 depends_on = None
 

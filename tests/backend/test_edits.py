@@ -27,7 +27,9 @@ VALUES: Mapping[str, tuple[Any, Any]] = {
 def _run(client: Client) -> str:
     """An external run, which is scored by one of its metrics."""
     run = client.post(f"{API}/runs", json=external_request()).json()["items"][0]["id"]
-    points = [{"metric": f"loss/{name}", "agent_steps": [1], "wall_time_s": [0.0], "value": [0.5]} for name in "abc"]
+    points = [
+        {"metric": f"loss/{name}", "agent_steps": [1], "wall_time_s": [0.0], "value": [0.5]} for name in "abc"
+    ]
     body = {"source": run, "sequence": 1, "series": points}
     client.post(f"{API}/runs/{run}/points", json=body).raise_for_status()
     return f"/runs/{run}"

@@ -1526,7 +1526,7 @@ export interface paths {
         };
         /**
          * List Protocols
-         * @description The protocols under which the run's checkpoints can be evaluated.
+         * @description The protocols under which the run's checkpoints can be evaluated, with those of its start sets.
          */
         get: operations["list_protocols"];
         put?: never;
@@ -2149,6 +2149,97 @@ export interface paths {
          *     is simulated again, rewards, lives, and in `inputs` the times of the keys. A damaged recording: 410.
          */
         get: operations["export_recording"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/start-sets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Start Sets
+         * @description Start sets, each version of a name by itself, latest first.
+         */
+        get: operations["list_start_sets"];
+        put?: never;
+        /**
+         * Create Start Set
+         * @description Create a start set from recorded episodes of agents: states sampled at random from their games.
+         *
+         *     A worker then replays the games and keeps the emulator's state at each point; until then the set is
+         *     `verifying`. The set has its own copy of seeds and actions.
+         */
+        post: operations["create_start_set"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/start-sets/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Start Set
+         * @description Import an exported start set. A worker verifies every state of it before agents can start from it.
+         */
+        post: operations["import_start_set"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/start-sets/{set_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Start Set
+         * @description One version of a start set.
+         */
+        get: operations["read_start_set"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Start Set
+         * @description Delete a version of a start set. Scores from it stay; nothing can be evaluated from it any more.
+         */
+        delete: operations["delete_start_set"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/start-sets/{set_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Start Set
+         * @description The seeds, actions and points of a verified set, as a file that another installation can import.
+         */
+        get: operations["export_start_set"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3932,15 +4023,14 @@ export interface components {
         EvaluationRequest: {
             /**
              * Protocol
-             * @description Id of a protocol; default: that of the run's evaluations.
+             * @description Id of a protocol, such as `noop_starts`, or `agent_starts:NAME` for the start set NAME; default: that of the run's evaluations.
              */
             protocol?: string | null;
             /**
              * Episodes
-             * @description Number of episodes to play.
-             * @default 30
+             * @description Number of episodes to play; default: 30, or one from each point of the protocol's start set.
              */
-            episodes: number;
+            episodes?: number | null;
             /**
              * Seed
              * @description Seed of the environment's and the agent's random numbers.
@@ -6068,6 +6158,30 @@ export interface components {
             duration_s?: number | null;
         };
         /**
+         * RecordedGame
+         * @description One game of a set, without its player's name.
+         */
+        RecordedGame: {
+            /**
+             * Seed
+             * @description Seed of the game's start.
+             */
+            seed: number;
+            /**
+             * Environment Config
+             * @description Environment settings of the game.
+             */
+            environment_config: {
+                [key: string]: unknown;
+            };
+            /**
+             * Actions
+             * @description Index of the action of each decision up to the last point: one byte each, compressed by zlib, in
+             *     Base64.
+             */
+            actions: string;
+        };
+        /**
          * RecordingOut
          * @description A game that a person or a script has played.
          */
@@ -8036,6 +8150,376 @@ export interface components {
             };
         };
         /**
+         * StartPoint
+         * @description A state of a game: the one before a decision.
+         */
+        StartPoint: {
+            /**
+             * Game
+             * @description Number of the game, from 0.
+             */
+            game: number;
+            /**
+             * Decision
+             * @description Number of decisions before the state.
+             */
+            decision: number;
+            /**
+             * Score
+             * @description Score of the game before the state. It does not count for the agent that starts there.
+             */
+            score: number;
+            /**
+             * Frames
+             * @description Frames of the game before the state, which count towards the limit of an evaluation. Below, the hashes
+             *     of RAM and screen (SHA-256). All three are null until a worker has replayed the game.
+             */
+            frames?: number | null;
+            /**
+             * Ram Sha256
+             * @description Hash of the console's RAM.
+             */
+            ram_sha256?: string | null;
+            /**
+             * Screen Sha256
+             * @description Hash of the screen, in RGB.
+             */
+            screen_sha256?: string | null;
+        };
+        /**
+         * StartSetContent
+         * @description The games and points of a start set.
+         */
+        StartSetContent: {
+            /**
+             * Format
+             * @description Version of the format.
+             * @default 1
+             * @constant
+             */
+            format: 1;
+            /**
+             * Environment
+             * @description Id of the games' environment.
+             */
+            environment: string;
+            /**
+             * Source
+             * @description Who played: a stored `agent`, people (`human`), or a program in a person's place (`scripted`).
+             * @enum {string}
+             */
+            source: "agent" | "human" | "scripted";
+            /**
+             * N People
+             * @description How many people played the games.
+             * @default 0
+             */
+            n_people: number;
+            /**
+             * Rom Md5
+             * @description MD5 of the game's ROM; null until a worker has replayed the games.
+             */
+            rom_md5?: string | null;
+            /**
+             * Ale Py
+             * @description Version of ale-py that replayed the games; null before.
+             */
+            ale_py?: string | null;
+            /**
+             * Games
+             * @description The games.
+             */
+            games: components["schemas"]["RecordedGame"][];
+            /**
+             * Points
+             * @description The points, in random order: episode k of an evaluation starts from the k-th.
+             */
+            points: components["schemas"]["StartPoint"][];
+        };
+        /**
+         * StartSetFile
+         * @description An exported start set.
+         * @example {
+         *       "name": "pong",
+         *       "version": 1,
+         *       "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
+         *       "content": {
+         *         "format": 1,
+         *         "environment": "ALE/Pong-v5",
+         *         "source": "agent",
+         *         "n_people": 0,
+         *         "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
+         *         "ale_py": "0.12.1",
+         *         "games": [
+         *           {
+         *             "seed": 7,
+         *             "environment_config": {
+         *               "noop_max": 30
+         *             },
+         *             "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
+         *           }
+         *         ],
+         *         "points": [
+         *           {
+         *             "game": 0,
+         *             "decision": 12,
+         *             "score": -1,
+         *             "frames": 63,
+         *             "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
+         *             "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
+         *           }
+         *         ]
+         *       }
+         *     }
+         */
+        StartSetFile: {
+            /**
+             * Name
+             * @description Name of the set where it was exported.
+             */
+            name: string;
+            /**
+             * Version
+             * @description Its version there.
+             */
+            version: number;
+            /**
+             * Sha256
+             * @description SHA-256 of the content.
+             */
+            sha256: string;
+            /** @description Games and points. */
+            content: components["schemas"]["StartSetContent"];
+        };
+        /**
+         * StartSetImport
+         * @description A start set to import.
+         * @example {
+         *       "name": "pong",
+         *       "file": {
+         *         "name": "pong",
+         *         "version": 1,
+         *         "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
+         *         "content": {
+         *           "format": 1,
+         *           "environment": "ALE/Pong-v5",
+         *           "source": "agent",
+         *           "n_people": 0,
+         *           "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
+         *           "ale_py": "0.12.1",
+         *           "games": [
+         *             {
+         *               "seed": 7,
+         *               "environment_config": {
+         *                 "noop_max": 30
+         *               },
+         *               "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
+         *             }
+         *           ],
+         *           "points": [
+         *             {
+         *               "game": 0,
+         *               "decision": 12,
+         *               "score": -1,
+         *               "frames": 63,
+         *               "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
+         *               "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
+         *             }
+         *           ]
+         *         }
+         *       }
+         *     }
+         */
+        StartSetImport: {
+            /**
+             * Name
+             * @description Name of the set here; default: that of the file. It gets its next version.
+             */
+            name?: string | null;
+            /** @description An exported set. */
+            file: components["schemas"]["StartSetFile"];
+        };
+        /**
+         * StartSetOut
+         * @description One version of a start set.
+         */
+        StartSetOut: {
+            /**
+             * Id
+             * @description Id of the set.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description Name of the set.
+             * @example pong
+             */
+            name: string;
+            /**
+             * Version
+             * @description Number of the version; a deleted one's is never given again.
+             * @example 1
+             */
+            version: number;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created or imported.
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description Id of the user who created it.
+             */
+            created_by: string | null;
+            /**
+             * Environment
+             * @description Id of the games' environment.
+             * @example ALE/Pong-v5
+             */
+            environment: string;
+            /**
+             * Source
+             * @description Who played the games: a stored `agent`, people (`human`), or a program in a person's place
+             *     (`scripted`).
+             * @enum {string}
+             */
+            source: "agent" | "human" | "scripted";
+            /**
+             * Origin
+             * @description Where the games come from.
+             */
+            origin: string;
+            /**
+             * N Points
+             * @description Number of starts.
+             * @example 100
+             */
+            n_points: number;
+            /**
+             * N Games
+             * @description Number of games with a start.
+             */
+            n_games: number;
+            /**
+             * N People
+             * @description How many people played them.
+             */
+            n_people: number;
+            /**
+             * N Frames
+             * @description Frames of the games up to their last starts; null until they are verified.
+             */
+            n_frames: number | null;
+            /**
+             * Mode
+             * @description Mode of the games; null: the game's default.
+             */
+            mode: number | null;
+            /**
+             * Difficulty
+             * @description Difficulty of the games; null: the game's default.
+             */
+            difficulty: number | null;
+            /**
+             * Rom Md5
+             * @description MD5 of the game's ROM.
+             */
+            rom_md5: string | null;
+            /**
+             * Ale Py
+             * @description Version of ale-py that verified the set; null before.
+             * @example 0.12.1
+             */
+            ale_py: string | null;
+            /**
+             * Sha256
+             * @description SHA-256 of its content.
+             */
+            sha256: string;
+            /**
+             * State
+             * @description `verifying` until a worker has replayed its games; `ready` once their states were as recorded.
+             * @enum {string}
+             */
+            state: "verifying" | "ready" | "failed";
+            /**
+             * Error
+             * @description Why it could not be verified; null if it could.
+             */
+            error: string | null;
+            /**
+             * Protocols
+             * @description The evaluation protocols that start from it.
+             * @example [
+             *       "agent_starts:pong@1",
+             *       "agent_starts_greedy:pong@1"
+             *     ]
+             */
+            protocols: string[];
+        };
+        /**
+         * StartSetPage
+         * @description A page of start sets.
+         */
+        StartSetPage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description Sets of this page.
+             */
+            items: components["schemas"]["StartSetOut"][];
+        };
+        /**
+         * StartSetRequest
+         * @description A start set to create from recorded episodes: those of a run, or the named ones.
+         * @example {
+         *       "name": "pong",
+         *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "points": 100
+         *     }
+         */
+        StartSetRequest: {
+            /**
+             * Name
+             * @description Name of the set: small letters, digits and hyphens. A set of this name gets its next version.
+             */
+            name: string;
+            /**
+             * Run
+             * @description Id of a run: its latest 200 recorded episodes are the games.
+             */
+            run?: string | null;
+            /**
+             * Kind
+             * @description With `run`: only episodes of training, or of evaluations.
+             */
+            kind?: ("training" | "evaluation") | null;
+            /**
+             * Episodes
+             * @description Ids of recorded episodes of one game, instead of `run`.
+             */
+            episodes?: string[] | null;
+            /**
+             * Points
+             * @description How many states are sampled at random from the games (Nair et al. 2015, 5.1: 100).
+             * @default 100
+             */
+            points: number;
+            /**
+             * Seed
+             * @description Seed of the sampling.
+             * @default 0
+             */
+            seed: number;
+        };
+        /**
          * StopSpec
          * @description Limits of a run. It finishes when it reaches the first of them; at least one is required.
          */
@@ -9870,7 +10354,7 @@ export interface components {
             host: string;
         };
         /**
-         * @description A job changed: a video or an evaluation.
+         * @description A job changed: a video, an evaluation, or the verification of a start set.
          * @example {
          *       "job": "01JD3R0A4M",
          *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -9880,10 +10364,10 @@ export interface components {
         JobEvent: {
             /** @description The job's id. */
             job: string;
-            /** @description The run's id. */
-            run: string;
             /** @description Its state now. */
             state: string;
+            /** @description The run's id; not with a start set. */
+            run?: string;
         };
         /**
          * @description A sweep changed.
@@ -14293,6 +14777,18 @@ export interface operations {
                 width?: number | null;
                 /** @description For a page, which has a heading of its own. */
                 embedded?: boolean;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -14305,7 +14801,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description A figure or table, or a file with it; of a table `csv` is the only one. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14325,6 +14821,10 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["StudyFigureOut"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -17138,6 +17638,337 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    list_start_sets: {
+        parameters: {
+            query?: {
+                /** @description Only sets of this environment. */
+                environment?: string | null;
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "pong",
+                     *           "version": 1,
+                     *           "created_at": "2026-11-22T10:04:00Z",
+                     *           "created_by": null,
+                     *           "environment": "ALE/Pong-v5",
+                     *           "source": "agent",
+                     *           "origin": "text",
+                     *           "n_points": 100,
+                     *           "n_games": 1,
+                     *           "n_people": 1,
+                     *           "n_frames": null,
+                     *           "mode": null,
+                     *           "difficulty": null,
+                     *           "rom_md5": null,
+                     *           "ale_py": "0.12.1",
+                     *           "sha256": "text",
+                     *           "state": "verifying",
+                     *           "error": null,
+                     *           "protocols": [
+                     *             "agent_starts:pong@1",
+                     *             "agent_starts_greedy:pong@1"
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartSetPage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    create_start_set: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartSetRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "pong",
+                     *       "version": 1,
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "environment": "ALE/Pong-v5",
+                     *       "source": "agent",
+                     *       "origin": "text",
+                     *       "n_points": 100,
+                     *       "n_games": 1,
+                     *       "n_people": 1,
+                     *       "n_frames": null,
+                     *       "mode": null,
+                     *       "difficulty": null,
+                     *       "rom_md5": null,
+                     *       "ale_py": "0.12.1",
+                     *       "sha256": "text",
+                     *       "state": "verifying",
+                     *       "error": null,
+                     *       "protocols": [
+                     *         "agent_starts:pong@1",
+                     *         "agent_starts_greedy:pong@1"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartSetOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    import_start_set: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartSetImport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "pong",
+                     *       "version": 1,
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "environment": "ALE/Pong-v5",
+                     *       "source": "agent",
+                     *       "origin": "text",
+                     *       "n_points": 100,
+                     *       "n_games": 1,
+                     *       "n_people": 1,
+                     *       "n_frames": null,
+                     *       "mode": null,
+                     *       "difficulty": null,
+                     *       "rom_md5": null,
+                     *       "ale_py": "0.12.1",
+                     *       "sha256": "text",
+                     *       "state": "verifying",
+                     *       "error": null,
+                     *       "protocols": [
+                     *         "agent_starts:pong@1",
+                     *         "agent_starts_greedy:pong@1"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartSetOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_start_set: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the start set. */
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "pong",
+                     *       "version": 1,
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "environment": "ALE/Pong-v5",
+                     *       "source": "agent",
+                     *       "origin": "text",
+                     *       "n_points": 100,
+                     *       "n_games": 1,
+                     *       "n_people": 1,
+                     *       "n_frames": null,
+                     *       "mode": null,
+                     *       "difficulty": null,
+                     *       "rom_md5": null,
+                     *       "ale_py": "0.12.1",
+                     *       "sha256": "text",
+                     *       "state": "verifying",
+                     *       "error": null,
+                     *       "protocols": [
+                     *         "agent_starts:pong@1",
+                     *         "agent_starts_greedy:pong@1"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartSetOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    delete_start_set: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the start set. */
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    export_start_set: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the start set. */
+                set_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "pong",
+                     *       "version": 1,
+                     *       "sha256": "c67ae54abb5de7bd0c94e6f66de055b613cdc65f8b4cd9ced5cad2ec55eb674d",
+                     *       "content": {
+                     *         "format": 1,
+                     *         "environment": "ALE/Pong-v5",
+                     *         "source": "agent",
+                     *         "n_people": 0,
+                     *         "rom_md5": "60e0ea3cbe0913d39803477945e9e5ec",
+                     *         "ale_py": "0.12.1",
+                     *         "games": [
+                     *           {
+                     *             "seed": 7,
+                     *             "environment_config": {
+                     *               "noop_max": 30
+                     *             },
+                     *             "actions": "eNpjYGJmYmBkQCIBAPkAGQ=="
+                     *           }
+                     *         ],
+                     *         "points": [
+                     *           {
+                     *             "game": 0,
+                     *             "decision": 12,
+                     *             "score": -1,
+                     *             "frames": 63,
+                     *             "ram_sha256": "4444444444444444444444444444444444444444444444444444444444444444",
+                     *             "screen_sha256": "9999999999999999999999999999999999999999999999999999999999999999"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartSetFile"];
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -168,6 +168,7 @@ class AtariEnv:
     def frames(self) -> int:
         """Frames of the episode so far."""
         return self._frames
+
     def show_every_frame(self) -> None:
         """Pass every frame to `on_frame`, 60 a second: people see what flickers."""
         self._frames_per_video_frame = 1

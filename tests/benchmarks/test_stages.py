@@ -25,13 +25,14 @@ def test_on_the_gpu():
     pass
 """
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 
 from benchmarks.gpu import cuda_tests
 from benchmarks.gpu.stages import tests
 from benchmarks.gpu.stages.base import StageContext
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits that it is ignored
 folder = Path(sys.argv[1])
 write_pid = "import os, sys, time; open(sys.argv[1], 'w').write(f'{os.getpid()}.'); time.sleep(1000)"
 cuda_tests.command = lambda device: [sys.executable, "-c", write_pid, str(folder / "pid")]
@@ -42,7 +43,8 @@ tests.run(StageContext("cpu", True, time.monotonic() + 1000, folder, print, lamb
 def test_stage_of_skipped_tests_has_failed_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "test_skipped.py"
     path.write_text(SKIPPED, "utf-8")
-    command = [sys.executable, "-m", "pytest", "--noconftest", "-p", "no:cacheprovider", str(path)]
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take seconds to import
+    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", str(path)]
     monkeypatch.setattr(cuda_tests, "command", lambda device: command)
     results = Results(tmp_path, {})
     context = StageContext(

@@ -32,9 +32,13 @@ from backend.db import (
     LiveSettings,
     LoginLimit,
     LoginSession,
+    PlaySession,
+    Recording,
+    RecordingPart,
     RemovedFile,
     RetentionSettings,
     Run,
+    StartSet,
     Study,
     StudyCell,
     Sweep,
@@ -134,8 +138,49 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
                 RetentionSettings(scope="installation", settings={"videos_days": 3}, changed_at=NOW),
                 RemovedFile(run_id=run.id, kind="checkpoints", file="old.pt", removed_at=NOW),
                 video_row(child.id, error="no video"),
+                PlaySession(
+                    id=new_id(),
+                    user_id=user.id,
+                    environment="e",
+                    environment_config={},
+                    scripted=True,
+                    state="ended",
+                    created_at=NOW,
+                ),
+                StartSet(
+                    id=new_id(),
+                    created_at=NOW,
+                    name="s",
+                    version=1,
+                    environment="e",
+                    source="agent",
+                    origin="a run",
+                    n_points=1,
+                    n_games=1,
+                    n_people=0,
+                    state="ready",
+                    document=b"d",
+                    sha256="0" * 64,
+                    states=b"s",
+                ),
             ]
         )
+        recording = Recording(
+            id=new_id(),
+            session_id=new_id(),
+            user_id=user.id,
+            environment="e",
+            environment_config={},
+            protocol="scripted",
+            seed=2**62,
+            frames_per_step=4,
+            action_names=["NOOP"],
+            versions={},
+            started_at=NOW,
+        )
+        session.add(recording)
+        session.flush()
+        session.add(RecordingPart(recording_id=recording.id, first_step=0, content=b"p", sha256="0" * 64))
         actions.change(session, child.id, {"group": "g"})
         sweep_id = new_id()
         session.add(Sweep(id=sweep_id, created_at=NOW, name="s", spec={"a": [1]}, state="running"))

@@ -51,10 +51,12 @@ BOUNDED = {
     "/api/v1/figures/learning_curve",
     "/api/v1/figures/scatter",
     "/api/v1/figures/seed_curve",
+    "/api/v1/recordings/{recording_id}/file",
     "/api/v1/studies/{study_id}/export",
+    "/api/v1/studies/{study_id}/figures/{figure_id}",
     "/api/v1/sweeps/{sweep_id}/scatter",
 }
-"""Routes whose files are small: pictures, and the points that a figure draws."""
+"""Routes whose files are small: images, the points that a figure draws, and the actions of one game."""
 
 
 @pytest.fixture

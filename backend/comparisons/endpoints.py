@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from backend.comparisons import run_groups, service
-from backend.comparisons.schemas import At, Comparison, RunGroupPage, Score
+from backend.comparisons.schemas import At, Comparison, GroupSort, RunGroupPage, Score
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
@@ -71,10 +71,18 @@ def list_run_groups(
         Query(description="Only archived runs, only runs that are not archived (the default), or all."),
     ] = "false",
     filter: Annotated[Text | None, Query(max_length=2_000, description="As for `GET /runs`.")] = None,
+    sort: Annotated[
+        GroupSort | None,
+        Query(
+            description="Order of the groups, with `-` descending; those without a value come last. "
+            "`score` is the median, `created_at` the time of the latest run. Default: by the value of a "
+            "setting, otherwise the group with the latest run first."
+        ),
+    ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> RunGroupPage:
-    """Runs in groups; the group with the latest run first."""
+    """Runs in groups, in the requested order."""
     node = listing.build_filter(
         states=state,
         algorithms=[],
@@ -86,4 +94,4 @@ def list_run_groups(
         filter_text=filter,
     )
     listing.check_compared(session, node)
-    return run_groups.page(session, node, by, limit, cursor)
+    return run_groups.page(session, node, by, sort, limit, cursor)

@@ -10,13 +10,13 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.comparisons import repository
-from backend.comparisons.schemas import EstimateOut, RunGroup, RunGroupPage
+from backend.comparisons.schemas import EstimateOut, GroupSort, RunGroup, RunGroupPage
 from backend.db.keyset import BadCursor
 from backend.errors import Invalid
 from backend.runs import listing
 from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
-from backend.runs.groups import Brief, group_names, key_of, remembered, repetitions
+from backend.runs.groups import Brief, group_names, key_of, remembered, repetitions, significant_digits
 from backend.runs.lineage import roots
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
@@ -29,13 +29,16 @@ _STATES = frozenset(RunState)
 _COLUMNS = ("seed", "algorithm", "environment", "group", "state", "host", "queue")
 
 
-def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) -> RunGroupPage:
-    """Groups of the matching runs: by the value of a setting, otherwise the group with the latest run first.
+def page(
+    session: Session, node: Node, by: str, sort: GroupSort | None, limit: int, cursor: str | None
+) -> RunGroupPage:
+    """Groups of the matching runs.
 
     Args:
         session: a reading session.
         node: the filter, as for the list of runs.
         by: what the runs of a group have in common.
+        sort: their order; None: by the value of a setting, otherwise the group with the latest run first.
         limit: maximum number of groups.
         cursor: id of the latest run of the last group of the previous page.
 
@@ -52,6 +55,8 @@ def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) 
     groups = list(members.items())
     if setting is not None:
         groups.sort(key=lambda group: _by_value(setting, group[1][0]))
+    if sort is not None:
+        groups = _sorted(session, groups, by, setting, sort)
     start = 0
     if cursor is not None:
         latest = [runs[0].id for _, runs in groups]
@@ -67,6 +72,36 @@ def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) 
         next_cursor=shown[-1][1][0].id if more and shown else None,
         total=len(groups),
     )
+
+
+def _sorted(
+    session: Session,
+    groups: list[tuple[str, list[Brief]]],
+    by: str,
+    setting: ConfigField | None,
+    sort: GroupSort,
+) -> list[tuple[str, list[Brief]]]:
+    """Groups by a value that their rows show; those without it last, equal ones in the order given."""
+    field, descending = sort.removeprefix("-"), sort.startswith("-")
+    values: list[Any]
+    if field == "created_at":
+        values = [runs[0].id for _, runs in groups]
+    elif field == "name" and setting is not None:
+        values = [
+            None if _held(runs[0], setting) is None else _by_value(setting, runs[0]) for _, runs in groups
+        ]
+    elif field == "name":
+        values = [name.casefold() for name in _names([runs[0] for _, runs in groups], by, None)]
+    elif field == "n":
+        values = [len(runs) for _, runs in groups]
+    else:
+        lineages = roots(session, (run for _, runs in groups for run in runs))
+        rows = [_group(key, "", runs, lineages) for key, runs in groups]
+        values = [row.score.value if field == "score" else getattr(row, field) for row in rows]
+    with_value = [pair for pair in zip(values, groups, strict=True) if pair[0] is not None]
+    without = [group for value, group in zip(values, groups, strict=True) if value is None]
+    with_value.sort(key=lambda pair: pair[0], reverse=descending)
+    return [group for _, group in with_value] + without
 
 
 def _setting(by: str) -> ConfigField | None:
@@ -109,9 +144,11 @@ def _held(run: Brief, setting: ConfigField) -> Any:
     return remembered(run, setting.name, held)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, digits: int) -> str:
     if value is None:
         return "none"
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -127,7 +164,8 @@ def _names(firsts: Sequence[Brief], by: str, setting: ConfigField | None) -> lis
         return group_names(firsts)
     if setting is not None:
         values = [_held(run, setting) for run in firsts]
-        return [f"{setting.title}: {_shown(value)}" for value in values]
+        digits = significant_digits(values)
+        return [f"{setting.title}: {_shown(value, digits)}" for value in values]
     if by not in ("algorithm", "environment"):
         return [f"{by.capitalize()}: {getattr(run, by) or 'none'}" for run in firsts]
     known = ALGORITHMS if by == "algorithm" else ENVIRONMENTS

@@ -12,6 +12,10 @@ from backend.statistics.estimates import Estimate
 
 Score = Literal["training", "evaluation"]
 At = Literal["common", "end"]
+GroupSort = Literal[
+    "name", "n", "score", "best_return", "agent_steps", "created_at",
+    "-name", "-n", "-score", "-best_return", "-agent_steps", "-created_at",
+]  # fmt: skip
 
 
 class EstimateOut(Schema):

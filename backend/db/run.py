@@ -1,7 +1,7 @@
 """Tables `runs`, `attempts`, `external_sources` and `deleted_runs`."""
 
 import math
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, event, false
@@ -19,6 +19,9 @@ from backend.specs.run_fields import (
     MAX_NAME,
 )
 from backend.specs.states import RunState
+
+RESTORABLE_S = 3600.0
+"""How long a run that was deleted as restorable can be restored."""
 
 
 class Run(Base):
@@ -100,6 +103,11 @@ class Run(Base):
     score: Mapped[float | None]
     """Mean true return of the last 100 training episodes."""
     best_return: Mapped[float | None]
+
+    @property
+    def restorable_until(self) -> datetime | None:
+        """When a run that was deleted as restorable is deleted for good; None if it was not deleted."""
+        return None if self.deleted_at is None else self.deleted_at + timedelta(seconds=RESTORABLE_S)
 
     @property
     def progress(self) -> float | None:

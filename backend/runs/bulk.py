@@ -16,14 +16,17 @@ from backend.runs import actions, listing, repository, service
 from backend.schemas import Id
 from backend.specs.fields import Schema, Strict
 from backend.specs.problems import FieldProblem
-from backend.specs.run_fields import MAX_TAGS, Tags
+from backend.specs.run_fields import MAX_TAGS, Priority, Tags
+from backend.specs.states import RunState
 from backend.text import Text
 
 MAX_RUNS = 1_000
 BATCH_S = 0.15
 """Time after which a transaction takes no further run: it holds SQLite's write lock."""
 
-Action = Literal["stop", "kill", "resume", "archive", "unarchive", "delete", "restore", "tag", "untag"]
+Action = Literal[
+    "stop", "kill", "resume", "archive", "unarchive", "delete", "restore", "tag", "untag", "prioritise"
+]
 
 
 class BulkRequest(Strict):
@@ -40,6 +43,9 @@ class BulkRequest(Strict):
     )
     tags: Annotated[Tags, Field(min_length=1)] | None = Field(
         default=None, description="Labels that the actions `tag` and `untag` add or remove."
+    )
+    priority: Priority | None = Field(
+        default=None, description="For `prioritise`: the new priority of queued runs."
     )
     restorable: bool = Field(
         default=False, description="For `delete`: the runs can be restored for an hour, with `restore`."
@@ -76,6 +82,12 @@ class BulkRequest(Strict):
             found["tags"] = f"is required by the action {self.action}"
         if not tags_needed and self.tags is not None:
             found["tags"] = f"is for the actions tag and untag, not for {self.action}"
+        if (self.action == "prioritise") != (self.priority is not None):
+            found["priority"] = (
+                "is required by the action prioritise"
+                if self.priority is None
+                else f"is for the action prioritise, not for {self.action}"
+            )
         return [FieldProblem(field=name, message=message) for name, message in found.items()]
 
 
@@ -217,6 +229,12 @@ def _untag(session: Session, run: Run, request: BulkRequest) -> None:
     actions.change(session, run.id, {"tags": list(left)})
 
 
+def _prioritise(session: Session, run: Run, request: BulkRequest) -> None:
+    if run.state != RunState.QUEUED:
+        raise Conflict(f"the run is {run.state}: only a queued run has a place in the queue")
+    actions.change(session, run.id, {"priority": request.priority})
+
+
 _ACTIONS: dict[Action, Callable[[Session, Run, BulkRequest], object]] = {
     "stop": lambda session, run, request: actions.stop(session, run.id, kill=False),
     "kill": lambda session, run, request: actions.stop(session, run.id, kill=True),
@@ -227,4 +245,5 @@ _ACTIONS: dict[Action, Callable[[Session, Run, BulkRequest], object]] = {
     "restore": lambda session, run, request: None,
     "tag": _tag,
     "untag": _untag,
+    "prioritise": _prioritise,
 }

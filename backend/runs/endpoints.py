@@ -25,15 +25,18 @@ from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId, Ulid
 from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
-from backend.runs import actions, bulk, listing, log_lines, repository, requests, service
+from backend.runs import actions, bulk, listing, log_lines, queue, repository, requests, service
 from backend.runs.bulk import BulkOut, BulkRequest
 from backend.runs.estimate import estimate, warnings
 from backend.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
     ChildOut,
+    DeletedRunOut,
+    DeletedRunPage,
     LogLineOut,
     LogPage,
+    MoveRequest,
     ResumeRequest,
     RunDetail,
     RunEstimate,
@@ -166,6 +169,16 @@ def list_runs(
     return json_response(page)
 
 
+@router.get("/deleted")
+def list_deleted_runs(
+    principal: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None
+) -> DeletedRunPage:
+    """Deleted runs that can be restored, those deleted last first."""
+    rows, next_cursor, total = repository.deleted_page(session, limit, cursor)
+    items = [DeletedRunOut.model_validate(run) for run in rows]
+    return DeletedRunPage(items=items, next_cursor=next_cursor, total=total)
+
+
 @router.post("/bulk")
 def change_runs(
     context: RequestContextDep,
@@ -204,6 +217,16 @@ def read_queue(run_id: RunId, principal: Viewer, session: ReadSession, state: Ap
     """A queued run's place in the queue, the runs ahead of it and its expected start."""
     place = hosts.queue_place(session, service.get(session, run_id), state.settings.lease_s)
     return QueuePlace.model_validate(place)
+
+
+@router.post("/{run_id}/queue")
+def move_in_queue(run_id: RunId, body: MoveRequest, principal: Operator, session: WriteSession) -> RunOut:
+    """Move a queued run directly after another one, or to the front of the queue.
+
+    The order is that of the priorities, so the run gets the nearest one that fits; runs ahead that it would
+    otherwise overtake are raised.
+    """
+    return RunOut.of(queue.move(session, run_id, body.after))
 
 
 @router.delete("/{run_id:ulid}", status_code=204)

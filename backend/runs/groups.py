@@ -247,11 +247,24 @@ def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) ->
     for name, own in zip(names, settings, strict=True):
         alike.setdefault(name, []).append(own)
     differing = {name: _differing(several) for name, several in alike.items()}
+    digits = {
+        name: {key: significant_digits([own.get(key) for own in alike[name]]) for key in keys}
+        for name, keys in differing.items()
+    }
     labels = []
     for name, own in zip(names, settings, strict=True):
         keys = [key for key in own if key in differing[name]]
-        labels.append((name, _listed(own, keys) if keys else ""))
+        labels.append((name, _listed(own, keys, digits[name]) if keys else ""))
     return labels
+
+
+def significant_digits(values: Iterable[Any]) -> int:
+    """The digits by which different numbers are told apart: three where they suffice."""
+    numbers = {value for value in values if isinstance(value, float)}
+    for digits in range(3, 17):
+        if len({f"{number:.{digits}g}" for number in numbers}) == len(numbers):
+            return digits
+    return 17
 
 
 def _differing(settings: Sequence[dict[str, Any]]) -> set[str]:
@@ -287,8 +300,13 @@ def _settings(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(settings: dict[str, Any], keys: Sequence[str]) -> str:
-    listed = [f"{key} = {settings[key]}" for key in keys if settings.get(key) is not None]
+def _listed(settings: dict[str, Any], keys: Sequence[str], digits: Mapping[str, int]) -> str:
+    shown = {
+        key: f"{settings[key]:.{digits[key]}g}" if isinstance(settings[key], float) else settings[key]
+        for key in keys
+        if settings.get(key) is not None
+    }
+    listed = [f"{key} = {value}" for key, value in shown.items()]
     return ", ".join(listed[:_NAMED_DIFFERENCES])
 
 

@@ -66,6 +66,34 @@ def deleted_before(session: Session, before: datetime, limit: int) -> Sequence[R
     return session.scalars(query.with_for_update(skip_locked=True), execution_options=WITH_DELETED).all()
 
 
+def deleted_page(session: Session, limit: int, cursor: str | None) -> tuple[list[Run], str | None, int]:
+    """One page of the runs that can be restored, those deleted last first; the cursor of the next page, and
+    their number.
+
+    Raises:
+        BadCursor: `cursor` does not belong to this list.
+    """
+    is_deleted = Run.deleted_at.is_not(None)
+    rows, next_cursor = keyset.page(
+        session,
+        select(Run).where(is_deleted).execution_options(**WITH_DELETED),
+        by=Run.deleted_at,
+        row_id=Run.id,
+        descending=True,
+        limit=limit,
+        cursor=cursor,
+    )
+    count = select(func.count()).select_from(Run).where(is_deleted)
+    return rows, next_cursor, session.scalars(count, execution_options=WITH_DELETED).one()
+
+
+def queue(session: Session) -> list[tuple[str, int]]:
+    """Id and priority of every queued run, in the order in which workers claim them."""
+    query = select(Run.id, Run.priority).where(Run.state == RunState.QUEUED)
+    rows = session.execute(query.order_by(Run.priority.desc(), Run.id))
+    return [(run_id, priority) for run_id, priority in rows]
+
+
 def has_any(session: Session) -> bool:
     """Whether there is a run, one that can be restored included."""
     return session.scalars(select(Run.id).limit(1), execution_options=WITH_DELETED).first() is not None

@@ -174,6 +174,13 @@ class ArchiveRequest(Strict):
     """Whether lists hide the run."""
 
 
+class MoveRequest(Strict):
+    """The body of `POST /runs/{id}/queue`."""
+
+    after: Id | None = None
+    """Id of the queued run that is to be claimed directly before it; null for the front of the queue."""
+
+
 class RunOut(Schema):
     """A run."""
 
@@ -313,6 +320,43 @@ class RunPage(Page):
 
     total: int = Field(examples=[128])
     """Number of runs that match, on all pages together."""
+
+
+class DeletedRunOut(Schema):
+    """A deleted run that can be restored."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: Id
+    """Id of the run."""
+    name: str = Field(examples=["PAAC on Pong"])
+    """Name of the run, as pages show it."""
+    algorithm: str = Field(examples=["paac"])
+    """Id of the algorithm."""
+    environment: str = Field(examples=["ALE/Pong-v5"])
+    """Id of the environment."""
+    state: RunState
+    """State of the run."""
+    step_unit: RunUnit
+    """What `agent_steps` counts: `iterations` of some external runs."""
+    agent_steps: int
+    """Agent steps that the run has trained."""
+    score: Number = Field(examples=[17.4])
+    """Mean true return of the last 100 training episodes; null before the first."""
+    deleted_at: datetime
+    """When the run was deleted."""
+    restorable_until: datetime
+    """When the run and its files are deleted for good."""
+
+
+class DeletedRunPage(Page):
+    """A page of deleted runs that can be restored, and their number."""
+
+    items: list[DeletedRunOut]
+    """Runs of this page, those deleted last first."""
+
+    total: int = Field(examples=[3])
+    """Number of these runs, on all pages together."""
 
 
 class AttemptOut(Schema):

@@ -13,7 +13,7 @@ from backend.db import Checkpoint, DeletedRun, Run, Transition
 from backend.db.base import new_run_id, storable
 from backend.db.changes import host_queue, record_run_change, record_work
 from backend.db.clock import database_now
-from backend.db.run import averaged_rate
+from backend.db.run import RESTORABLE_S, averaged_rate
 from backend.errors import NotFound
 from backend.runs import repository
 from backend.specs.events import ReportEvent
@@ -22,9 +22,6 @@ from backend.specs.run import RunSpec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
 from backend.storage import service as storage
-
-RESTORABLE_S = 3600.0
-"""How long a run that was deleted as restorable can be restored."""
 
 _COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
 

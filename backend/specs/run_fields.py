@@ -58,7 +58,8 @@ ExternalSeed = Annotated[
     ),
 ]
 """A whole number: `5`, `5.0` and `"5"` are the same."""
-Priority = Annotated[int, Field(ge=-100, le=100)]
+MIN_PRIORITY, MAX_PRIORITY = -100, 100
+Priority = Annotated[int, Field(ge=MIN_PRIORITY, le=MAX_PRIORITY)]
 Device = Literal["auto", "cpu", "cuda"]
 Queue = Literal["cpu", "gpu"]
 AnnealingSteps = Annotated[int, Field(ge=1, le=10**12)]

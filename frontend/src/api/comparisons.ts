@@ -8,7 +8,9 @@ export type GroupStatistics = components['schemas']['GroupStatistics'];
 export type Improvement = components['schemas']['Improvement'];
 export type Estimate = components['schemas']['EstimateOut'];
 export type RunGroup = components['schemas']['RunGroup'];
-export type GroupBy = NonNullable<paths['/api/v1/comparisons/groups']['get']['parameters']['query']>['by'];
+type AllGroupsQuery = NonNullable<paths['/api/v1/comparisons/groups']['get']['parameters']['query']>;
+export type GroupBy = AllGroupsQuery['by'];
+export type GroupSort = NonNullable<AllGroupsQuery['sort']>;
 
 const REFETCH_MS = 30_000;
 
@@ -42,10 +44,7 @@ export const comparisonQuery = ({ runs, score, at, threshold, protocol, training
     enabled: runs.length > 0,
   });
 
-type GroupsQuery = Omit<
-  NonNullable<paths['/api/v1/comparisons/groups']['get']['parameters']['query']>,
-  'cursor'
->;
+type GroupsQuery = Omit<AllGroupsQuery, 'cursor'>;
 
 /** Grouped runs, page by page. */
 export const runGroupsQuery = (query: GroupsQuery) =>
@@ -57,4 +56,5 @@ export const runGroupsQuery = (query: GroupsQuery) =>
       ),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
+    placeholderData: keepPreviousData,
   });

@@ -29,6 +29,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Deleted Runs
+         * @description Deleted runs that can be restored, those deleted last first.
+         */
+        get: operations["list_deleted_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/bulk": {
         parameters: {
             query?: never;
@@ -93,7 +113,14 @@ export interface paths {
          */
         get: operations["read_queue"];
         put?: never;
-        post?: never;
+        /**
+         * Move In Queue
+         * @description Move a queued run directly after another one, or to the front of the queue.
+         *
+         *     The order is that of the priorities, so the run gets the nearest one that fits; runs ahead that it would
+         *     otherwise overtake are raised.
+         */
+        post: operations["move_in_queue"];
         delete?: never;
         options?: never;
         head?: never;
@@ -937,7 +964,7 @@ export interface paths {
         };
         /**
          * List Run Groups
-         * @description Runs in groups; the group with the latest run first.
+         * @description Runs in groups, in the requested order.
          */
         get: operations["list_run_groups"];
         put?: never;
@@ -2772,7 +2799,7 @@ export interface components {
              * @description What to do with each run.
              * @enum {string}
              */
-            action: "stop" | "kill" | "resume" | "archive" | "unarchive" | "delete" | "restore" | "tag" | "untag";
+            action: "stop" | "kill" | "resume" | "archive" | "unarchive" | "delete" | "restore" | "tag" | "untag" | "prioritise";
             /**
              * Ids
              * @description Ids of the runs; either these or `filter`.
@@ -2788,6 +2815,11 @@ export interface components {
              * @description Labels that the actions `tag` and `untag` add or remove.
              */
             tags?: string[] | null;
+            /**
+             * Priority
+             * @description For `prioritise`: the new priority of queued runs.
+             */
+            priority?: number | null;
             /**
              * Restorable
              * @description For `delete`: the runs can be restored for an hour, with `restore`.
@@ -3479,6 +3511,90 @@ export interface components {
              *     from `first_bucket`.
              */
             bucket: number[] | null;
+        };
+        /**
+         * DeletedRunOut
+         * @description A deleted run that can be restored.
+         */
+        DeletedRunOut: {
+            /**
+             * Id
+             * @description Id of the run.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description Name of the run, as pages show it.
+             * @example PAAC on Pong
+             */
+            name: string;
+            /**
+             * Algorithm
+             * @description Id of the algorithm.
+             * @example paac
+             */
+            algorithm: string;
+            /**
+             * Environment
+             * @description Id of the environment.
+             * @example ALE/Pong-v5
+             */
+            environment: string;
+            /** @description State of the run. */
+            state: components["schemas"]["RunState"];
+            /**
+             * Step Unit
+             * @description What `agent_steps` counts: `iterations` of some external runs.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations";
+            /**
+             * Agent Steps
+             * @description Agent steps that the run has trained.
+             */
+            agent_steps: number;
+            /**
+             * Score
+             * @description Mean true return of the last 100 training episodes; null before the first.
+             * @example 17.4
+             */
+            score: number | null;
+            /**
+             * Deleted At
+             * Format: date-time
+             * @description When the run was deleted.
+             */
+            deleted_at: string;
+            /**
+             * Restorable Until
+             * Format: date-time
+             * @description When the run and its files are deleted for good.
+             */
+            restorable_until: string;
+        };
+        /**
+         * DeletedRunPage
+         * @description A page of deleted runs that can be restored, and their number.
+         */
+        DeletedRunPage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description Runs of this page, those deleted last first.
+             */
+            items: components["schemas"]["DeletedRunOut"][];
+            /**
+             * Total
+             * @description Number of these runs, on all pages together.
+             * @example 3
+             */
+            total: number;
         };
         /**
          * Dimension
@@ -5282,6 +5398,17 @@ export interface components {
              * @description Largest value.
              */
             max: number | null;
+        };
+        /**
+         * MoveRequest
+         * @description The body of `POST /runs/{id}/queue`.
+         */
+        MoveRequest: {
+            /**
+             * After
+             * @description Id of the queued run that is to be claimed directly before it; null for the front of the queue.
+             */
+            after?: string | null;
         };
         /**
          * NewSession
@@ -10801,6 +10928,56 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
+    list_deleted_runs: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Pong-v5",
+                     *           "state": "queued",
+                     *           "step_unit": "agent_steps",
+                     *           "agent_steps": 1,
+                     *           "score": 17.4,
+                     *           "deleted_at": "2026-11-22T10:04:00Z",
+                     *           "restorable_until": "2026-11-22T10:04:00Z"
+                     *         }
+                     *       ],
+                     *       "total": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeletedRunPage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
     change_runs: {
         parameters: {
             query?: never;
@@ -11090,6 +11267,94 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    move_in_queue: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "seed_is_known": true,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null,
+                     *       "started_at": null,
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "demo": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];
@@ -13697,6 +13962,8 @@ export interface operations {
                 archived?: "false" | "true" | "all";
                 /** @description As for `GET /runs`. */
                 filter?: string | null;
+                /** @description Order of the groups, with `-` descending; those without a value come last. `score` is the median, `created_at` the time of the latest run. Default: by the value of a setting, otherwise the group with the latest run first. */
+                sort?: ("name" | "n" | "score" | "best_return" | "agent_steps" | "created_at" | "-name" | "-n" | "-score" | "-best_return" | "-agent_steps" | "-created_at") | null;
                 /** @description Maximum number of items. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */

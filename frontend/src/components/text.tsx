@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'react';
-import { formatAgo, formatExact, formatCoarseDuration } from '@/lib/format';
+import { formatAge, formatAgo, formatExact, formatScore } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
 import classes from './text.module.css';
 
@@ -104,6 +104,20 @@ function inMiddle(name: string, share: number): [string, string, string] {
   ];
 }
 
+/** A score in a column: room for the missing decimals, so that points stand below each other. */
+export function Score({ value }: { value: number | null | undefined }) {
+  const text = formatScore(value);
+  const decimals = text.split('.')[1]?.length;
+  return (
+    <span
+      className={`num ${classes.score}`}
+      data-room={decimals === undefined ? '.00' : '0'.repeat(2 - decimals)}
+    >
+      {text}
+    </span>
+  );
+}
+
 type Props = {
   at: string | null | undefined;
   /** Without "ago", for a column of ages. */
@@ -116,7 +130,7 @@ export function RelativeTime({ at, short = false }: Props) {
   if (!at) return <span className="muted">–</span>;
   return (
     <time dateTime={at} title={formatExact(at)} className="nowrap">
-      {short ? formatCoarseDuration((now - new Date(at).getTime()) / 1000) : formatAgo(at, now)}
+      {short ? formatAge((now - new Date(at).getTime()) / 1000) : formatAgo(at, now)}
     </time>
   );
 }

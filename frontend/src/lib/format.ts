@@ -96,6 +96,9 @@ export function formatClock(seconds: number): string {
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
 }
 
+/** An age in one unit, for narrow columns: now, 10 min, 3.9 h. */
+export const formatAge = (seconds: number): string => (seconds < 5 ? 'now' : formatCoarseDuration(seconds));
+
 /** The time elapsed since then, such as "3 min ago". */
 export function formatAgo(then: string | number | Date, now: number): string {
   const seconds = (now - new Date(then).getTime()) / 1000;

@@ -69,6 +69,8 @@ const RUN_SORTS = [
   'agent_steps_per_s',
   'device',
   'annealing_agent_steps',
+  /** Of groups: the number of runs. */
+  'n',
 ].flatMap((field) => [field, `-${field}`]);
 
 const RUN_SORT_SET: ReadonlySet<string> = new Set(RUN_SORTS);
@@ -111,6 +113,8 @@ export const runsSearch = (search: Search) =>
     group: runGroup(search.group),
     /** Comma-separated ids of the selected runs, or keys of the selected groups; `*`: everything that matches. */
     selected: text(search.selected),
+    /** The columns in order, with changed widths, such as `name:220px`. */
+    columns: names(search.columns),
   });
 
 export const newRunSearch = (search: Search) =>

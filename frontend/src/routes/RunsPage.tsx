@@ -57,7 +57,6 @@ export default function RunsPage() {
     enabled: nothingListed,
   }).data?.pages[0]?.total;
   const fields = useQuery(runFieldsQuery).data ?? NO_FIELDS;
-  const { columns, layout, setLayout } = useColumns(fields);
   const denied = useDenied();
   const loadMore = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
@@ -65,6 +64,9 @@ export default function RunsPage() {
   const change = (to: { [K in keyof RunsSearch]: RunsSearch[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: !replace });
   };
+  const { columns, layout, setLayout } = useColumns(fields, search.columns, (parameter) =>
+    change({ columns: parameter }, true),
+  );
   const order = useMemo(() => runs.map(({ id }) => id), [runs]);
   const select = (selected: string | undefined): void => change({ selected }, true);
   const selection = useSelection(order, search.selected, select);
@@ -91,7 +93,15 @@ export default function RunsPage() {
     }
     if (isPending) return <Loading label="Loading the runs" lines={8} />;
     if (runs.length > 0 && search.group)
-      return <RunGroups by={search.group} search={search} onSelected={select} onClear={clear} />;
+      return (
+        <RunGroups
+          by={search.group}
+          search={search}
+          onSelected={select}
+          onSort={(sort) => change({ sort })}
+          onClear={clear}
+        />
+      );
     if (runs.length > 0) {
       return (
         <RunsTable
@@ -147,7 +157,7 @@ export default function RunsPage() {
           columns={!search.group && <ColumnMenu layout={layout} onLayout={setLayout} />}
           fields={fields}
           group={search.group}
-          onGroup={(group) => change({ group, selected: undefined })}
+          onGroup={(group) => change({ group, selected: undefined, sort: undefined })}
           onState={(state) => change({ state: state === 'all' ? undefined : state })}
           onArchived={(archived) => change({ archived: archived || undefined })}
         />

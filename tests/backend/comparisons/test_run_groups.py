@@ -106,3 +106,43 @@ def test_groups_by_setting_are_named_and_sorted_by_its_value(engine: Engine, cli
     assert (waiting["name"], waiting["n"]) == ("State: queued", 3)
     refused = client.get(GROUPS, params={"by": "rollout/episode_return"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "by")
+
+
+def test_groups_are_sorted_in_both_directions_with_those_without_a_value_last(
+    client: Client, engine: Engine
+) -> None:
+    make_scored_run(engine, 5.0, config={"beta": 0.02})
+    make_scored_run(engine, None, config={"beta": 0.03})
+    for seed, score in enumerate((90.0, 10.0, 20.0)):
+        make_scored_run(engine, score, seed=seed, config={"beta": 0.01})
+
+    def order(sort: str, **more: Any) -> list[str]:
+        answer = client.get(GROUPS, params={"by": "seed", "sort": sort} | more).json()
+        return [group["name"][-5:-1] for group in answer["items"]]
+
+    assert order("score") == ["0.02", "0.01", "0.03"]
+    assert order("-score") == ["0.01", "0.02", "0.03"]
+    assert order("best_return") == ["0.02", "0.01", "0.03"]
+    assert order("-n")[0] == "0.01"
+    assert order("-agent_steps")[0] == "0.01"
+    assert order("name") == ["0.01", "0.02", "0.03"] == order("-name")[::-1]
+    assert order("created_at") == ["0.02", "0.03", "0.01"]
+    settings = {"by": "config.beta", "sort": "-name"}
+    by_value = client.get(GROUPS, params=settings).json()["items"]
+    assert [group["n"] for group in by_value] == [1, 1, 3]
+    first = client.get(GROUPS, params={"by": "seed", "sort": "-score", "limit": 2}).json()
+    rest = client.get(
+        GROUPS, params={"by": "seed", "sort": "-score", "limit": 2, "cursor": first["next_cursor"]}
+    ).json()
+    assert [group["score"]["value"] for group in first["items"] + rest["items"]] == [20.0, 5.0, None]
+    assert client.get(GROUPS, params={"by": "seed", "sort": "seed"}).status_code == 422
+
+
+def test_names_of_groups_have_as_many_digits_as_tell_them_apart(client: Client, engine: Engine) -> None:
+    for rate in (0.03659230766700693, 0.0123456):
+        make_run(engine, config={"learning_rate": rate})
+    groups = client.get(GROUPS, params={"by": "seed", "sort": "name"}).json()["items"]
+    assert [group["name"].rpartition(" = ")[2] for group in groups] == ["0.0123)", "0.0366)"]
+    make_run(engine, config={"learning_rate": 0.0123412})
+    by_value = client.get(GROUPS, params={"by": "config.learning_rate"}).json()["items"]
+    assert [group["name"].rpartition(": ")[2] for group in by_value] == ["0.01234", "0.01235", "0.03659"]

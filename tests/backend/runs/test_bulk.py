@@ -227,3 +227,28 @@ def test_deleted_runs_are_hidden_until_they_are_restored_or_purged(service: Runn
     assert client.post(f"/api/v1/runs/{ids[1]}/restore").status_code == 404
     with reading(service.engine) as session:
         assert run_service.deleted_among(session, ids) == {ids[1]}
+
+
+def test_bulk_prioritise_changes_the_priority_of_queued_runs_only(service: RunningService) -> None:
+    queued = [make_run(service.engine).id for _ in range(2)]
+    running = make_run(service.engine, RunState.RUNNING).id
+    result = _bulk(service, action="prioritise", ids=[*queued, running], priority=7)
+    assert (result["n_done"], result["n_refused"]) == (2, 1)
+    runs = {run["id"]: run["priority"] for run in service.client.get("/api/v1/runs").json()["items"]}
+    assert runs == {queued[0]: 7, queued[1]: 7, running: 0}
+
+
+def test_deleted_runs_are_listed_while_they_can_be_restored(service: RunningService) -> None:
+    ids = [make_run(service.engine, RunState.FINISHED, seed=seed).id for seed in range(3)]
+    client = service.client
+    for run_id in ids[:2]:
+        assert client.delete(f"/api/v1/runs/{run_id}", params={"restorable": True}).status_code == 204
+    first = client.get("/api/v1/runs/deleted", params={"limit": 1}).json()
+    (latest,) = first["items"]
+    assert (latest["id"], first["total"]) == (ids[1], 2)
+    since, until_ = (datetime.fromisoformat(latest[name]) for name in ("deleted_at", "restorable_until"))
+    assert until_ - since == timedelta(hours=1)
+    second = client.get("/api/v1/runs/deleted", params={"cursor": first["next_cursor"]}).json()
+    assert [run["id"] for run in second["items"]] == [ids[0]]
+    assert client.post(f"/api/v1/runs/{ids[1]}/restore").status_code == 200
+    assert [run["id"] for run in client.get("/api/v1/runs/deleted").json()["items"]] == [ids[0]]

@@ -74,7 +74,6 @@ export function BulkBar(props: Props) {
         !matching &&
         ids.size > 1 && (
           <ButtonLink
-            variant="default"
             to="/compare"
             search={{ runs: selected.join(','), ...(grouped ? { group: 'seed' } : {}) }}
           >
@@ -86,11 +85,11 @@ export function BulkBar(props: Props) {
         first &&
         canFork &&
         (denied === undefined ? (
-          <ButtonLink variant="default" to="/new" search={{ fork: first }}>
+          <ButtonLink variant="subtle" to="/new" search={{ fork: first }}>
             Fork
           </ButtonLink>
         ) : (
-          <PermittedButton variant="default" denied={denied}>
+          <PermittedButton variant="subtle" denied={denied}>
             Fork
           </PermittedButton>
         ))}
@@ -98,7 +97,8 @@ export function BulkBar(props: Props) {
         <PermittedButton
           key={each}
           denied={denied ?? impossible}
-          variant="default"
+          variant="subtle"
+          color="gray"
           {...(BULK_ACTIONS[each]?.danger ? { className: classes.danger } : {})}
           onClick={({ currentTarget }) => {
             opener.current = currentTarget;

@@ -27,7 +27,7 @@ export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: 
   const cell = useRef<HTMLDivElement>(null);
   if (title === '') {
     return (
-      <div role="columnheader">
+      <div role="columnheader" className={`${classes.header} ${classes.menu}`}>
         <span className="visually-hidden">Actions</span>
       </div>
     );

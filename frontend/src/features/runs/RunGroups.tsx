@@ -1,19 +1,20 @@
 import { ActionIcon, Checkbox } from '@mantine/core';
-import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import { IconArrowDown, IconArrowUp, IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Fragment, useMemo, useState } from 'react';
-import { runGroupsQuery, type GroupBy, type RunGroup } from '@/api/comparisons';
+import { runGroupsQuery, type GroupBy, type GroupSort, type RunGroup } from '@/api/comparisons';
 import { runsByIdQuery } from '@/api/runs';
 import { LoadingButton } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { StateBadge } from '@/components/run/StateBadge';
-import { TruncatedName } from '@/components/text';
+import { Score, TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
 import { seedOf, STATES, stepsOf } from '@/lib/run';
+import { defined } from '@/lib/search';
 import { BulkBar } from './BulkBar';
-import { toQuery, type RunsSearch } from './filters';
+import { groupFilter, groupSort, toQuery, type RunsSearch } from './filters';
 import classes from './runs.module.css';
 import { useSelection } from './selection';
 
@@ -33,14 +34,17 @@ type Props = {
   by: GroupBy;
   search: RunsSearch;
   onSelected: (keys: string | undefined) => void;
+  onSort: (sort: GroupSort) => void;
   onClear: () => void;
 };
 
 /** Groups of runs: one row each with its median score, expandable to list its runs. */
-export function RunGroups({ by, search, onSelected, onClear }: Props) {
+export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   const { filter, state, archived } = toQuery(search);
+  const sort = groupSort(search);
   const query = {
     by,
+    ...(sort ? { sort } : {}),
     ...(filter ? { filter } : {}),
     ...(state ? { state } : {}),
     ...(archived ? { archived } : {}),
@@ -58,6 +62,15 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
   // The service lists the ids of the latest runs of a group only.
   const large = selectedGroups.find(({ n, runs }) => n > runs.length);
   if (groups.length === 0) return <Empty>No matching runs.</Empty>;
+  const header = (
+    field: GroupSort,
+    title: string,
+    { className, first = `-${field}` as GroupSort }: { className?: string; first?: GroupSort },
+  ) => (
+    <GroupHeader field={field} first={first} sort={sort} onSort={onSort} className={className}>
+      {title}
+    </GroupHeader>
+  );
   return (
     <>
       <div className={`panel ${classes.groups}`}>
@@ -70,12 +83,13 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
               <th>
                 <span className="visually-hidden">Expand</span>
               </th>
-              <th>{TITLES[by] ?? 'Value'}</th>
-              <th className="right">Runs</th>
+              {header('name', TITLES[by] ?? 'Value', { first: 'name' })}
+              {header('n', 'Runs', { className: 'right' })}
               <th className="wide">States</th>
-              <th className="right">Median score [95 % CI]</th>
-              <th className="right">Best</th>
-              <th className="right">Agent steps</th>
+              {header('score', 'Median score', { className: 'right' })}
+              <th className="wide">95 % CI</th>
+              {header('best_return', 'Best', { className: 'right' })}
+              {header('agent_steps', 'Agent steps', { className: 'right' })}
             </tr>
           </thead>
           <tbody>
@@ -84,6 +98,7 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
                 key={group.key}
                 group={group}
                 by={by}
+                search={search}
                 selected={keys.has(group.key)}
                 onToggle={() => toggle(group.key)}
               />
@@ -116,12 +131,79 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
   );
 }
 
-type RowProps = { group: RunGroup; by: GroupBy; selected: boolean; onToggle: () => void };
+type HeaderProps = {
+  field: GroupSort;
+  /** The order of the first press. */
+  first: GroupSort;
+  sort: GroupSort | undefined;
+  onSort: (sort: GroupSort) => void;
+  className: string | undefined;
+  children: string;
+};
 
-function GroupRow({ group, by, selected, onToggle }: RowProps) {
+/** A column's header; pressing it sorts, pressing it again reverses the order. */
+function GroupHeader({ field, first, sort, onSort, className, children }: HeaderProps) {
+  const descending = `-${field}` as GroupSort;
+  const up = sort === field;
+  const down = sort === descending;
+  return (
+    <th className={className} aria-sort={up ? 'ascending' : down ? 'descending' : 'none'}>
+      <button
+        type="button"
+        className={classes.sort}
+        onClick={() => onSort(down ? field : up ? descending : first)}
+      >
+        {children}
+        {up && <IconArrowUp size={12} aria-hidden="true" />}
+        {down && <IconArrowDown size={12} aria-hidden="true" />}
+      </button>
+    </th>
+  );
+}
+
+/** A group's name, as a link to its runs: to their comparison if they differ only in the seed. */
+function GroupName({ group, by, search }: { group: RunGroup; by: GroupBy; search: RunsSearch }) {
+  const { key, name, runs, n } = group;
+  const filter = groupFilter(by, key);
+  const [only] = runs;
+  if (filter !== undefined) {
+    const q = search.q ? `(${search.q}) ${filter}` : filter;
+    const rest = defined({ ...search, group: undefined, selected: undefined, q });
+    return (
+      <Link to="/" search={rest}>
+        {name}
+      </Link>
+    );
+  }
+  if (by === 'seed' && n === 1 && only) {
+    return (
+      <Link to="/runs/$runId" params={{ runId: only }}>
+        {name}
+      </Link>
+    );
+  }
+  if (by === 'seed' && n <= runs.length) {
+    return (
+      <Link to="/compare" search={{ runs: runs.join(','), group: 'seed' }}>
+        {name}
+      </Link>
+    );
+  }
+  return <>{name}</>;
+}
+
+type RowProps = {
+  group: RunGroup;
+  by: GroupBy;
+  search: RunsSearch;
+  selected: boolean;
+  onToggle: () => void;
+};
+
+function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
   const [open, setOpen] = useState(false);
   const { value, low, high } = group.score;
-  const interval = low !== null && high !== null ? ` [${formatScore(low)}, ${formatScore(high)}]` : '';
+  const interval = low !== null && high !== null ? `[${formatScore(low)}, ${formatScore(high)}]` : '';
   const environment = by === 'seed' || !group.environment ? '' : shortEnvironmentName(group.environment);
   return (
     <>
@@ -142,7 +224,7 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
           </ActionIcon>
         </td>
         <td className={classes.groupName}>
-          {group.name}
+          <GroupName group={group} by={by} search={search} />
           {by === 'algorithm' && environment && <span className="muted"> on {environment}</span>}
         </td>
         <td className="right num">{group.n}</td>
@@ -157,13 +239,14 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
           </span>
         </td>
         <td className="right num nowrap" title={`${plural(group.n_scored, 'run')} with a score`}>
-          {group.environment ? (
-            formatScore(value) + interval
-          ) : (
-            <span className="muted">several environments</span>
-          )}
+          {group.environment ? <Score value={value} /> : <span className="muted">several environments</span>}
         </td>
-        <td className="right num">{formatScore(group.best_return)}</td>
+        <td className="num nowrap wide" title={interval ? undefined : 'An interval needs 5 scores.'}>
+          {interval}
+        </td>
+        <td className="right num">
+          <Score value={group.best_return} />
+        </td>
         <td className="right num">
           {/* Of runs that count iterations, the agent steps are not known. */}
           {(group.agent_steps > 0 || group.iterations === 0) && formatCount(group.agent_steps)}
@@ -175,7 +258,7 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
       {open && (
         <tr>
           <td colSpan={2} />
-          <td colSpan={6}>
+          <td colSpan={7}>
             <Members ids={group.runs.slice(0, MAX_LISTED)} n={group.n} />
           </td>
         </tr>

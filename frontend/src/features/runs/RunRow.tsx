@@ -119,7 +119,11 @@ export const RunRow = memo(function RunRow(props: Props) {
     >
       {select}
       {columns.map(({ id, right, cell }) => (
-        <div key={id} role="gridcell" className={right ? 'right' : 'ellipsis'}>
+        <div
+          key={id}
+          role="gridcell"
+          className={id === 'actions' ? classes.menu : right ? 'right' : 'ellipsis'}
+        >
           {cell(run, { spark, metrics, look })}
         </div>
       ))}

@@ -66,7 +66,7 @@ it('RunGroups lists 30 runs of a group by their ids', async () => {
       next_cursor: null,
     },
   };
-  await show(<RunGroups by="group" search={{}} onSelected={nothing} onClear={nothing} />);
+  await show(<RunGroups by="group" search={{}} onSelected={nothing} onSort={nothing} onClear={nothing} />);
   expect((await screen.findByRole('cell', { name: /iterations/ })).textContent).toBe('7 iterations');
   fireEvent.click(await screen.findByRole('button', { name: 'Runs of large' }));
   await screen.findByRole('link', { name: `run ${id(29)}` });
@@ -129,7 +129,15 @@ it('RunGroups refuses actions on a group of which it knows only some runs', asyn
     iterations: 0,
   };
   service.answers = { '/api/v1/comparisons/groups': { items: [group], total: 1, next_cursor: null } };
-  await show(<RunGroups by="algorithm" search={{ selected: 'g' }} onSelected={nothing} onClear={nothing} />);
+  await show(
+    <RunGroups
+      by="algorithm"
+      search={{ selected: 'g' }}
+      onSelected={nothing}
+      onSort={nothing}
+      onClear={nothing}
+    />,
+  );
   const archive = await screen.findByRole('button', { name: 'Archive…' });
   expect(archive.title).toMatch(/^PAAC has 1,000 runs, too many for a group/);
   expect(archive.getAttribute('aria-disabled')).toBe('true');

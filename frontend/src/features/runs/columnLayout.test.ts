@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf, DEFAULT_LAYOUT, minWidth_px, moved, resized, toggled } from './columnLayout';
+import {
+  columnsOf,
+  DEFAULT_LAYOUT,
+  fromParameter,
+  minWidth_px,
+  moved,
+  resized,
+  toggled,
+  toParameter,
+} from './columnLayout';
 import { offeredColumns } from './ColumnMenu';
 import type { RunField } from '@/api/runFields';
 
@@ -34,6 +43,16 @@ describe('the columns of the list', () => {
   it('keep state, name and actions, and leave out what is not a column', () => {
     const ids = columnsOf({ shown: ['nonsense', 'loss/value.mean'], widths: {} }, FIELDS).map(({ id }) => id);
     expect(ids).toEqual(['state', 'name', 'loss/value.mean', 'actions']);
+  });
+
+  it('are the same from the address, with widths and any name', () => {
+    const layout = resized(toggled(DEFAULT_LAYOUT, 'config.a,b: 3'), 'name', 220);
+    expect(toParameter(layout)).toContain('name:220px');
+    expect(fromParameter(toParameter(layout))).toEqual(layout);
+    expect(fromParameter('name,name:9px,loss/value')).toEqual({
+      shown: ['name', 'name:9px', 'loss/value'],
+      widths: {},
+    });
   });
 
   it('are wide enough to be seen however small they are dragged', () =>

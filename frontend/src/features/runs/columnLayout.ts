@@ -1,6 +1,7 @@
 import { useLocalStorage } from '@mantine/hooks';
-import { useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import type { RunField } from '@/api/runFields';
+import { joinNames, splitNames } from '@/lib/names';
 import { COLUMNS, extraColumn, FIXED, type Column } from './columns';
 
 /** The shown columns in order, without the actions, and the widths that were changed, in pixels. */
@@ -57,14 +58,48 @@ export const minWidth_px = ({ width }: Column): number => Number(/\d+/.exec(widt
 const isLayout = (value: unknown): value is Layout =>
   typeof value === 'object' && value !== null && 'widths' in value && Array.isArray((value as Layout).shown);
 
-/** The columns of the list of runs, stored in this browser. */
-export function useColumns(fields: readonly RunField[]) {
-  const [stored, setLayout] = useLocalStorage<Layout | null>({
+/** The layout as a parameter of the address: columns in order, with changed widths, such as `name:220px`. */
+export const toParameter = ({ shown, widths }: Layout): string =>
+  joinNames(shown.map((id) => (widths[id] === undefined ? id : `${id}:${widths[id]}px`)));
+
+/** The layout of an address. */
+export function fromParameter(parameter: string): Layout {
+  const parts = splitNames(parameter).map((part) => /^(.+):(\d{2,3})px$/u.exec(part) ?? [part, part]);
+  const layout: Layout = { shown: [...new Set(parts.map(([, id]) => id ?? ''))], widths: {} };
+  return parts.reduce((sized, [, id, px]) => (id && px ? resized(sized, id, Number(px)) : sized), layout);
+}
+
+/**
+ * The columns of the list of runs: those of the address, which shares them, else those of this browser, which are then
+ * written to the address.
+ */
+export function useColumns(
+  fields: readonly RunField[],
+  parameter: string | undefined,
+  onParameter: (parameter: string | undefined) => void,
+) {
+  const [stored, store] = useLocalStorage<Layout | null>({
     key: KEY,
     defaultValue: null,
     getInitialValueInEffect: false,
   });
-  const layout = isLayout(stored) ? stored : DEFAULT_LAYOUT;
+  const own = isLayout(stored) ? toParameter(stored) : DEFAULT_PARAMETER;
+  const current = parameter ?? own;
+  useEffect(() => {
+    if (parameter === undefined && own !== DEFAULT_PARAMETER) onParameter(own);
+  });
+  const layout = useMemo(
+    () => (current === DEFAULT_PARAMETER ? DEFAULT_LAYOUT : fromParameter(current)),
+    [current],
+  );
   const columns = useMemo(() => columnsOf(layout, fields), [layout, fields]);
+  const setLayout = (next: Layout | null): void => {
+    const chosen = next ?? DEFAULT_LAYOUT;
+    const text = toParameter(chosen);
+    store(chosen);
+    onParameter(text === DEFAULT_PARAMETER ? undefined : text);
+  };
   return { columns, layout, setLayout };
 }
+
+const DEFAULT_PARAMETER = toParameter(DEFAULT_LAYOUT);

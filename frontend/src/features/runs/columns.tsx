@@ -1,4 +1,5 @@
 import { Tooltip } from '@mantine/core';
+import { IconCloud } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { STATISTICS, type MetricSummary, type RunField, type Statistic } from '@/api/runFields';
@@ -6,11 +7,12 @@ import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
-import { TruncatedName, RelativeTime } from '@/components/text';
+import { RelativeTime, Score, TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { isExternal, stepsOf } from '@/lib/run';
-import { DASH, formatCount, formatScore, formatInteger } from '@/lib/format';
+import { DASH, formatCount, formatInteger } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
+import classes from './runs.module.css';
 import { sparkPath } from './sparklines';
 
 /** What the cells of a run show beside the run itself. */
@@ -72,6 +74,15 @@ function Spark({
   );
 }
 
+/** In place of the host of an external run. */
+function Elsewhere() {
+  return (
+    <span role="img" aria-label="elsewhere" title="External run: trained elsewhere">
+      <IconCloud size={14} stroke={1.75} aria-hidden="true" style={{ display: 'block' }} />
+    </span>
+  );
+}
+
 export const COLUMNS: readonly Column[] = [
   {
     id: 'state',
@@ -95,7 +106,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'algorithm',
     title: 'Algorithm',
     sort: 'algorithm',
-    width: '112px',
+    width: '84px',
     cell: (run) => (
       <span className="ellipsis" title={run.algorithm}>
         {run.algorithm}
@@ -118,7 +129,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Progress',
     sort: 'agent_steps',
     largestFirst: true,
-    width: '112px',
+    width: '104px',
     cell: (run) => (
       <ProgressBar
         fraction={run.progress}
@@ -134,9 +145,9 @@ export const COLUMNS: readonly Column[] = [
     hint: 'Mean true return of the last 100 training episodes',
     sort: 'score',
     largestFirst: true,
-    width: '56px',
+    width: '64px',
     right: true,
-    cell: (run) => <span className="num">{formatScore(run.score)}</span>,
+    cell: (run) => <Score value={run.score} />,
   },
   {
     id: 'curve',
@@ -150,9 +161,9 @@ export const COLUMNS: readonly Column[] = [
     hint: 'Highest true return of any training episode',
     sort: 'best_return',
     largestFirst: true,
-    width: '52px',
+    width: '64px',
     right: true,
-    cell: (run) => <span className="num">{formatScore(run.best_return)}</span>,
+    cell: (run) => <Score value={run.best_return} />,
   },
   {
     id: 'rate',
@@ -174,11 +185,8 @@ export const COLUMNS: readonly Column[] = [
     sort: 'host',
     width: 'minmax(40px, 1fr)',
     cell: (run) => (
-      <span
-        className="ellipsis"
-        title={run.host ?? (isExternal(run) ? 'External run: trained elsewhere' : undefined)}
-      >
-        {run.host ?? (isExternal(run) ? 'elsewhere' : DASH)}
+      <span className="ellipsis" title={run.host ?? undefined}>
+        {run.host ?? (isExternal(run) ? <Elsewhere /> : DASH)}
       </span>
     ),
   },
@@ -197,7 +205,10 @@ export const COLUMNS: readonly Column[] = [
     width: 'minmax(36px, 1fr)',
     cell: (run) => (
       <Tooltip label={run.tags.join(', ')} disabled={run.tags.length === 0}>
-        <span className="ellipsis">{run.tags.join(', ')}</span>
+        <span className={classes.tags}>
+          <span className="ellipsis">{run.tags[0]}</span>
+          {run.tags.length > 1 && <span className="muted">+{run.tags.length - 1}</span>}
+        </span>
       </Tooltip>
     ),
   },

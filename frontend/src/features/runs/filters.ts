@@ -1,3 +1,4 @@
+import type { GroupBy, GroupSort } from '@/api/comparisons';
 import type { RunsQuery } from '@/api/runs';
 import type { RunState } from '@/lib/run';
 import type { runsSearch } from '@/lib/search';
@@ -24,11 +25,29 @@ export const stateFilter = (search: RunsSearch): StateFilter =>
 export function toQuery(search: RunsSearch): RunsQuery {
   const { states } = STATE_FILTERS[stateFilter(search)];
   return {
-    sort: search.sort ?? DEFAULT_SORT,
+    sort: search.sort && search.sort !== 'n' && search.sort !== '-n' ? search.sort : DEFAULT_SORT,
     ...(search.q ? { filter: search.q } : {}),
     ...(states.length > 0 ? { state: [...states] } : {}),
     ...(search.archived ? { archived: 'true' as const } : {}),
   };
+}
+
+const GROUP_SORTS = ['name', 'n', 'score', 'best_return', 'agent_steps', 'created_at'] as const;
+
+/** The order of the groups, where the list's order is one that groups have too. */
+export const groupSort = ({ sort }: RunsSearch): GroupSort | undefined =>
+  GROUP_SORTS.flatMap((field) => [field, `-${field}`] as const).find((each) => each === sort);
+
+const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
+
+/** The filter of a group's runs; undefined for runs without a value, or those that differ only in their seed. */
+export function groupFilter(by: GroupBy, key: string): string | undefined {
+  if (by === 'seed') return undefined;
+  const plain = by === 'algorithm' || by === 'environment' ? key : decodeURIComponent(key);
+  if (!by.includes('.')) return plain === '' ? undefined : `${by}=${quoted(plain)}`;
+  const value: unknown = JSON.parse(plain);
+  if (value === null || typeof value === 'object') return undefined;
+  return `${/^[\w./-]+$/.test(by) ? by : quoted(by)}=${quoted(String(value))}`;
 }
 
 /** Whether the parameters exclude any run. */

@@ -1,0 +1,121 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { GroupBy } from '@/api/comparisons';
+import { keys } from '@/api/keys';
+import { groupFilter, groupSort, toQuery, type RunsSearch } from './filters';
+import { RunGroups } from './RunGroups';
+
+const service = vi.hoisted(() => {
+  const state = { requests: [] as URL[], answer: {} as unknown };
+  globalThis.fetch = (input) => {
+    state.requests.push(new URL((input as Request).url));
+    return Promise.resolve(Response.json(state.answer));
+  };
+  return state;
+});
+afterEach(() => {
+  cleanup();
+  service.requests.length = 0;
+});
+
+const id = (n: number): string => String(n).padStart(26, '0');
+const GROUP = {
+  key: 'g',
+  name: 'PAAC on Pong',
+  algorithm: 'paac',
+  environment: 'ALE/Pong-v5',
+  n: 5,
+  states: { finished: 5 },
+  runs: [1, 2, 3, 4, 5].map(id),
+  n_scored: 5,
+  score: { value: 470.9, low: 424.8, high: 500 },
+  best_return: 2850,
+  agent_steps: 100,
+  iterations: 0,
+};
+
+async function show(by: GroupBy, search: RunsSearch, onSort = (_: string): void => undefined) {
+  service.answer = { items: [GROUP], total: 1, next_cursor: null };
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  client.setQueryData(keys.me(), { role: 'operator' });
+  const rootRoute = createRootRoute({
+    component: () => (
+      <QueryClientProvider client={client}>
+        <MantineProvider env="test">
+          <RunGroups
+            by={by}
+            search={search}
+            onSelected={() => undefined}
+            onSort={onSort}
+            onClear={() => undefined}
+          />
+        </MantineProvider>
+      </QueryClientProvider>
+    ),
+  });
+  const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
+  await router.load();
+  render(<RouterProvider router={router as never} />);
+  await screen.findByRole('table');
+}
+
+describe('RunGroups', () => {
+  it('sorts by the address, best first at the first press, and the other way round at the second', async () => {
+    const onSort = vi.fn();
+    await show('seed', {}, onSort);
+    fireEvent.click(screen.getByRole('button', { name: 'Median score' }));
+    expect(onSort).toHaveBeenLastCalledWith('-score');
+    fireEvent.click(screen.getByRole('button', { name: 'Config' }));
+    expect(onSort).toHaveBeenLastCalledWith('name');
+    cleanup();
+    await show('seed', { sort: '-score' }, onSort);
+    expect(service.requests.at(-1)?.searchParams.get('sort')).toBe('-score');
+    expect(screen.getByRole('columnheader', { name: 'Median score' }).getAttribute('aria-sort')).toBe(
+      'descending',
+    );
+    fireEvent.click(screen.getByRole('button', { name: 'Median score' }));
+    expect(onSort).toHaveBeenLastCalledWith('score');
+  });
+
+  it('has median and interval in columns of their own', async () => {
+    await show('seed', {});
+    const cells = screen.getAllByRole('cell').map(({ textContent }) => textContent);
+    expect(cells.slice(-4)).toEqual(['470.9', '[424.8, 500.0]', '2,850', '100']);
+  });
+
+  it('links a config to the comparison of its seeds, and another group to its runs', async () => {
+    await show('seed', {});
+    const href = () =>
+      decodeURIComponent(screen.getByRole<HTMLAnchorElement>('link').getAttribute('href') ?? '');
+    expect(href()).toBe(`/compare?runs=${GROUP.runs.join(',')}&group=seed`);
+    cleanup();
+    await show('algorithm', { q: 'tag:new', group: 'algorithm' });
+    expect(href()).toBe('/?q=(tag:new)+algorithm="g"');
+  });
+});
+
+describe('the filter of a group', () => {
+  it('names the value, whatever it contains', () => {
+    expect(groupFilter('environment', 'ALE/Pong-v5')).toBe('environment="ALE/Pong-v5"');
+    expect(groupFilter('group', encodeURIComponent('a "b", c'))).toBe('group="a \\"b\\", c"');
+    expect(groupFilter('config.learning_rate', encodeURIComponent('0.001'))).toBe(
+      'config.learning_rate="0.001"',
+    );
+    expect(groupFilter('config.my setting', encodeURIComponent('"x"'))).toBe('"config.my setting"="x"');
+  });
+  it('is missing where there is no value', () => {
+    expect(groupFilter('group', '')).toBeUndefined();
+    expect(groupFilter('config.beta', 'null')).toBeUndefined();
+    expect(groupFilter('seed', 'g')).toBeUndefined();
+  });
+});
+
+it('an order that only groups have is not asked of the list, and the other way round', () => {
+  expect(toQuery({ sort: '-n' }).sort).toBe('-created_at');
+  expect(toQuery({ sort: 'host' }).sort).toBe('host');
+  expect(groupSort({ sort: '-n' })).toBe('-n');
+  expect(groupSort({ sort: 'host' })).toBeUndefined();
+});

@@ -61,7 +61,7 @@ const shellRoute = createRoute({ getParentRoute: () => rootRoute, id: 'shell', c
 const runsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
-  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/'] } },
+  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted'] } },
   validateSearch: runsSearch,
   component: lazyRouteComponent(() => import('@/routes/RunsPage')),
 });
@@ -71,6 +71,12 @@ const runsAliasRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/runs',
   beforeLoad: () => redirect({ to: '/', search: {}, replace: true, throw: true }),
+});
+
+const deletedRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/deleted',
+  component: lazyRouteComponent(() => import('@/routes/DeletedPage')),
 });
 
 const newRunRoute = createRoute({
@@ -224,6 +230,7 @@ const routeTree = rootRoute.addChildren([
   shellRoute.addChildren([
     runsRoute,
     runsAliasRoute,
+    deletedRoute,
     newRunRoute,
     runRoute,
     replayRoute,

@@ -40,6 +40,32 @@ export const setDraining = (id: string, draining: boolean) =>
 
 export const removeHost = (id: string) => unwrap(api.DELETE('/api/v1/hosts/{host_id}', hostPath(id)));
 
+type WaitingRun = HostPage['waiting_runs'][number];
+
+/** The queue with a run directly after another one, or first. */
+export function movedAfter(queue: readonly WaitingRun[], id: string, after: string | null): WaitingRun[] {
+  const run = queue.find((each) => each.id === id);
+  const others = queue.filter((each) => each.id !== id);
+  const at = after === null ? 0 : others.findIndex((each) => each.id === after) + 1;
+  return run ? [...others.slice(0, at), run, ...others.slice(at)] : [...queue];
+}
+
+/** Moves a queued run, on the page immediately. */
+export function useQueueMove() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id, after }: { id: string; after: string | null }) =>
+      unwrap(api.POST('/api/v1/runs/{run_id}/queue', { params: { path: { run_id: id } }, body: { after } })),
+    onMutate: ({ id, after }) =>
+      client.setQueryData(
+        keys.hosts(),
+        (page: HostPage | undefined) =>
+          page && { ...page, waiting_runs: movedAfter(page.waiting_runs, id, after) },
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.hosts() }),
+  });
+}
+
 /** Runs a change of a host, then refetches the hosts. */
 export function useHostMutation<T>(change: (value: T) => Promise<unknown>) {
   const client = useQueryClient();

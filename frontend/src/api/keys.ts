@@ -2,6 +2,7 @@
 export const keys = {
   runs: (search: unknown) => ['runs', search] as const,
   allRuns: () => ['runs'] as const,
+  deletedRuns: () => ['runs', 'deleted'] as const,
   run: (id: string) => ['run', id] as const,
   runResource: (id: string, name: string, ...rest: readonly unknown[]) => ['run', id, name, ...rest] as const,
   series: (runs: readonly string[], ...rest: readonly unknown[]) => ['series', runs, ...rest] as const,

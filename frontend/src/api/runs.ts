@@ -153,28 +153,37 @@ export type BulkResult = components['schemas']['BulkOut'];
 /** The runs of a bulk action: given ones, or those that a filter matches. */
 export type BulkTarget = { ids: readonly string[] } | { filter: string; expected: number };
 
+/** What some bulk actions need: the tags of `tag` and `untag`, the priority of `prioritise`. */
+export type BulkDetails = { tags: string[] } | { priority: number };
+
 /** Runs of one request; more are changed in several. */
 const BULK_SIZE = 500;
 
 /** Reports what an action would do to each run, without doing it. */
-export const previewBulk = (action: BulkAction, target: BulkTarget, tags?: string[]): Promise<BulkResult> =>
-  sendBulk(action, target, tags, true);
+export const previewBulk = (
+  action: BulkAction,
+  target: BulkTarget,
+  details?: BulkDetails,
+): Promise<BulkResult> => sendBulk(action, target, details, true);
 
 /** Applies an action to many runs. */
-export const applyBulk = (action: BulkAction, target: BulkTarget, tags?: string[]): Promise<BulkResult> =>
-  sendBulk(action, target, tags, false);
+export const applyBulk = (
+  action: BulkAction,
+  target: BulkTarget,
+  details?: BulkDetails,
+): Promise<BulkResult> => sendBulk(action, target, details, false);
 
 async function sendBulk(
   action: BulkAction,
   target: BulkTarget,
-  tags: string[] | undefined,
+  details: BulkDetails | undefined,
   dryRun: boolean,
 ): Promise<BulkResult> {
   const rest = {
     action,
     dry_run: dryRun,
     restorable: action === 'delete',
-    ...(tags ? { tags } : {}),
+    ...details,
   };
   if ('ids' in target) {
     return unwrap(api.POST('/api/v1/runs/bulk', { body: { ...rest, ids: [...target.ids] } }));
@@ -212,9 +221,34 @@ export async function undoBulk(action: BulkAction, { items }: BulkResult): Promi
     const needsTags = inverse === 'tag' || inverse === 'untag';
     if (needsTags && tags.length === 0) continue;
     for (let start = 0; start < ids.length; start += BULK_SIZE) {
-      await applyBulk(inverse, { ids: ids.slice(start, start + BULK_SIZE) }, needsTags ? tags : undefined);
+      await applyBulk(
+        inverse,
+        { ids: ids.slice(start, start + BULK_SIZE) },
+        needsTags ? { tags } : undefined,
+      );
     }
   }
+}
+
+export type DeletedRun = components['schemas']['DeletedRunOut'];
+
+/** The deleted runs that can be restored, those deleted last first. */
+export const deletedRunsQuery = infiniteQueryOptions({
+  queryKey: keys.deletedRuns(),
+  queryFn: ({ pageParam, signal }) =>
+    unwrap(
+      api.GET('/api/v1/runs/deleted', { params: { query: { limit: PAGE_SIZE, cursor: pageParam } }, signal }),
+    ),
+  initialPageParam: null as string | null,
+  getNextPageParam: (page) => page.next_cursor ?? undefined,
+});
+
+/** Restores deleted runs, and returns what was done with each. */
+export async function restoreRuns(ids: readonly string[]): Promise<BulkResult['items']> {
+  const items: BulkResult['items'] = [];
+  for (let start = 0; start < ids.length; start += BULK_SIZE)
+    items.push(...(await applyBulk('restore', { ids: ids.slice(start, start + BULK_SIZE) })).items);
+  return items;
 }
 
 const INVERSE: Partial<Record<BulkAction, BulkAction>> = {

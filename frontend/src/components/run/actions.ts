@@ -107,7 +107,7 @@ export function actionsFor(run: Run): Action[] {
     description:
       `Deletes its config, curves, log, episodes with their videos, and all checkpoints` +
       `${run.agent_steps > 0 ? `: ${formatInteger(run.agent_steps)} ${stepsOf(run)} of training` : ''}. ` +
-      'You can undo this for an hour.',
+      'You can undo this for an hour, under “Recently deleted”.',
     danger: true,
   };
   if (!hasEnded(run.state)) return [external ? MARK_STOPPED : CANCEL, remove];

@@ -1,10 +1,24 @@
 import { MantineProvider } from '@mantine/core';
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
-import { cleanup, render, screen } from '@testing-library/react';
+import { QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { HostPage } from '@/api/hosts';
+import { keys } from '@/api/keys';
 import { Meter } from './Meter';
 import { WaitingRuns } from './WaitingRuns';
+
+// The client keeps the function that it finds when it is loaded.
+const sent = vi.hoisted(() => {
+  const requests: [string, unknown][] = [];
+  globalThis.fetch = async (input) => {
+    const request = input as Request;
+    const text = await request.text();
+    requests.push([new URL(request.url).pathname, text && JSON.parse(text)]);
+    return Response.json({});
+  };
+  return requests;
+});
 
 // The time stands still: on a slow machine it would not be "just now".
 const NOW = new Date('2026-11-22T08:00:00Z');
@@ -31,15 +45,71 @@ const page: HostPage = {
   ],
 };
 
-it('WaitingRuns lists the runs in order with their reasons', async () => {
-  const rootRoute = createRootRoute({ component: () => <WaitingRuns hosts={page} /> });
+async function show(hosts: HostPage, role = 'operator') {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  client.setQueryData(keys.me(), { role });
+  client.setQueryData(keys.hosts(), hosts);
+  const Shown = () => {
+    const { data = hosts } = useQuery({
+      queryKey: keys.hosts(),
+      staleTime: Infinity,
+      queryFn: () => client.getQueryData<HostPage>(keys.hosts()) ?? hosts,
+    });
+    return <WaitingRuns hosts={data} />;
+  };
+  const rootRoute = createRootRoute({
+    component: () => (
+      <QueryClientProvider client={client}>
+        <MantineProvider env="test">
+          <Shown />
+        </MantineProvider>
+      </QueryClientProvider>
+    ),
+  });
   const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
   await router.load();
   render(<RouterProvider router={router as never} />);
+}
+
+it('WaitingRuns lists the runs in order with their reasons', async () => {
+  await show(page, 'viewer');
   expect(screen.getByRole('heading', { name: '3 runs are waiting' })).toBeTruthy();
   const cells = screen.getAllByRole('cell').map((cell) => cell.textContent);
   expect(cells).toEqual(['1', 'first', '5', 'gpu on lab', 'lab is offline', 'just now']);
   expect(screen.getByText('and 2 more runs')).toBeTruthy();
+});
+
+it('WaitingRuns moves runs to the front, by an arrow key and by dragging, and cancels them', async () => {
+  const [one] = page.waiting_runs;
+  if (!one) throw new Error('no run');
+  const runs = ['a', 'b', 'c'].map((id) => ({ ...one, id, name: id }));
+  await show({ ...page, waiting_runs: runs });
+  const order = () => screen.getAllByRole('link').map(({ textContent }) => textContent);
+  const asked = () => sent.at(-1);
+  fireEvent.click(screen.getByRole('button', { name: 'Move c to the front' }));
+  await waitFor(() => expect(asked()).toEqual(['/api/v1/runs/c/queue', { after: null }]));
+  expect(order()).toEqual(['c', 'a', 'b']);
+  fireEvent.keyDown(screen.getByRole('button', { name: /^Move c:/ }), { key: 'ArrowDown' });
+  await waitFor(() => expect(asked()).toEqual(['/api/v1/runs/c/queue', { after: 'a' }]));
+  expect(order()).toEqual(['a', 'c', 'b']);
+  fireEvent.keyDown(screen.getByRole('button', { name: /^Move c:/ }), { key: 'ArrowUp' });
+  await waitFor(() => expect(asked()).toEqual(['/api/v1/runs/c/queue', { after: null }]));
+  const data = new Map<string, string>();
+  const dataTransfer = {
+    setData: (kind: string, value: string) => data.set(kind, value),
+    getData: (kind: string) => data.get(kind) ?? '',
+    types: ['application/x-callboard-run'],
+  };
+  const rows = screen.getAllByRole('row').slice(1);
+  const [first, , last] = rows;
+  if (!first || !last) throw new Error('no rows');
+  fireEvent.dragStart(last, { dataTransfer });
+  fireEvent.dragOver(first, { dataTransfer });
+  fireEvent.drop(first, { dataTransfer });
+  await waitFor(() => expect(asked()).toEqual(['/api/v1/runs/b/queue', { after: null }]));
+  expect(order()).toEqual(['b', 'c', 'a']);
+  fireEvent.click(screen.getByRole('button', { name: 'Cancel a' }));
+  await waitFor(() => expect(asked()?.[0]).toBe('/api/v1/runs/a/stop'));
 });
 
 it('Meter keeps the height of a graph without a history, and names the scale of one', () => {

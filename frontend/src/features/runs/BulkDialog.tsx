@@ -15,7 +15,7 @@ import {
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Loading, Problem } from '@/components/feedback';
 import { showToast } from '@/components/toasts';
-import { formatInteger, plural } from '@/lib/format';
+import { formatInteger, parseNumber, plural } from '@/lib/format';
 
 type ActionText = {
   label: string;
@@ -39,6 +39,11 @@ export const BULK_ACTIONS: Partial<Record<BulkAction, ActionText>> = {
       `Puts ${runs} back in the queue to continue from the latest checkpoint, or from the start if there is none.`,
   },
   tag: { label: 'Tag', past: 'Changed the tags of', description: (runs) => `Changes the tags of ${runs}:` },
+  prioritise: {
+    label: 'Priority',
+    past: 'Changed the priority of',
+    description: (runs) => `Changes the priority of ${runs}. Runs with a higher priority start first:`,
+  },
   archive: {
     label: 'Archive',
     past: 'Archived',
@@ -54,10 +59,11 @@ export const BULK_ACTIONS: Partial<Record<BulkAction, ActionText>> = {
     past: 'Deleted',
     danger: true,
     description: (runs) =>
-      `Deletes ${runs}, including curves, logs, episodes, videos and checkpoints. You can undo this for an hour.`,
+      `Deletes ${runs}, including curves, logs, episodes, videos and checkpoints. You can undo this for an hour, under “Recently deleted”.`,
   },
 };
 
+const MAX_PRIORITY = 100;
 const MAX_LISTED = 5;
 /** Of more runs, it is not listed beforehand what would be done to each. */
 const MAX_PREVIEWED = 1000;
@@ -82,17 +88,26 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
     .map((tag) => tag.trim())
     .filter(Boolean);
   const needsTags = action === 'tag';
+  const needsPriority = action === 'prioritise';
+  const priority = parseNumber(typed);
+  const isPriority = Number.isInteger(priority) && Math.abs(priority) <= MAX_PRIORITY;
+  const details = needsTags ? { tags } : needsPriority ? { priority } : undefined;
   const applied: BulkAction = needsTags && removes ? 'untag' : action;
   const previewed = n <= MAX_PREVIEWED;
   const preview = useQuery({
     queryKey: keys.bulkPreview(action, target),
-    queryFn: () => previewBulk(action, target, needsTags ? ['tag'] : undefined),
+    queryFn: () =>
+      previewBulk(
+        action,
+        target,
+        needsTags ? { tags: ['tag'] } : needsPriority ? { priority: 0 } : undefined,
+      ),
     gcTime: 0,
     staleTime: 0,
     enabled: previewed,
   });
   const work = useRunMutation(async () => {
-    const result = await applyBulk(applied, target, needsTags ? tags : undefined);
+    const result = await applyBulk(applied, target, details);
     report(applied, result, async () => {
       await undoBulk(applied, result);
       await client.invalidateQueries({ queryKey: keys.allRuns() });
@@ -113,7 +128,7 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
         isPending ? text.label : nAffected > 0 ? `${text.label} ${plural(nAffected, 'run')}` : undefined
       }
       danger={text.danger ?? false}
-      disabled={nAffected === 0 || (needsTags && tags.length === 0)}
+      disabled={nAffected === 0 || (needsTags && tags.length === 0) || (needsPriority && !isPriority)}
       onConfirm={() => work.mutateAsync(undefined)}
     >
       {isPending && <Loading label="Checking the selected runs" lines={2} />}
@@ -149,6 +164,18 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
           description="Separated by commas."
           data-autofocus
           value={typed}
+          onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+        />
+      )}
+      {needsPriority && (isPending || nAffected > 0) && (
+        <TextInput
+          mt={8}
+          label="Priority"
+          description={`From −${MAX_PRIORITY} to ${MAX_PRIORITY}; 0 by default.`}
+          inputMode="numeric"
+          data-autofocus
+          value={typed}
+          error={typed !== '' && !isPriority && `A whole number from −${MAX_PRIORITY} to ${MAX_PRIORITY}.`}
           onChange={({ currentTarget }) => setTyped(currentTarget.value)}
         />
       )}

@@ -2,6 +2,7 @@ import { NativeSelect, SegmentedControl, Switch } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { GroupBy } from '@/api/comparisons';
 import type { RunField } from '@/api/runFields';
+import { TextLink } from '@/components/controls';
 import { plural } from '@/lib/format';
 import { STATE_FILTERS, type StateFilter } from './filters';
 import classes from './runs.module.css';
@@ -53,6 +54,9 @@ export function RunsToolbar(props: Props) {
         checked={archived}
         onChange={({ currentTarget }) => onArchived(currentTarget.checked)}
       />
+      <TextLink to="/deleted" size="sm" c="dimmed">
+        Recently deleted
+      </TextLink>
       <span className="muted" role="status">
         {total === undefined ? '' : plural(total, 'run')}
       </span>

@@ -1,0 +1,139 @@
+import { Checkbox } from '@mantine/core';
+import { useState } from 'react';
+import { restoreRuns, useRunMutation, type DeletedRun } from '@/api/runs';
+import { Problem } from '@/components/feedback';
+import { LoadingButton } from '@/components/controls';
+import { PermittedButton, useDenied } from '@/components/permission';
+import { StateBadge } from '@/components/run/StateBadge';
+import { ScrollPanel } from '@/components/ScrollPanel';
+import { RelativeTime, Score, TruncatedName } from '@/components/text';
+import { showToast } from '@/components/toasts';
+import { shortEnvironmentName } from '@/lib/environments';
+import { formatCoarseDuration, formatExact, plural } from '@/lib/format';
+import { useNow } from '@/lib/hooks';
+import classes from './runs.module.css';
+
+/** Deleted runs, to be restored one by one or together. */
+export function DeletedRuns({ runs, total }: { runs: readonly DeletedRun[]; total: number }) {
+  const denied = useDenied();
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const selected = runs.filter(({ id }) => chosen.has(id));
+  const all = selected.length === runs.length;
+  const restore = useRunMutation(async (ids: readonly string[]) => {
+    const items = await restoreRuns(ids);
+    const n = items.filter(({ done }) => done).length;
+    const refused = items.length - n;
+    showToast(
+      `Restored ${plural(n, 'run')}${refused > 0 ? `; ${plural(refused, 'run')} could not be restored` : ''}.`,
+    );
+    setChosen(new Set());
+  });
+  const toggle = (id: string): void => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  };
+  const button = (label: string, name: string, ids: readonly string[], variant: string) =>
+    denied === undefined ? (
+      <LoadingButton
+        variant={variant}
+        aria-label={name}
+        loading={restore.isPending && restore.variables === ids}
+        onClick={() => restore.mutate(ids)}
+      >
+        {label}
+      </LoadingButton>
+    ) : (
+      <PermittedButton variant={variant} aria-label={name} denied={denied}>
+        {label}
+      </PermittedButton>
+    );
+  return (
+    <>
+      <div className="row wrap">
+        <span className="grow muted" role="status">
+          {plural(total, 'run')}
+        </span>
+        {selected.length > 0 &&
+          button(
+            `Restore ${plural(selected.length, 'run')}`,
+            `Restore ${plural(selected.length, 'run')}`,
+            selected.map(({ id }) => id),
+            'filled',
+          )}
+      </div>
+      {restore.isError && <Problem error={restore.error} />}
+      <ScrollPanel label="Deleted runs">
+        <table className={`grid ${classes.deleted}`}>
+          <thead>
+            <tr>
+              <th>
+                <Checkbox
+                  size="xs"
+                  aria-label="Select all loaded runs"
+                  checked={all}
+                  indeterminate={!all && selected.length > 0}
+                  onChange={() => setChosen(new Set(all ? [] : runs.map(({ id }) => id)))}
+                />
+              </th>
+              <th>Name</th>
+              <th className="wide">State</th>
+              <th className="wide">Algorithm</th>
+              <th className="wide">Environment</th>
+              <th className="right wide">Score</th>
+              <th className="wide">Deleted</th>
+              <th>Time left</th>
+              <th className="actions">
+                <span className="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map((run) => (
+              <tr key={run.id}>
+                <td>
+                  <Checkbox
+                    size="xs"
+                    aria-label={`Select ${run.name}`}
+                    checked={chosen.has(run.id)}
+                    onChange={() => toggle(run.id)}
+                  />
+                </td>
+                <td className={classes.deletedName}>
+                  <TruncatedName name={run.name} />
+                </td>
+                <td className="wide">
+                  <StateBadge state={run.state} />
+                </td>
+                <td className="wide">{run.algorithm}</td>
+                <td className="nowrap wide" title={run.environment}>
+                  {shortEnvironmentName(run.environment)}
+                </td>
+                <td className="right wide">
+                  <Score value={run.score} />
+                </td>
+                <td className="nowrap wide">
+                  <RelativeTime at={run.deleted_at} />
+                </td>
+                <td className="nowrap">
+                  <Left until={run.restorable_until} />
+                </td>
+                <td className="actions">{button('Restore', `Restore ${run.name}`, [run.id], 'default')}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </ScrollPanel>
+    </>
+  );
+}
+
+/** How long a run can still be restored. */
+function Left({ until }: { until: string }) {
+  const left_s = (new Date(until).getTime() - useNow()) / 1000;
+  return (
+    <time dateTime={until} title={formatExact(until)}>
+      {left_s > 0 ? formatCoarseDuration(left_s) : 'being deleted'}
+    </time>
+  );
+}

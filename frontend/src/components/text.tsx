@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef, useState } from 'react';
+import { Fragment, useLayoutEffect, useRef, useState } from 'react';
 import { formatAge, formatAgo, formatExact, formatScore } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
 import classes from './text.module.css';
@@ -76,8 +76,15 @@ export function TruncatedName({
           <span className={classes.cut}>{parts[1]}</span>
           {parts[2]}
         </>
-      ) : (
+      ) : lines === 1 ? (
         name
+      ) : (
+        name.split(/(?<=[=_,/])/u).map((part, at) => (
+          <Fragment key={at}>
+            {at > 0 && <wbr />}
+            {part}
+          </Fragment>
+        ))
       )}
     </span>
   );

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Score } from '@/api/figures';
 import type { Run } from '@/api/runs';
 import { compareSearch } from '@/lib/search';
-import { ScoreScatter } from './ScoreScatter';
+import { differing, mostTelling, ScoreScatter } from './ScoreScatter';
 
 const service = vi.hoisted(() => {
   const state = { xs: [] as unknown[], answers: true };
@@ -103,4 +103,17 @@ it('draws again after a score that no run has', async () => {
 it('compareSearch keeps the drawn score', () => {
   expect(compareSearch({ drawn: 'best_return' }).drawn).toBe('best_return');
   expect(compareSearch({ drawn: 'other' }).drawn).toBeUndefined();
+});
+
+it('draws first the setting that explains most, and none of bookkeeping', () => {
+  const scored = (config: object, score: number): Run =>
+    ({ spec: { config, seed: score }, score, best_return: null }) as unknown as Run;
+  const runs = [1, 2, 3, 4, 5, 6, 7, 8].map((n) =>
+    scored({ beta: n % 2, n_e: n > 4 ? 8 : 4, evaluation_episodes: n > 4 ? 1 : 2 }, n > 4 ? 100 + n : n),
+  );
+  expect(mostTelling(runs, differing(runs), 'score')).toBe('config.n_e');
+  expect(mostTelling(runs, ['config.evaluation_episodes', 'seed'], 'score')).toBe(
+    'config.evaluation_episodes',
+  );
+  expect(mostTelling(runs, ['config.beta', 'config.n_e'], 'best_return')).toBe('config.beta');
 });

@@ -27,6 +27,36 @@ export function differing(runs: readonly Run[]): string[] {
     .toSorted((a, b) => rank(a) - rank(b));
 }
 
+/** Settings of what is recorded and when, which hardly explain a score. */
+const BOOKKEEPING = /^(seed|device|stop\..*|config\.(evaluation|checkpoint)_.*)$/;
+
+/** The share of the scores' variance that a setting explains, adjusted for its number of values; 0 at least. */
+function effectOf(values: readonly unknown[], scores: readonly number[]): number {
+  const mean = (numbers: readonly number[]): number =>
+    numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+  const squares = (numbers: readonly number[]): number =>
+    numbers.reduce((sum, x) => sum + (x - mean(numbers)) ** 2, 0);
+  const groups = [...Map.groupBy(scores.keys(), (at) => JSON.stringify(values[at])).values()].map((members) =>
+    members.map((at) => scores[at] ?? 0),
+  );
+  const within = groups.reduce((sum, group) => sum + squares(group), 0);
+  const [n, k, all] = [scores.length, groups.length, squares(scores)];
+  return k < 2 || n <= k || all === 0 ? 0 : Math.max(0, 1 - (within / all) * ((n - 1) / (n - k)));
+}
+
+/** The setting to draw first: the one that explains most of the scores, and never one of bookkeeping if others differ. */
+export function mostTelling(
+  runs: readonly Run[],
+  options: readonly string[],
+  score: Score,
+): string | undefined {
+  const scored = runs.filter((run) => run[score] !== null);
+  const scores = scored.map((run) => run[score] ?? 0);
+  const effects = new Map(configDiff(scored).map(({ path, values }) => [path, effectOf(values, scores)]));
+  const candidates = options.filter((path) => !BOOKKEEPING.test(path));
+  return candidates.toSorted((a, b) => (effects.get(b) ?? 0) - (effects.get(a) ?? 0))[0] ?? options[0];
+}
+
 /** How many runs are not drawn, and why; undefined if all are. */
 export function notDrawn(runs: readonly Run[], score: Score, figure: Figure): string | undefined {
   const [dots] = figure.data as readonly Trace[];
@@ -66,7 +96,7 @@ export function ScoreScatter({
   const theme = useComputedColorScheme('light');
   const options = differing(runs);
   const names = settingNames(options, titles);
-  const x = setting && options.includes(setting) ? setting : options[0];
+  const x = setting && options.includes(setting) ? setting : mostTelling(runs, options, score);
   // A new score of a run that trains is a new dot.
   const version = runs.map((run) => `${run[score]}`).join(' ');
   const { data, error, refetch, isPlaceholderData } = useQuery(

@@ -1,5 +1,6 @@
-import { NativeSelect, SegmentedControl } from '@mantine/core';
+import { Button, NativeSelect, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { type Comparison, comparisonQuery, type GroupStatistics } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
@@ -240,9 +241,28 @@ function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environmen
 
 const percent = (fraction: number): string => `${(fraction * 100).toFixed(0)} %`;
 
+/** More pairs are shown on request: first those with the best group of each environment. */
+const MAX_PAIRS = 10;
+
+/** The groups with the highest score of their environments. */
+function bestGroups(groups: readonly GroupStatistics[]): ReadonlySet<string> {
+  const value = ({ iqm, median }: GroupStatistics): number => iqm?.value ?? median?.value ?? -Infinity;
+  const environments = Map.groupBy(groups, ({ environment }) => environment);
+  return new Set(
+    [...environments.values()].flatMap(
+      (rivals) => rivals.toSorted((a, b) => value(b) - value(a))[0]?.id ?? [],
+    ),
+  );
+}
+
 /** For each pair of groups, how they differ, and whether the difference is significant. */
-function PairwiseTable({ comparison: { groups, improvements } }: { comparison: Comparison }) {
+function PairwiseTable({ comparison: { groups, improvements: pairs } }: { comparison: Comparison }) {
+  const [all, setAll] = useState(false);
   const byId = new Map(groups.map((group) => [group.id, group]));
+  const best = bestGroups(groups);
+  const withBest = pairs.filter(({ a, b }) => best.has(a) || best.has(b));
+  const isShort = !all && pairs.length > MAX_PAIRS && withBest.length > 0;
+  const improvements = isShort ? withBest : pairs;
   const scales = new Map(
     [...Map.groupBy(improvements, ({ a }) => byId.get(a)?.environment)].map(([environment, pairs]) => [
       environment,
@@ -250,36 +270,52 @@ function PairwiseTable({ comparison: { groups, improvements } }: { comparison: C
     ]),
   );
   return (
-    <ScrollPanel label="Pairwise comparison" className={classes.scroll}>
-      <table className="grid">
-        <thead>
-          <tr>
-            <th>A</th>
-            <th>B</th>
-            <th className="right">P(A &gt; B)</th>
-            <th>Difference A − B [95 % CI]</th>
-            <th aria-hidden="true" />
-            <th>Verdict</th>
-          </tr>
-        </thead>
-        <tbody>
-          {improvements.map((pair) => {
-            const [from, to] = scales.get(byId.get(pair.a)?.environment) ?? [0, 0];
-            return (
-              <tr key={`${pair.a} ${pair.b}`}>
-                <td>{byId.get(pair.a)?.name}</td>
-                <td>{byId.get(pair.b)?.name}</td>
-                <td className="right num nowrap">{formatEstimate(pair.probability, percent)}</td>
-                <td className="num nowrap">{formatEstimate(pair.difference, formatScore)}</td>
-                <td style={{ width: '15%' }}>
-                  <Interval estimate={pair.difference} from={from} to={to} mark={0} colour="var(--accent)" />
-                </td>
-                <td style={{ minWidth: 240 }}>{verdict(pair)}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </ScrollPanel>
+    <>
+      <ScrollPanel label="Pairwise comparison" className={classes.scroll}>
+        <table className="grid">
+          <thead>
+            <tr>
+              <th>A</th>
+              <th>B</th>
+              <th className="right">P(A &gt; B)</th>
+              <th>Difference A − B [95 % CI]</th>
+              <th aria-hidden="true" />
+              <th>Verdict</th>
+            </tr>
+          </thead>
+          <tbody>
+            {improvements.map((pair) => {
+              const [from, to] = scales.get(byId.get(pair.a)?.environment) ?? [0, 0];
+              return (
+                <tr key={`${pair.a} ${pair.b}`}>
+                  <td>{byId.get(pair.a)?.name}</td>
+                  <td>{byId.get(pair.b)?.name}</td>
+                  <td className="right num nowrap">{formatEstimate(pair.probability, percent)}</td>
+                  <td className="num nowrap">{formatEstimate(pair.difference, formatScore)}</td>
+                  <td style={{ width: '15%' }}>
+                    <Interval
+                      estimate={pair.difference}
+                      from={from}
+                      to={to}
+                      mark={0}
+                      colour="var(--accent)"
+                    />
+                  </td>
+                  <td style={{ minWidth: 240 }}>{verdict(pair)}</td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </ScrollPanel>
+      {isShort && (
+        <div className="row wrap">
+          <span className="muted">Each config against the one with the highest score.</span>
+          <Button variant="default" onClick={() => setAll(true)}>
+            Show all {formatInteger(pairs.length)} pairs
+          </Button>
+        </div>
+      )}
+    </>
   );
 }

@@ -24,6 +24,12 @@ it('configDiff includes a value that one run lacks', () => {
   expect(configDiff([run({ n_e: 8 }), run({})])).toEqual([{ path: 'config.n_e', values: [8, undefined] }]);
 });
 
+it('configDiff leaves out what only runs of another kind lack', () => {
+  const ours = [run({ n_e: 8, gamma: 0.9 }), run({ n_e: 16, gamma: 0.9 })];
+  const external = { ...run({ lr: 1 }), origin: 'external' } as Run;
+  expect(configDiff([...ours, external]).map(({ path }) => path)).toEqual(['config.n_e']);
+});
+
 it('configDiff has no seed of a run whose script has named none', () => {
   const found = configDiff([run({}), run({}, { seed_is_known: false })]);
   expect(found).toEqual([{ path: 'seed', values: [0, undefined] }]);

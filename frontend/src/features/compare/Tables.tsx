@@ -31,13 +31,19 @@ function flatten(run: Run): Map<string, unknown> {
   return values;
 }
 
-/** The config values in which the runs differ; a value that a run lacks counts as different. */
+/**
+ * The config values in which the runs differ. A value that a run lacks counts as different, unless other algorithms, or
+ * external runs, lack it.
+ */
 export function configDiff(runs: readonly Run[]): Difference[] {
   const all = runs.map(flatten);
+  const kinds = runs.map(({ origin, spec }) => JSON.stringify([origin, spec.algorithm]));
   const paths = [...new Set(all.flatMap((config) => [...config.keys()]))];
   return paths.flatMap((path) => {
     const values = all.map((config) => config.get(path));
-    const distinct = new Set(values.map((value) => JSON.stringify(value)));
+    const having = new Set(kinds.filter((_, at) => values[at] !== undefined));
+    const counted = values.filter((value, at) => value !== undefined || having.has(kinds[at] ?? ''));
+    const distinct = new Set(counted.map((value) => JSON.stringify(value)));
     return distinct.size > 1 ? { path, values } : [];
   });
 }

@@ -70,7 +70,7 @@ export function CostLine({ fields, draft, environment, startingPoint }: Props) {
           </>
         )}
         {cost.time_s === null ? (
-          <span className="muted"> · no rate measured yet</span>
+          <span className="muted"> · no rate measured for this network yet</span>
         ) : (
           <>
             {' '}

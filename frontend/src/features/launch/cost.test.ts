@@ -39,4 +39,30 @@ describe('costOf', () => {
     });
     expect(cost({ 'stop.agent_steps': '60,000', 'stop.wall_time_s': '100' }, start).time_s).toBe(60);
   });
+
+  it('uses no rate of another network, but that of other numbers of processes', () => {
+    const fields = [
+      ...FIELDS,
+      ...readFields(
+        {
+          properties: {
+            network: { type: 'string', enum: ['nips', 'compact'], default: 'nips', group: 'network' },
+            n_e: { type: 'integer', default: 32, group: 'parallelism' },
+          },
+        },
+        'config',
+      ),
+    ];
+    const measured = (network: string, n_e: number) =>
+      ({ ...MEASURED, spec: { config: { network, n_e } } }) as Run;
+    const draft = {
+      ...newDraft({ algorithms: [], environments: [] }, {}),
+      raw: { 'stop.agent_steps': '600' },
+    };
+    const by = (...runs: Run[]) => costOf(fields, draft, ENVIRONMENT, runs).measuredBy;
+    const [other, similar, same] = [measured('compact', 32), measured('nips', 8), measured('nips', 32)];
+    expect(by(other)).toBeNull();
+    expect(by(other, similar)).toBe(similar);
+    expect(by(other, similar, same)).toBe(same);
+  });
 });

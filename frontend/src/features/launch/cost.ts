@@ -39,12 +39,19 @@ export function rateOf(run: Run): number | null {
   return run.wall_time_s !== null && run.wall_time_s > 5 ? run.agent_steps / run.wall_time_s : null;
 }
 
-/** Whether the fields that determine the rate are equal. */
-function hasSameSize(fields: readonly ConfigField[], draft: Draft, run: Run): boolean {
-  const config = run.spec.config as Record<string, unknown> | undefined;
+/** Settings of an environment that determine how much the network computes for an agent step. */
+const SIZES: ReadonlySet<string> = new Set(['observation_size', 'crop', 'frame_skip']);
+
+/** Whether the fields of some groups, and those that determine the network's input, are equal. */
+function hasSame(groups: readonly string[], fields: readonly ConfigField[], draft: Draft, run: Run): boolean {
   return fields
-    .filter(({ section, group }) => section === 'config' && (group === 'parallelism' || group === 'network'))
-    .every((field) => largestOf(field, draft) === config?.[field.key]);
+    .filter(({ section, group, key }) =>
+      section === 'config' ? groups.includes(group) : section === 'environment_config' && SIZES.has(key),
+    )
+    .every((field) => {
+      const values = run.spec[field.section] as Record<string, unknown> | undefined;
+      return largestOf(field, draft) === values?.[field.key];
+    });
 }
 
 /** The cost of a draft, estimated from earlier runs of its algorithm in its environment. */
@@ -64,7 +71,11 @@ export function costOf(
   const framesPerStep =
     numberAt(fields, draft, 'environment_config.frame_skip') ?? environment?.frames_per_agent_step ?? null;
   const measured = earlier.filter((run) => rateOf(run) !== null);
-  const measuredBy = measured.find((run) => hasSameSize(fields, draft, run)) ?? measured[0] ?? null;
+  // Another network may be ten times as slow.
+  const measuredBy =
+    measured.find((run) => hasSame(['network', 'parallelism'], fields, draft, run)) ??
+    measured.find((run) => hasSame(['network'], fields, draft, run)) ??
+    null;
   const rate = measuredBy && rateOf(measuredBy);
   const times = [agentSteps !== null && rate ? agentSteps / rate : null, bound_s].filter(
     (time) => time !== null,

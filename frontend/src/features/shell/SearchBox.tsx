@@ -1,4 +1,4 @@
-import { Combobox, TextInput, useCombobox } from '@mantine/core';
+import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -76,6 +76,14 @@ export function SearchBox() {
     combobox.closeDropdown();
     if (typed.trim() !== (q ?? '')) searchSoon(typed);
   };
+  /** Takes a completion. */
+  const accept = (option: string): void => {
+    // The text after the caret is unchanged.
+    const at = option.length - (typed.length - caret);
+    flushSync(() => type(option, at));
+    input.current?.focus();
+    input.current?.setSelectionRange(at, at);
+  };
   const options = complete(typed, caret, values, extra);
   const unfinished = isUnfinished(typed, caret, values, extra);
 
@@ -89,22 +97,15 @@ export function SearchBox() {
         search(typed);
       }}
     >
-      <Combobox
-        store={combobox}
-        onOptionSubmit={(option) => {
-          // The text after the caret is unchanged.
-          const at = option.length - (typed.length - caret);
-          flushSync(() => type(option, at));
-          input.current?.focus();
-          input.current?.setSelectionRange(at, at);
-        }}
-      >
+      <Combobox store={combobox} shadow="md" onOptionSubmit={accept}>
         <Combobox.Target>
           <TextInput
             ref={input}
             type="search"
             aria-label="Search runs"
-            placeholder="Search, or score>10   /"
+            placeholder="Search runs…"
+            rightSection={typed === '' && !focused ? <Kbd size="xs">/</Kbd> : undefined}
+            rightSectionPointerEvents="none"
             autoComplete="off"
             spellCheck={false}
             leftSection={<IconSearch size={14} aria-hidden="true" />}
@@ -112,6 +113,19 @@ export function SearchBox() {
             onFocus={() => setFocused(true)}
             onBlur={leave}
             onKeyDown={(event) => {
+              const [first] = options;
+              const takes = event.key === 'Enter' ? unfinished : event.key === 'Tab' && !event.shiftKey;
+              if (
+                takes &&
+                first &&
+                typed !== '' &&
+                combobox.dropdownOpened &&
+                combobox.getSelectedOptionIndex() < 0
+              ) {
+                event.preventDefault();
+                accept(first);
+                return;
+              }
               if (event.key !== 'Escape' || !combobox.dropdownOpened || options.length === 0) return;
               // By default the browser clears a search input.
               event.preventDefault();

@@ -9,9 +9,18 @@ const MEANINGS: Record<Sweep['state'], string> = {
   stopped: 'Stopped by a user. Retry continues it.',
 };
 
+/** Whether some of its runs are queued, and none trains. */
+const isWaiting = (runs: Sweep['runs']): boolean =>
+  (runs.queued ?? 0) > 0 && !['starting', 'running', 'stopping'].some((state) => (runs[state] ?? 0) > 0);
+
 /** A sweep's state, with its meaning and reason in a tooltip. */
-export function SweepState({ sweep: { state, state_reason } }: { sweep: Sweep }) {
-  return <StateBadge state={state} meaning={MEANINGS[state]} reason={`Last change: ${state_reason}.`} />;
+export function SweepState({ sweep: { state, state_reason, runs } }: { sweep: Sweep }) {
+  const reason = `Last change: ${state_reason}.`;
+  if (state === 'running' && isWaiting(runs))
+    return (
+      <StateBadge state="queued" meaning="All its runs wait for a host with a free slot." reason={reason} />
+    );
+  return <StateBadge state={state} meaning={MEANINGS[state]} reason={reason} />;
 }
 
 /** Its runs by state, such as "3 running, 12 finished". */

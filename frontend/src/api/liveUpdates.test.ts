@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { keys } from './keys';
-import { isAffected } from './liveUpdates';
+import { isAffected, isRefused } from './liveUpdates';
+import { ApiProblem } from './problem';
 
 const A = '01K0000000000000000000000A';
 const B = '01K0000000000000000000000B';
@@ -69,4 +70,11 @@ describe('isAffected', () => {
     // A run's page shows a silent host only: no heartbeat is of interest to it.
     expect(isAffected(keys.hostSilence(), { host: 'here' })).toBe(false);
   });
+});
+
+it('a refused query is not sent again, one that failed otherwise is', () => {
+  const query = (error: unknown) => ({ state: { error } }) as Parameters<typeof isRefused>[0];
+  expect(isRefused(query(new ApiProblem(422, 'Some fields are invalid', '')))).toBe(true);
+  expect(isRefused(query(new ApiProblem(500, 'Internal error', '')))).toBe(false);
+  expect(isRefused(query(null))).toBe(false);
 });

@@ -3,6 +3,7 @@ import { useSyncExternalStore } from 'react';
 import { api, renewTicket, unwrap } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
 import { keys } from './keys';
+import { ApiProblem } from './problem';
 import { updateRunInLists, runQuery, type RunList } from './runs';
 import { hasMember, type SweepDetail } from './sweeps';
 
@@ -48,6 +49,10 @@ const MAX_PAGES = 5;
 const states = new Map<string, string>();
 let listsRefetchedAt = 0;
 
+/** Whether the service has refused a query, such as a filter with a mistyped field: it would only do so again. */
+export const isRefused = ({ state: { error } }: Pick<Query, 'state'>): boolean =>
+  error instanceof ApiProblem && error.status === 422;
+
 /** Updates the lists of runs with as few requests as possible. */
 async function updateLists(client: QueryClient, events: readonly LiveEvent[]): Promise<void> {
   const changed = new Map(
@@ -62,7 +67,8 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
     listsRefetchedAt = Date.now();
     await client.invalidateQueries({
       queryKey: keys.allRuns(),
-      predicate: ({ state: { data } }) => ((data as RunList | undefined)?.pages.length ?? 0) <= MAX_PAGES,
+      predicate: (query) =>
+        !isRefused(query) && ((query.state.data as RunList | undefined)?.pages.length ?? 0) <= MAX_PAGES,
     });
     return;
   }
@@ -147,7 +153,9 @@ export function startLiveUpdates(client: QueryClient): () => void {
       timer = setTimeout(flush, due - Date.now());
     },
     onResync: () =>
-      void client.invalidateQueries({ predicate: ({ queryKey }) => LIVE.has(String(queryKey[0])) }),
+      void client.invalidateQueries({
+        predicate: (query) => LIVE.has(String(query.queryKey[0])) && !isRefused(query),
+      }),
     onConnection: (next) => {
       connection = next;
       for (const listener of listeners) listener();

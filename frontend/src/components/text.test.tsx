@@ -30,10 +30,11 @@ beforeEach(() => {
     const wraps = (this.startContainer as HTMLElement).className.includes('lines');
     const lines = Array.from({ length: wraps ? Math.ceil(letters / perLine) : 1 }, (_, line) => ({
       top: 16 * line,
-      width: wraps ? 10 * Math.min(perLine, letters - line * perLine) : 10 * letters,
+      left: 0,
+      right: wraps ? 10 * Math.min(perLine, letters - line * perLine) : 10 * letters,
     }));
     // A line that is cut, as Chromium describes it: whole, and up to the dots.
-    const cut = !wraps && letters > perLine ? [{ top: 0, width: width - 15 }] : [];
+    const cut = !wraps && letters > perLine ? [{ top: 0, left: 0, right: width - 15 }] : [];
     return [...lines, ...cut] as unknown as DOMRectList;
   });
   vi.stubGlobal(

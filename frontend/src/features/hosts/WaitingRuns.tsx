@@ -110,7 +110,7 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
                           variant="subtle"
                           color="gray"
                           aria-label={`Move ${run.name} to the front`}
-                          disabled={k === 0}
+                          {...(k === 0 ? { disabled: true, bg: 'transparent' } : {})}
                           onClick={() => moveTo(run.id, 0)}
                         >
                           <IconArrowBarToUp size={16} aria-hidden="true" />

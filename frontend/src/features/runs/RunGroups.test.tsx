@@ -37,7 +37,7 @@ const GROUP = {
   iterations: 0,
 };
 
-async function show(by: GroupBy, search: RunsSearch, onSort = (_: string): void => undefined) {
+async function show(by: GroupBy, search: RunsSearch, onSort: (sort: string) => void = () => undefined) {
   service.answer = { items: [GROUP], total: 1, next_cursor: null };
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role: 'operator' });

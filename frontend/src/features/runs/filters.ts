@@ -46,7 +46,7 @@ export function groupFilter(by: GroupBy, key: string): string | undefined {
   const plain = by === 'algorithm' || by === 'environment' ? key : decodeURIComponent(key);
   if (!by.includes('.')) return plain === '' ? undefined : `${by}=${quoted(plain)}`;
   const value: unknown = JSON.parse(plain);
-  if (value === null || typeof value === 'object') return undefined;
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') return undefined;
   return `${/^[\w./-]+$/.test(by) ? by : quoted(by)}=${quoted(String(value))}`;
 }
 

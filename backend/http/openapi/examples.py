@@ -134,6 +134,7 @@ EXAMPLES: dict[str, Any] = {
     "ForkRequest": {"config": {"learning_rate": 0.0112}, "stop": _STOP},
     "ResumeRequest": {"stop": {"agent_steps": 20_000_000}, "annealing": "extend"},
     "ArchiveRequest": {"archived": True},
+    "MoveRequest": {"after": "01JD3QZ6W9K0Y5T8H2V4B7N1XC"},
     "BulkRequest": {"action": "stop", "filter": "algorithm=paac state=running", "dry_run": True},
     "EvaluationRequest": {"protocol": "noop_starts", "episodes": 30, "seed": 1},
     "StartSetRequest": {"name": "pong", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "points": 100},

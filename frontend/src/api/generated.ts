@@ -5402,6 +5402,9 @@ export interface components {
         /**
          * MoveRequest
          * @description The body of `POST /runs/{id}/queue`.
+         * @example {
+         *       "after": "01JD3QZ6W9K0Y5T8H2V4B7N1XC"
+         *     }
          */
         MoveRequest: {
             /**

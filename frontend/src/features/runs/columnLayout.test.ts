@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { act, cleanup, renderHook } from '@testing-library/react';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   columnsOf,
   DEFAULT_LAYOUT,
@@ -8,6 +9,7 @@ import {
   resized,
   toggled,
   toParameter,
+  useColumns,
 } from './columnLayout';
 import { offeredColumns } from './ColumnMenu';
 import type { RunField } from '@/api/runFields';
@@ -69,5 +71,48 @@ describe('offeredColumns', () => {
   it('finds shown columns as well, but lists only the others unasked', () => {
     expect(offered('score')).toEqual(['score']);
     expect(offered('')).not.toContain('score');
+  });
+});
+
+describe('useColumns', () => {
+  afterEach(() => {
+    cleanup();
+    localStorage.clear();
+    vi.useRealTimers();
+  });
+
+  it('shows a change immediately, and writes many of them to the address once', () => {
+    vi.useFakeTimers();
+    const written = vi.fn();
+    const { result, rerender } = renderHook(
+      ({ parameter }: { parameter: string | undefined }) => useColumns(FIELDS, parameter, written),
+      { initialProps: { parameter: undefined as string | undefined } },
+    );
+    for (let width = 200; width <= 260; width += 1)
+      act(() => result.current.setLayout(resized(result.current.layout, 'name', width)));
+    expect(result.current.layout.widths).toEqual({ name: 260 });
+    expect(written).not.toHaveBeenCalled();
+    act(() => void vi.runAllTimers());
+    const address = toParameter(resized(DEFAULT_LAYOUT, 'name', 260));
+    expect(written.mock.calls).toEqual([[address]]);
+    rerender({ parameter: address });
+    expect(result.current.layout.widths).toEqual({ name: 260 });
+    act(() => result.current.setLayout(null));
+    act(() => void vi.runAllTimers());
+    expect(written).toHaveBeenLastCalledWith(undefined);
+  });
+
+  it('prefers the columns of the address, and writes those of this browser to one without', () => {
+    const written = vi.fn();
+    localStorage.setItem(
+      'callboard-run-table',
+      JSON.stringify({ shown: ['state', 'name', 'age'], widths: {} }),
+    );
+    const ids = (parameter: string | undefined) =>
+      renderHook(() => useColumns(FIELDS, parameter, written)).result.current.columns.map(({ id }) => id);
+    expect(ids('state,name,score')).toEqual(['state', 'name', 'score', 'actions']);
+    expect(written).not.toHaveBeenCalled();
+    expect(ids(undefined)).toEqual(['state', 'name', 'age', 'actions']);
+    expect(written).toHaveBeenCalledWith('state,name,age');
   });
 });

@@ -1,5 +1,5 @@
 import { useLocalStorage } from '@mantine/hooks';
-import { useEffect, useMemo } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import type { RunField } from '@/api/runFields';
 import { joinNames, splitNames } from '@/lib/names';
 import { COLUMNS, extraColumn, FIXED, type Column } from './columns';
@@ -11,6 +11,8 @@ const KEY = 'callboard-run-table';
 /** In pixels. */
 export const MIN_WIDTH = 36;
 export const MAX_WIDTH = 800;
+
+const ADDRESS_DELAY_MS = 300;
 
 const DEFAULT_SHOWN = COLUMNS.map(({ id }) => id).filter((id) => id !== 'actions');
 
@@ -84,9 +86,20 @@ export function useColumns(
     getInitialValueInEffect: false,
   });
   const own = isLayout(stored) ? toParameter(stored) : DEFAULT_PARAMETER;
-  const current = parameter ?? own;
+  /** Changed, and not in the address yet: browsers bound how often an address changes, as while a column is resized. */
+  const [pending, setPending] = useState<string | null>(null);
+  if (pending === (parameter ?? DEFAULT_PARAMETER)) setPending(null);
+  const current = pending ?? parameter ?? own;
   useEffect(() => {
-    if (parameter === undefined && own !== DEFAULT_PARAMETER) onParameter(own);
+    if (pending === null) {
+      if (parameter === undefined && own !== DEFAULT_PARAMETER) onParameter(own);
+      return undefined;
+    }
+    const timer = setTimeout(
+      () => onParameter(pending === DEFAULT_PARAMETER ? undefined : pending),
+      ADDRESS_DELAY_MS,
+    );
+    return () => clearTimeout(timer);
   });
   const layout = useMemo(
     () => (current === DEFAULT_PARAMETER ? DEFAULT_LAYOUT : fromParameter(current)),
@@ -95,9 +108,8 @@ export function useColumns(
   const columns = useMemo(() => columnsOf(layout, fields), [layout, fields]);
   const setLayout = (next: Layout | null): void => {
     const chosen = next ?? DEFAULT_LAYOUT;
-    const text = toParameter(chosen);
     store(chosen);
-    onParameter(text === DEFAULT_PARAMETER ? undefined : text);
+    setPending(toParameter(chosen));
   };
   return { columns, layout, setLayout };
 }

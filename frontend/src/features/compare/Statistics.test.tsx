@@ -1,6 +1,6 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
 import { useState } from 'react';
 import { afterEach, expect, it } from 'vitest';
 import { type Comparison } from '@/api/comparisons';
@@ -117,6 +117,50 @@ it('shows how many seeds a comparison and a verdict need', () => {
   expect(screen.getByText(/with at least two seeds each/).textContent).toMatch(
     /at least two seeds each; a verdict needs at least four\.$/,
   );
+});
+
+it('compares each config with the best one where there are many pairs, and all on request', () => {
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
+  const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const [one] = scored('training', null, 0).groups;
+  const estimate = (value: number) => ({ value, low: null, high: null });
+  const pairs = ids.flatMap((a, at) => ids.slice(at + 1).map((b) => ({ a, b })));
+  const comparison = {
+    ...scored('training', null, 0),
+    groups: ids.map((id, at) => ({ ...one, id, name: id, iqm: estimate(id === 'c' ? 99 : at) })),
+    improvements: pairs.map((pair) => ({
+      ...pair,
+      probability: estimate(0.5),
+      difference: estimate(1),
+      p_adjusted: 0.5,
+      better: null,
+      seeds_to_differ: null,
+    })),
+  };
+  client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], names: ['black'], symbols: [''] });
+  client.setQueryData(keys.comparison(['R'], 'training', 'common', undefined, undefined), comparison);
+  render(
+    <MantineProvider>
+      <QueryClientProvider client={client}>
+        <Statistics
+          runs={runs}
+          grouped={false}
+          wanted={new Map()}
+          onStyle={() => undefined}
+          view={training}
+          onView={() => undefined}
+        />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  const rows = () =>
+    within(screen.getByRole('region', { name: 'Pairwise comparison' }))
+      .getAllByRole('row')
+      .slice(1);
+  expect(rows()).toHaveLength(5);
+  for (const row of rows()) expect(row.textContent.slice(0, 2)).toContain('c');
+  fireEvent.click(screen.getByRole('button', { name: 'Show all 15 pairs' }));
+  expect(rows()).toHaveLength(15);
 });
 
 it('shows that external runs are compared on training returns only', () => {

@@ -3,7 +3,7 @@ import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, expect, it } from 'vitest';
 import type { Run } from '@/api/runs';
 import { differing } from './ScoreScatter';
-import { configDiff, ScoresTable } from './Tables';
+import { configDiff, ConfigDiffTable, ScoresTable } from './Tables';
 
 afterEach(cleanup);
 
@@ -37,6 +37,31 @@ it('configDiff has no seed of a run whose script has named none', () => {
 
 it('configDiff is empty for identical configs', () =>
   expect(configDiff([run({ n_e: 8 }), run({ n_e: 8 })])).toEqual([]));
+
+it('ConfigDiffTable has one column for each config, with its number of seeds', () => {
+  const seeded = (id: string, n_e: number, seed: number): Run => ({
+    ...run({ n_e }, { seed }),
+    id,
+    name: id,
+  });
+  const runs = [seeded('a', 8, 0), seeded('b', 8, 1), seeded('c', 16, 0)];
+  const show = (shown: Run[]) => render(<ConfigDiffTable runs={shown} />, { wrapper: MantineProvider });
+  show(runs);
+  expect(screen.getAllByRole('columnheader').map(({ textContent }) => textContent)).toEqual([
+    'Hyperparameter',
+    'a2 seeds',
+    'c1 seed',
+  ]);
+  expect(
+    screen
+      .getAllByRole('cell')
+      .map(({ textContent }) => textContent)
+      .slice(1),
+  ).toEqual(['8', '16']);
+  cleanup();
+  show(runs.slice(0, 2));
+  expect(screen.getByText('The configs are identical but for the seed.')).toBeTruthy();
+});
 
 it('differing names the settings of the algorithm first and the seed last', () => {
   const runs = [run({ n_e: 8 }, { device: 'cpu' }), run({ n_e: 16 }, { seed: 1 })];

@@ -6,7 +6,7 @@ import { ScrollPanel } from '@/components/ScrollPanel';
 import { TruncatedName } from '@/components/text';
 import { seedOf, stepsOf, stepsTitle } from '@/lib/run';
 import { shortNames } from '@/lib/shortNames';
-import { DASH, formatCount, formatDuration, formatScore, formatValue } from '@/lib/format';
+import { DASH, formatCount, formatDuration, formatScore, formatValue, plural } from '@/lib/format';
 import classes from './compare.module.css';
 
 export type Difference = {
@@ -96,7 +96,14 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
   );
 }
 
-/** The config values in which the runs differ. */
+/** The runs of each config, by their place: those that differ in nothing but the seed. */
+function byConfig(runs: readonly Run[], differences: readonly Difference[]): number[][] {
+  const told = differences.filter(({ path }) => path !== 'seed');
+  const key = (at: number): string => JSON.stringify(told.map(({ values }) => values[at] ?? null));
+  return [...Map.groupBy(runs.keys(), key).values()];
+}
+
+/** The config values in which the runs differ: a column for each config, whatever its number of seeds. */
 export function ConfigDiffTable({
   runs,
   titles = new Map(),
@@ -105,22 +112,28 @@ export function ConfigDiffTable({
   /** The titles of the settings by path. */
   titles?: ReadonlyMap<string, string>;
 }) {
-  const differences = configDiff(runs);
-  const names = shortNames(runs);
+  const all = configDiff(runs);
+  const configs = byConfig(runs, all);
+  const hasSeeds = configs.length < runs.length;
+  const differences = hasSeeds ? all.filter(({ path }) => path !== 'seed') : all;
+  const firsts = configs.flatMap(([first]) => (first === undefined ? [] : (runs[first] ?? [])));
+  const names = shortNames(firsts);
   const settings = settingNames(
     differences.map(({ path }) => path),
     titles,
   );
-  if (differences.length === 0) return <Empty>The configs are identical.</Empty>;
+  if (all.length === 0) return <Empty>The configs are identical.</Empty>;
+  if (differences.length === 0) return <Empty>The configs are identical but for the seed.</Empty>;
   return (
     <ScrollPanel label="Config diff" className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>
             <th>Hyperparameter</th>
-            {runs.map((run) => (
+            {firsts.map((run, column) => (
               <th key={run.id} className={`right ${classes.run}`} aria-label={run.name}>
                 <TruncatedName name={names.get(run.id) ?? run.name} title={run.name} />
+                {hasSeeds && <div>{plural(configs[column]?.length ?? 1, 'seed')}</div>}
               </th>
             ))}
           </tr>
@@ -129,9 +142,9 @@ export function ConfigDiffTable({
           {differences.map(({ path, values }) => (
             <tr key={path}>
               <td title={path}>{settings.get(path)}</td>
-              {values.map((value, index) => (
-                <td key={runs[index]?.id ?? index} className="right num">
-                  {value === undefined ? DASH : formatValue(value)}
+              {configs.map(([first = 0]) => (
+                <td key={first} className="right num">
+                  {values[first] === undefined ? DASH : formatValue(values[first])}
                 </td>
               ))}
             </tr>

@@ -38,6 +38,11 @@ def header(wall_time: float) -> bytes:
     """The first record of a file."""
     version = b"brain.Event:2"
     data = struct.pack("<Bd", _EVENT_WALL_TIME, wall_time) + _field(_EVENT_FILE_VERSION, version)
+    return record(data)
+
+
+def record(data: bytes) -> bytes:
+    """A message, framed as a record."""
     return _records(np.frombuffer(data, "u1")[None])
 
 
@@ -88,7 +93,7 @@ def crc32c(rows: Bytes) -> Array:
     """The checksum of each row of a byte matrix."""
     crc = np.full(len(rows), 0xFFFFFFFF, "<u4")
     for column in rows.T:
-        crc = _TABLE[(crc ^ column) & 0xFF] ^ (crc >> 8)
+        crc = TABLE[(crc ^ column) & 0xFF] ^ (crc >> 8)
     return ~crc
 
 
@@ -99,10 +104,12 @@ def _crc_table() -> Array:
     return table
 
 
-_TABLE = _crc_table()
+TABLE = _crc_table()
+"""Of CRC-32C, by byte."""
 
 
-def _masked(crc: Array) -> Bytes:
+def masked(crc: Array) -> Bytes:
+    """Checksums with TFRecord's mask, as they are in the file."""
     rotated = (crc >> 15) | (crc << 17)
     return _rows_of((rotated + np.uint32(0xA282EAD8)).astype("<u4"))
 
@@ -111,7 +118,7 @@ def _records(data: Bytes) -> bytes:
     """Rows of equal length, each framed as a record."""
     n, size = data.shape
     length = _repeated(struct.pack("<Q", size), n)
-    return np.hstack([length, _masked(crc32c(length)), data, _masked(crc32c(data))]).tobytes()
+    return np.hstack([length, masked(crc32c(length)), data, masked(crc32c(data))]).tobytes()
 
 
 def _field(tag: int, data: bytes) -> bytes:

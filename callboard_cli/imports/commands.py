@@ -4,7 +4,7 @@ import fcntl
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +40,15 @@ Metrics = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")]
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="Import what is added, until Ctrl-C. Its runs are running until then."),
+]
+
+_ROWS_HELP = """Import {}, with a row for each step and a column for each metric, or a row for each point.
+
+A second import of the same file adds only new rows; with other options it replaces the first.
+"""
 
 
 @app.command()
@@ -62,6 +71,7 @@ def tensorboard(
             "environments.",
         ),
     ] = None,
+    follow: Follow = False,
     as_json: Json = False,
 ) -> None:
     """Import TensorBoard's event files: scalars, texts and hyperparameters.
@@ -72,12 +82,16 @@ def tensorboard(
     from callboard_cli.imports.tensorboard import read
 
     fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
-    _import([path], read, Options(fields, tuple(metric or ()), step), as_json)
+    _import([path], read, Options(fields, tuple(metric or ()), step), as_json, follow=follow)
 
 
-@app.command()
-def table(
-    path: Annotated[list[Path], typer.Argument(help="CSV or Parquet files: one run each, or see --run.")],
+@app.command("jsonl", help=_ROWS_HELP.format("JSON lines, one object a row"))
+@app.command("csv", help=_ROWS_HELP.format("CSV, TSV and Parquet files"))
+def rows(
+    context: typer.Context,
+    path: Annotated[
+        list[Path], typer.Argument(help="Files, or folders of them: one run each, or see --run.")
+    ],
     step: Annotated[
         str | None,
         typer.Option(
@@ -99,12 +113,11 @@ def table(
     seed: Seed = None,
     group: Group = None,
     tag: Tag = None,
+    follow: Follow = False,
     as_json: Json = False,
 ) -> None:
-    """Import CSV and Parquet files with a row for each step and a column for each metric.
-
-    A second import of the same file adds only new rows; with other options it replaces the first.
-    """
+    """Import files of rows; the name of the command says which."""
+    from callboard_cli.imports.rows import CSV_ENDINGS, JSON_ENDINGS
     from callboard_cli.imports.sending import Options
     from callboard_cli.imports.tables import Mapped, read
 
@@ -119,7 +132,14 @@ def table(
     fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
     of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapped.metrics)}
     returns = tuple(each for each in metric or [] if "=" not in each)
-    _import(path, lambda each: read(each, mapped), Options(fields, returns, factor, of_reader), as_json)
+    endings = JSON_ENDINGS if context.info_name == "jsonl" else CSV_ENDINGS
+    _import(
+        path,
+        lambda each: read(each, mapped, endings, is_growing=follow),
+        Options(fields, returns, factor, of_reader),
+        as_json,
+        follow=follow,
+    )
 
 
 def _split_factor(step: str | None) -> tuple[str | None, float | None]:
@@ -136,10 +156,13 @@ def _split_factor(step: str | None) -> tuple[str | None, float | None]:
     return column, factor
 
 
-def _import(paths: Iterable[Path], read: Any, options: "Options", as_json: bool) -> None:
+def _import(
+    paths: Sequence[Path], read: Any, options: "Options", as_json: bool, *, follow: bool = False
+) -> None:
     """Read and send; exit code 1 if something could not be imported, 2 if nothing could be read."""
     from callboard.errors import NotConfigured, Unreachable
     from callboard.transport import Transport, find_server
+    from callboard_cli.imports.following import follow_paths
     from callboard_cli.imports.log import UnreadableLog
     from callboard_cli.imports.sending import Imported, send
 
@@ -150,6 +173,9 @@ def _import(paths: Iterable[Path], read: Any, options: "Options", as_json: bool)
         raise fail(str(error)) from None
     try:
         with _alone():
+            if follow:
+                follow_paths(paths, read, transport, options, lambda each: _report(each, as_json))
+                return
             for path in paths:
                 if not path.exists():
                     raise UnreadableLog(f"{path}: no such file or folder")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from callboard.config import described_by
 from callboard.limits import MAX_STEPS
 from callboard.rows import is_seed, seed_of
@@ -24,16 +26,28 @@ class Column:
     wall_time_s: "array[float]" = field(default_factory=lambda: array("d"))
     value: "array[float]" = field(default_factory=lambda: array("d"))
 
-    def add(self, agent_steps: int, wall_time_s: float, value: float) -> str | None:
-        """Append a point; why it cannot be, else None."""
+    def add(
+        self, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
+    ) -> str | None:
+        """Append a point; why it cannot be, else None. Points that are not ordered are sorted later."""
         if not 0 <= agent_steps <= MAX_STEPS:
             return "points with a step below 0 or above 10**15"
-        if self.agent_steps and agent_steps < self.agent_steps[-1]:
+        if is_ordered and self.agent_steps and agent_steps < self.agent_steps[-1]:
             return "points whose step decreases"
         self.agent_steps.append(agent_steps)
         self.wall_time_s.append(wall_time_s if 0 <= wall_time_s < math.inf else 0.0)
         self.value.append(value)
         return None
+
+    def sort(self) -> None:
+        """Order the points by their step; those of one step stay in order."""
+        steps = np.array(self.agent_steps)
+        if np.all(steps[1:] >= steps[:-1]):
+            return
+        order = np.argsort(steps, kind="stable")
+        self.agent_steps = array("q", steps[order].tolist())
+        self.wall_time_s = array("d", np.array(self.wall_time_s)[order].tolist())
+        self.value = array("d", np.array(self.value)[order].tolist())
 
     def cut(self, first_agent_steps: int) -> int:
         """Remove the points from this agent step on; how many."""
@@ -65,15 +79,24 @@ class Log:
     """Unix time and text of each line."""
     not_kept: "Counter[str]" = field(default_factory=Counter)
     """What could not be imported -> how many of it."""
+    problem: str | None = None
+    """Why nothing of it can be imported."""
 
-    def add(self, metric: str, agent_steps: int, wall_time_s: float, value: float) -> None:
+    def add(
+        self, metric: str, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
+    ) -> None:
         """Add a point, or count it in `not_kept`."""
         column = self.series.get(metric)
         if column is None:
             column = self.series[metric] = Column()
-        problem = column.add(agent_steps, wall_time_s, value)
+        problem = column.add(agent_steps, wall_time_s, value, is_ordered=is_ordered)
         if problem is not None:
             self.not_kept[problem] += 1
+
+    def sort(self) -> None:
+        """Order the points of every metric by their step."""
+        for column in self.series.values():
+            column.sort()
 
     @property
     def n_points(self) -> int:

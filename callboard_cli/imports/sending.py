@@ -74,7 +74,7 @@ class Options:
         return Options(fields, stored.get("metrics") or (), stored.get("step_factor"))
 
 
-def send(log: Log, transport: Transport, options: Options) -> Imported:
+def send(log: Log, transport: Transport, options: Options, *, is_complete: bool = True) -> Imported:
     """Create the run of a log, or find that of an earlier import, and send what it does not have.
 
     The run of an import with other options is replaced. Without options, those of the earlier import apply.
@@ -83,11 +83,14 @@ def send(log: Log, transport: Transport, options: Options) -> Imported:
         log: what was read.
         transport: where to.
         options: what the user says of it.
+        is_complete: whether the training has ended; the run stays running otherwise.
 
     Raises:
         Unreachable: the server does not answer. The next import continues.
     """
-    done = Imported(log.name, not_kept=log.not_kept)
+    done = Imported(log.name, not_kept=log.not_kept, problem=log.problem)
+    if log.problem is not None:
+        return done
     mark = f"import-{hashlib.sha256(log.identity.encode()).hexdigest()[:20]}"
     earlier = _find(transport, mark)
     options = options.earlier(_options_of(earlier[0])) if earlier else options
@@ -113,6 +116,7 @@ def send(log: Log, transport: Transport, options: Options) -> Imported:
             if run is not current:
                 _delete(transport, str(run["id"]))
                 done.replaced = True
+        _report_state(transport, done.run, is_complete=is_complete)
         if not has_score(log):
             done.return_candidates = candidates(log)
     except (Rejected, ValueError) as error:
@@ -169,7 +173,7 @@ def _word(value: str, most: int) -> str:
 
 
 def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: Mapping[str, Any]) -> None:
-    """Send the points and lines that the run lacks, and end it.
+    """Send the points and lines that the run lacks.
 
     Raises:
         Rejected: the server refuses them.
@@ -205,8 +209,20 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: M
         content = b'{"source":"%s","sequence":%d,"lines":%s}' % (source.encode(), sequence, rows)
         _request(transport, "POST", f"runs/{run}/log", content=content)
         done.n_lines += n_rows
-    body = {"state": "finished", "reason": "imported"}
+
+
+def _report_state(transport: Transport, run: str, *, is_complete: bool) -> None:
+    body = {"state": "finished", "reason": "imported"} if is_complete else {"state": "running"}
     _request(transport, "POST", f"runs/{run}/heartbeat", body=body)
+
+
+def keep_running(transport: Transport, run: str) -> None:
+    """Send a heartbeat of a run whose log has nothing new.
+
+    Raises:
+        Unreachable: the server does not answer.
+    """
+    _report_state(transport, run, is_complete=False)
 
 
 def _small(frames: Iterable[Frame]) -> Iterator[Frame]:

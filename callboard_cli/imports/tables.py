@@ -1,9 +1,9 @@
-"""Reads tables: CSV and Parquet files with a column of agent steps and columns of metrics."""
+"""Reads tables: files of rows with a column of steps and columns of metrics, or with a row for each point."""
 
-import csv
 import math
 import platform
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,38 @@ from typing import Any
 from backend.specs.problems import quoted
 from callboard.names import Names, of_cell
 from callboard_cli.imports.log import Log, UnreadableLog
+from callboard_cli.imports.rows import Rows, ending, read_rows, stem
 
 STEP_COLUMNS = (
     *("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps", "steps"),
     *("num_env_steps_sampled_lifetime", "timesteps_total", "Step"),
 )
 """Names of the column of agent steps: the first that a table has, unless one is named."""
-ITERATION_COLUMNS = ("training_iteration", "iteration", "iterations", "time/iterations", "epoch", "update")
+ITERATION_COLUMNS = (
+    *("training_iteration", "iteration", "iterations", "time/iterations", "epoch", "update", "_step"),
+)
 """Names of columns of iterations, which a table without agent steps may have instead."""
+WALL_TIME_COLUMNS = (
+    "wall_time_s",
+    "time/time_elapsed",
+    "time_elapsed",
+    "time_total_s",
+    "_runtime",
+    "elapsed",
+)
+"""Names of columns of training time in seconds."""
+METRIC_COLUMNS = ("metric", "tag", "metric_name", "key")
+"""Names of the column that names the metric, in a table with a row for each point."""
+VALUE_COLUMNS = ("value", "Value")
+
+_MONITOR = ["r", "l", "t"]
+"""The first columns of the file of Stable-Baselines3's `Monitor`: return, length, time of an episode."""
+_TENSORBOARD = ["Wall time", "Step", "Value"]
+"""The columns of a file downloaded from TensorBoard's page, which has one metric."""
+_EXPORTED = frozenset({"run", "name", "source", "frames", "episodes", "provenance", "description"})
+"""Columns of Callboard's own export that have no place in an import."""
+_LEAST, _MOST = "__MIN", "__MAX"
+"""Endings of the columns of the range of a curve, in W&B's export of a chart."""
 
 
 @dataclass(frozen=True)
@@ -33,26 +57,102 @@ class Mapped:
     """Column -> metric; without any, every other column with numbers is a metric."""
 
 
-def read(path: Path, mapped: Mapped) -> Iterator[Log]:
-    """The logs of a table: one, or one for each value of the column `mapped.run`.
+def read(root: Path, mapped: Mapped, endings: Sequence[str], *, is_growing: bool = False) -> Iterator[Log]:
+    """The logs of a file, or of all files with these endings in and below a folder.
+
+    A file is a log, or several; so is a folder with one file. The episodes that Stable-Baselines3's monitors
+    have written into a folder belong to one log.
 
     Raises:
-        UnreadableLog: it is not a table, or lacks a column.
+        UnreadableLog: the file is not a table, or lacks a column; there is no file.
     """
-    rows = _parquet(path) if path.suffix.lower() in (".parquet", ".pq") else _csv(path)
+    if not root.is_dir():
+        yield from _file(root, stem(root), mapped, is_growing)
+        return
+    folders: dict[Path, list[Path]] = defaultdict(list)
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and ending(path) in endings:
+            folders[path.parent].append(path)
+    if not folders:
+        raise UnreadableLog(f"{root}: no files that end in {', '.join(endings)} in it or below it")
+    for folder, paths in folders.items():
+        name = folder.relative_to(root).as_posix() if folder != root else folder.resolve().name
+        yield from _folder(folder, name, paths, mapped, is_growing)
+
+
+def _folder(folder: Path, name: str, paths: list[Path], mapped: Mapped, is_growing: bool) -> Iterator[Log]:
+    monitors = [path for path in paths if _is_monitor(path)]
+    others = [path for path in paths if path not in monitors]
+    logs: list[Log] = []
+    for path in others:
+        try:
+            logs += _file(path, name if len(others) == 1 else f"{name}/{stem(path)}", mapped, is_growing)
+        except UnreadableLog as error:
+            logs.append(Log(name, "", problem=str(error)))
+    if monitors:
+        episodes = _episodes(monitors, name, is_growing)
+        if len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
+            episodes.series = logs[0].series | episodes.series
+            episodes.not_kept.update(logs[0].not_kept)
+            logs = []
+        logs.append(episodes)
+    yield from logs
+
+
+def _file(path: Path, name: str, mapped: Mapped, is_growing: bool) -> Iterator[Log]:
+    if _is_monitor(path):
+        yield _episodes([path], name, is_growing)
+        return
+    rows = read_rows(path, is_growing=is_growing)
+    yield from _Table(path, name, rows, mapped).read()
+
+
+def _is_monitor(path: Path) -> bool:
     try:
-        columns = next(rows)
-        yield from _Table(path, list(columns), mapped).read(rows)
-    except (OSError, csv.Error, UnicodeDecodeError) as error:
-        raise UnreadableLog(f"{path}: {error}") from None
+        rows = read_rows(path)
+    except UnreadableLog:
+        return False
+    return rows.columns[:3] == _MONITOR and "t_start" in rows.about
+
+
+def _episodes(paths: Sequence[Path], name: str, is_growing: bool) -> Log:
+    """The episodes of all monitors of a training, in the order in which they ended."""
+    place = f"{platform.node()} {paths[0].resolve().parent}"
+    log = Log(name, "")
+    found: list[tuple[float, float, int]] = []
+    starts: list[float] = []
+    for path in paths:
+        rows = read_rows(path, is_growing=is_growing)
+        start = _number(rows.about["t_start"]) or 0.0
+        starts.append(start)
+        log.environment = log.environment or rows.about.get("env_id")
+        for row in rows.rows:
+            numbers = [_number(row.get(column)) for column in _MONITOR]
+            score, length, seconds = (float("nan") if each is None else each for each in numbers)
+            if math.isfinite(length) and math.isfinite(seconds) and length >= 0:
+                found.append((start + seconds, score, int(length)))
+            else:
+                log.not_kept["episodes without a length or a time"] += 1
+        log.not_kept.update(rows.not_kept)
+    log.identity = f"monitor {place} {min(starts)!r}"
+    steps = 0
+    for ended_at, score, length in sorted(found, key=lambda episode: episode[0]):
+        steps += length
+        log.add("rollout/episode_return", steps, ended_at - min(starts), score)
+        log.add("rollout/episode_length", steps, ended_at - min(starts), length)
+    return log
 
 
 class _Table:
-    def __init__(self, path: Path, columns: list[str], mapped: Mapped) -> None:
+    def __init__(self, path: Path, name: str, rows: Rows, mapped: Mapped) -> None:
         self._path = path
-        self._mapped = mapped
+        self._name = name
+        self._rows = rows
+        self._not_kept: Counter[str] = Counter()
+        columns = rows.columns
+        self._curves = {} if mapped.metrics else _curves(columns)
         known = (*STEP_COLUMNS, *ITERATION_COLUMNS)
-        step = mapped.step or next((name for name in known if name in columns), None)
+        step = mapped.step or next((each for each in known if each in columns), None)
         if step is None:
             raise UnreadableLog(f"{path}: --step: name the column of agent steps; it has {_list(columns)}")
         self._step = step
@@ -62,81 +162,136 @@ class _Table:
         for column in mapped.metrics:
             if column not in columns:
                 raise UnreadableLog(f"{path}: --metric: no column {quoted(column)}; it has {_list(columns)}")
-        others = [name for name in columns if name and name not in (step, mapped.wall_time, mapped.run)]
-        names = Names()
-        self._metrics = dict(mapped.metrics) or {name: names.stored(name) for name in others}
-        self._unmapped = [name for name in others if name not in self._metrics]
+        self._wall_time = mapped.wall_time or _first(WALL_TIME_COLUMNS, columns)
+        if columns == _TENSORBOARD:
+            self._wall_time = "Wall time"
+        self._started_at: float | None = None if columns == _TENSORBOARD else 0.0
+        self._metric = None if mapped.metrics else _first(METRIC_COLUMNS, columns)
+        self._value = _first(VALUE_COLUMNS, columns)
+        self._is_long = self._metric is not None and self._value is not None
+        self._run = mapped.run or ("run" if self._is_long and "run" in columns else None)
+        self._names = Names()
+        used = (step, self._wall_time, self._run)
+        others = [each for each in columns if each and each not in used]
+        if self._is_long:
+            others = [each for each in others if each not in (self._metric, self._value, *_EXPORTED)]
+            self._metrics: dict[str, str] = {}
+        elif columns == _TENSORBOARD:
+            self._metrics = {"Value": self._names.stored(stem(path))}
+        else:
+            self._metrics = dict(mapped.metrics) or {each: self._names.stored(each) for each in others}
+        self._unmapped = [] if self._curves else [each for each in others if each not in self._metrics]
         if len(set(self._metrics.values())) < len(self._metrics):
             raise UnreadableLog(
                 f"{path}: --metric: two columns have the same metric; give them different names"
             )
 
-    def read(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Log]:
+    def read(self) -> Iterator[Log]:
         logs: dict[str, Log] = {}
-        for row in rows:
-            label = "" if self._mapped.run is None else of_cell(str(row.get(self._mapped.run)))
+        for row in self._rows.rows:
+            if self._curves:
+                self._add_curves(logs, row)
+                continue
+            label = "" if self._run is None else of_cell(str(row.get(self._run)))
             log = logs.get(label)
             if log is None:
                 log = logs[label] = self._new(label, row)
             self._add(log, row)
         if not logs:
             raise UnreadableLog(f"{self._path}: the table has no rows")
-        for log in logs.values():
+        for at, log in enumerate(logs.values()):
             for column, metric in self._metrics.items():
-                if metric not in log.series:
+                if metric not in log.series and not self._curves:
                     log.not_kept[f"column {quoted(column)}, which has no numbers"] += 1
             log.not_kept.update({f"column {quoted(name)}": 1 for name in self._unmapped})
+            if at == 0:
+                log.not_kept.update(self._rows.not_kept)
+                if self._curves:
+                    log.not_kept["columns with the range of a curve"] = 2 * len(self._curves)
+            if self._rows.config:
+                log.describe_by_config(self._rows.config)
+            log.sort()
             yield log
 
     def _new(self, label: str, row: Mapping[str, Any]) -> Log:
         # A table that another training has replaced has another first row, at least its values.
         place = f"{platform.node()} {self._path.resolve()}"
-        name = f"{self._path.stem} {label}".strip()
+        own = row.get("name") if self._is_long and self._run == "run" else None
+        name = of_cell(str(own)) if own else f"{self._name} {label}".strip()
         identity = f"table {place} {label} {sorted(map(str, row.items()))}"
-        return Log(name, identity, step_unit="iterations" if self._step in ITERATION_COLUMNS else None)
+        counts_calls = self._step in ITERATION_COLUMNS or (self._curves and self._step == "Step")
+        return Log(name, identity, step_unit="iterations" if counts_calls else None)
 
     def _add(self, log: Log, row: Mapping[str, Any]) -> None:
-        steps = _number(row.get(self._step))
-        if steps is None or not math.isfinite(steps) or steps != int(steps):
-            log.not_kept[f"rows without a whole number in column {quoted(self._step)}"] += 1
+        steps = self._steps(log, row)
+        if steps is None:
             return
-        seconds = _number(row.get(self._mapped.wall_time)) if self._mapped.wall_time else None
-        for column, metric in self._metrics.items():
+        seconds = self._number(row.get(self._wall_time)) if self._wall_time else None
+        if self._started_at is None:
+            self._started_at = seconds
+        seconds = (seconds or 0.0) - (self._started_at or 0.0)
+        if self._is_long:
+            assert self._metric is not None
+            assert self._value is not None
+            if row.get("source"):
+                log.not_kept["points of single actors"] += 1
+                return
+            metric = of_cell(str(row.get(self._metric) or ""))
+            cells = [(self._value, self._names.stored(metric))] if metric else []
+        else:
+            cells = list(self._metrics.items())
+        for column, metric in cells:
             cell = row.get(column)
-            value = _number(cell)
+            value = self._number(cell)
             if value is not None:
-                log.add(metric, int(steps), seconds or 0.0, value)
+                log.add(metric, steps, seconds, value, is_ordered=False)
             elif cell not in (None, ""):
                 log.not_kept[f"cells that are not numbers in column {quoted(column)}"] += 1
 
+    def _add_curves(self, logs: dict[str, Log], row: Mapping[str, Any]) -> None:
+        """A row of W&B's export of a chart, which has a column for each run."""
+        for column, (run, metric) in self._curves.items():
+            value = self._number(row.get(column))
+            if value is None:
+                continue
+            log = logs.get(run)
+            if log is None:
+                log = logs[run] = self._new(run, {"run": run, "metric": metric})
+                log.name = run
+            if (steps := self._steps(log, row)) is not None:
+                log.add(self._names.stored(metric), steps, 0.0, value, is_ordered=False)
 
-def _csv(path: Path) -> Iterator[Any]:
-    """The names of the columns, then the rows."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file)
-        columns = [of_cell(name) for name in next(rows, [])]
-        reader = csv.DictReader(file, columns)
-        yield columns
-        yield from reader
+    def _steps(self, log: Log, row: Mapping[str, Any]) -> int | None:
+        steps = self._number(row.get(self._step))
+        if steps is None or not math.isfinite(steps) or steps != int(steps):
+            log.not_kept[f"rows without a whole number in column {quoted(self._step)}"] += 1
+            return None
+        return int(steps)
+
+    def _number(self, cell: Any) -> float | None:
+        if self._rows.has_decimal_commas and isinstance(cell, str) and "." not in cell:
+            cell = cell.replace(",", ".")
+        return _number(cell)
 
 
-def _parquet(path: Path) -> Iterator[Any]:
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
+def _curves(columns: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Column -> run and metric, of W&B's export of a chart; empty for another table."""
+    curves = {}
+    for column in columns:
+        run, separator, metric = column.rpartition(" - ")
+        if separator and column + _LEAST in columns and column + _MOST in columns:
+            curves[column] = (run, metric)
+    return curves
 
-    try:
-        with ParquetFile(path) as file:
-            yield file.schema_arrow.names
-            for batch in file.iter_batches(batch_size=10_000):
-                yield from batch.to_pylist()
-    except ArrowException as error:
-        raise UnreadableLog(f"{path}: {str(error).splitlines()[0]}") from None
+
+def _first(names: Iterable[str], columns: Sequence[str]) -> str | None:
+    return next((name for name in names if name in columns), None)
 
 
 def _number(cell: Any) -> float | None:
     try:
         return None if cell is None else float(cell)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -1,17 +1,23 @@
 """Reads TensorBoard's event files: scalars, texts and hyperparameters."""
 
+import gzip
+import hashlib
 import json
 import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from backend.metrics.tfevents import TABLE, crc32c, masked
 from callboard.config import SETTINGS_TAGS, config_of_table
 from callboard.names import Names
-from callboard_cli.imports.log import Log, UnreadableLog
+from callboard_cli.imports.log import Column, Log, UnreadableLog
 
 MAX_RECORD_BYTES = 2**28
 MAX_PARAMS_BYTES = 2**22
@@ -23,6 +29,12 @@ _HPARAMS_FOLDER = re.compile(r"\d{9,}(\.\d+)?")
 _TEXT_ENDING = "/text_summary"
 _HEADER = struct.Struct("<QI")
 _CHECKSUM_BYTES = 4
+_GZIP = b"\x1f\x8b"
+_MAX_VERIFIED = 4_096
+"""Records that are verified together."""
+_MAX_VERIFIED_BYTES = 2**22
+_FEW = 16
+"""Fewer records of one length are verified one after the other."""
 
 
 def read(root: Path) -> Iterator[Log]:
@@ -82,6 +94,8 @@ def _only_tag(files: Iterable[Path], messages: "_Messages") -> str | None:
     try:
         for path in files:
             for record in _records(path):
+                if record is None:
+                    continue
                 tags.update(value.tag for value in messages.event.FromString(record).summary.value)
                 if len(tags) > 1:
                     return None
@@ -103,7 +117,8 @@ def _messages() -> "_Messages":
 
 @dataclass(frozen=True)
 class _Messages:
-    """The parts of TensorBoard that are used. Its own loader spends most of its time on checksums."""
+    """The parts of TensorBoard that are used. Its own loader spends most of its time on checksums, which it
+    verifies one by one."""
 
     event: Any
     hparams: Any
@@ -124,31 +139,68 @@ class _Reader:
         self._started_at: float | None = None
         self._plugins: dict[str, str] = {}
         self._names = Names()
+        self._until = float("-inf")
+        """Time of the last event of the files so far."""
+        self._part: dict[str, Column] = {}
+        """Points of the file that is read."""
 
     def read(self, files: Iterable[Path]) -> Log:
+        contents: set[bytes] = set()
         for path in files:
-            begun: set[str] = set()
             self._metric = self._metrics.get(path)
+            self._part = {}
+            first, last = float("inf"), float("-inf")
             try:
+                with path.open("rb") as file:
+                    content = hashlib.file_digest(file, "sha256").digest()
+                if content in contents:
+                    self._log.not_kept[f"{path.name}, a copy of another file"] += 1
+                    continue
+                contents.add(content)
                 for record in _records(path):
-                    self._event(self._messages.event.FromString(record), path, begun)
-            except (self._messages.damaged, OSError, ValueError) as error:
+                    if record is None:
+                        self._log.not_kept[f"records of {path.name} with a wrong checksum"] += 1
+                        continue
+                    event = self._messages.event.FromString(record)
+                    first, last = min(first, event.wall_time), max(last, event.wall_time)
+                    self._event(event, path)
+            except (self._messages.damaged, OSError, EOFError, ValueError) as error:
                 problem = f"the rest of {path.name}, which cannot be read ({type(error).__name__})"
                 self._log.not_kept[problem] += 1
+            self._merge(is_restart=first >= self._until)
+            self._until = max(self._until, last)
         return self._log
 
-    def _event(self, event: Any, path: Path, begun: set[str]) -> None:
+    def _merge(self, *, is_restart: bool) -> None:
+        """Add the points of a file. A script that was started again replaces what it had logged after its
+        first step; of programs that write at the same time, all points are kept."""
+        for metric, part in self._part.items():
+            part.sort()
+            column = self._log.series.get(metric)
+            if column is None:
+                self._log.series[metric] = part
+                continue
+            if is_restart and part.agent_steps:
+                n_replaced = column.cut(part.agent_steps[0])
+                if n_replaced:
+                    self._log.not_kept["points that a later file replaces"] += n_replaced
+            column.agent_steps += part.agent_steps
+            column.wall_time_s += part.wall_time_s
+            column.value += part.value
+            column.sort()
+
+    def _event(self, event: Any, path: Path) -> None:
         log = self._log
         if self._started_at is None:
             self._started_at = event.wall_time
             log.identity = f"tensorboard {Path(log.name).name} {path.name} {event.wall_time!r}"
         for value in event.summary.value:
-            self._value(event, value, begun)
+            self._value(event, value)
 
-    def _value(self, event: Any, value: Any, begun: set[str]) -> None:
+    def _value(self, event: Any, value: Any) -> None:
         tag = value.tag
         if value.HasField("simple_value"):
-            self._point(event, tag, value.simple_value, begun)
+            self._point(event, tag, value.simple_value)
             return
         plugin = value.metadata.plugin_data.plugin_name
         if plugin:
@@ -163,7 +215,7 @@ class _Reader:
         elif kind == "tensor" and plugin in ("scalars", ""):
             found = self._array(value.tensor)
             if found is not None and found.size == 1 and found.dtype.kind in "fiub":
-                self._point(event, tag, float(found.reshape(())), begun)
+                self._point(event, tag, float(found.reshape(())))
             else:
                 self._log.not_kept["tensors"] += 1
         else:
@@ -178,17 +230,15 @@ class _Reader:
         except (TypeError, ValueError):  # of a type or shape that it does not know
             return None
 
-    def _point(self, event: Any, tag: str, value: float, begun: set[str]) -> None:
+    def _point(self, event: Any, tag: str, value: float) -> None:
         metric = self._names.stored(self._metric or tag)
-        if metric not in begun:
-            begun.add(metric)
-            column = self._log.series.get(metric)
-            # A later file that begins at an earlier step replaces what came after it.
-            n_replaced = 0 if column is None else column.cut(event.step)
-            if n_replaced:
-                self._log.not_kept["points that a later file replaces"] += n_replaced
+        column = self._part.get(metric)
+        if column is None:
+            column = self._part[metric] = Column()
         assert self._started_at is not None
-        self._log.add(metric, event.step, event.wall_time - self._started_at, value)
+        problem = column.add(event.step, event.wall_time - self._started_at, value, is_ordered=False)
+        if problem is not None:
+            self._log.not_kept[problem] += 1
 
     def _text(self, event: Any, tag: str, text: str) -> None:
         if tag in SETTINGS_TAGS and (settings := config_of_table(text)):
@@ -203,17 +253,86 @@ class _Reader:
             self._log.describe_by_config({name: _whole(value) for name, value in found.items()})
 
 
-def _records(path: Path) -> Iterator[bytes]:
-    """The records of a file; an incomplete record at the end is skipped."""
-    with path.open("rb") as file:
+def _records(path: Path) -> Iterator[bytes | None]:
+    """The records of a file, None for each whose checksum is wrong; an incomplete one at the end is skipped.
+
+    Raises:
+        ValueError: the checksum of a length is wrong, so that the next record cannot be found.
+    """
+    frames = _framed(path)
+    problem: Exception | None = None
+    while True:
+        batch: list[tuple[bytes, bytes]] = []
+        n_bytes = 0
+        try:
+            for frame in islice(frames, _MAX_VERIFIED):
+                batch.append(frame)
+                n_bytes += len(frame[1])
+                if n_bytes > _MAX_VERIFIED_BYTES:
+                    break
+        except (ValueError, EOFError, OSError) as error:
+            problem = error  # after what is before it
+        yield from _verified([length for length, _ in batch], [record for _, record in batch])
+        if problem is not None:
+            raise problem
+        if not batch:
+            return
+
+
+def _framed(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Length and content of each record, each with its checksum."""
+    with path.open("rb") as raw:
+        magic = raw.read(2)
+        raw.seek(0)
+        file = gzip.GzipFile(fileobj=raw) if magic == _GZIP else raw
         while len(header := file.read(_HEADER.size)) == _HEADER.size:
             length, _ = _HEADER.unpack(header)
             if length > MAX_RECORD_BYTES:
+                yield header, b""  # its checksum is wrong
                 raise ValueError("a record is too long")
             record = file.read(length + _CHECKSUM_BYTES)
             if len(record) < length + _CHECKSUM_BYTES:
+                if not _are_right([header])[0]:
+                    raise ValueError("a wrong length")
                 return
-            yield record[:length]
+            yield header, record
+
+
+def _verified(lengths: Sequence[bytes], records: Sequence[bytes]) -> Iterator[bytes | None]:
+    for is_framed, is_right, record in zip(_are_right(lengths), _are_right(records), records, strict=True):
+        if not is_framed:
+            raise ValueError("a wrong length")
+        yield record[:-_CHECKSUM_BYTES] if is_right else None
+
+
+def _are_right(parts: Sequence[bytes]) -> list[bool]:
+    """Whether each part ends in the checksum of what is before."""
+    right = [False] * len(parts)
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for at, part in enumerate(parts):
+        by_length[len(part)].append(at)
+    for length, places in by_length.items():
+        if length < _CHECKSUM_BYTES:
+            continue
+        if len(places) < _FEW:
+            for at in places:
+                right[at] = _checksum(parts[at][:-_CHECKSUM_BYTES]) == parts[at][-_CHECKSUM_BYTES:]
+            continue
+        rows = np.frombuffer(b"".join(parts[at] for at in places), "u1").reshape(len(places), length)
+        wanted = masked(crc32c(rows[:, :-_CHECKSUM_BYTES]))
+        for at, is_right in zip(places, np.all(wanted == rows[:, -_CHECKSUM_BYTES:], axis=1), strict=True):
+            right[at] = bool(is_right)
+    return right
+
+
+_TABLE: list[int] = [int(each) for each in TABLE]
+
+
+def _checksum(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return masked(np.array([crc ^ 0xFFFFFFFF], "<u4")).tobytes()
 
 
 def _describe_by_params(log: Log, folder: Path) -> None:

@@ -159,13 +159,13 @@ def test_settings_that_a_growing_log_names_later_become_the_config(target: Targe
 def test_table_of_iterations_and_its_factor(target: Target, tmp_path: Path) -> None:
     table = tmp_path / "progress.csv"
     table.write_text("training_iteration,episode_reward_mean,loss\n1,10,1\n2,20,0.5\n")
-    imported("table", table, "--environment", "A-v0")
+    imported("csv", table, "--environment", "A-v0")
     [run] = target.runs()
     assert (run["step_unit"], run["score"]) == ("iterations", 20.0)
-    done = imported("table", table, "--environment", "B-v0", "--step", "training_iteration*4000")
+    done = imported("csv", table, "--environment", "B-v0", "--step", "training_iteration*4000")
     assert done.exit_code == 0, done.output
     [run] = target.runs()
     assert (run["step_unit"], run["environment"], run["agent_steps"]) == ("agent_steps", "B-v0", 8000)
-    imported("table", table, "--environment", "B-v0", "--step", "training_iteration*4000", "--metric", "loss")
+    imported("csv", table, "--environment", "B-v0", "--step", "training_iteration*4000", "--metric", "loss")
     [run] = target.runs()
     assert (run["return_metric"], run["score"]) == ("loss", 0.75)

@@ -169,7 +169,7 @@ def test_export_has_no_formula_and_is_imported_with_equal_names(target: Target, 
     table = tmp_path / "table.csv"
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([["step", *map(as_cell, names)], [1, *range(len(names))]])
-    done = imported("table", table)
+    done = imported("csv", table)
     assert done.exit_code == 0, done.output
     [other] = (each for each in target.runs() if each["name"] == "table")
     assert rows(target, other["id"]) == {name: [(1, at)] for at, name in enumerate(names)}
@@ -295,7 +295,7 @@ def test_imported_series_of_different_names_stay_different(target: Target, tmp_p
     columns = [name for name in SIMILAR if '"' not in name]
     quoted = ",".join(f'"{name}"' for name in columns)
     table.write_text(f"step,{quoted}\n1,{','.join(map(str, range(len(columns))))}\n", "utf-8")
-    done = imported("table", table)
+    done = imported("csv", table)
     assert done.exit_code == 0, done.output
     [run] = (each for each in target.runs() if each["name"] == "table")
     assert rows(target, run["id"]) == {name: [(1, at)] for at, name in enumerate(columns)}

@@ -20,7 +20,7 @@ run = callboard.init(algorithm="my_method", environment="CartPole-v1")
 run.log({"loss/policy": 0.1}, agent_steps=1000)`;
 
 const IMPORTS = `callboard import tensorboard runs/
-callboard import table progress.csv`;
+callboard import csv progress.csv`;
 
 /** The demo run and its episodes; without it, nothing. */
 function useDemo() {

@@ -1,0 +1,93 @@
+"""`callboard import --follow`: imports what is added to files, until it is interrupted."""
+
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from callboard.errors import Unreachable
+from callboard.transport import Transport
+from callboard_cli.imports.log import UnreadableLog
+from callboard_cli.imports.sending import Imported, Options, keep_running, send
+
+INTERVAL_S = 5.0
+"""Time between two looks at the files. A run is lost after 60 s without a message."""
+
+
+def follow_paths(
+    paths: Sequence[Path],
+    read: Callable[[Path], Any],
+    transport: Transport,
+    options: Options,
+    report: Callable[[Imported], None],
+) -> None:
+    """Import these files and folders whenever they change; Ctrl-C or SIGTERM ends it, and their runs.
+
+    What cannot be read yet, or a server that does not answer, is tried again.
+
+    Args:
+        paths: files and folders, which may not exist yet.
+        read: the reader of their logs.
+        transport: where to.
+        options: what the user says of the logs.
+        report: is called with each log that has something new, or that cannot be imported.
+    """
+    ended = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        ended.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    runs: dict[str, str] = {}
+    problems: set[str] = set()
+    seen: object = None
+    try:
+        while True:
+            is_last = ended.is_set()
+            state = [_state_of(path) for path in paths]
+            try:
+                if state != seen or is_last:
+                    for path in paths:
+                        for log in read(path) if path.exists() else ():
+                            done = send(log, transport, options, is_complete=is_last)
+                            _report_new(done, runs, problems, report)
+                    seen = state
+                else:
+                    for run in runs.values():
+                        keep_running(transport, run)
+            except (UnreadableLog, Unreachable) as error:
+                _report_new(Imported(str(paths[0]), problem=str(error)), runs, problems, report)
+            if is_last:
+                return
+            ended.wait(INTERVAL_S)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _report_new(
+    done: Imported, runs: dict[str, str], problems: set[str], report: Callable[[Imported], None]
+) -> None:
+    if done.problem is not None:
+        if done.problem not in problems:
+            problems.add(done.problem)
+            report(done)
+    elif done.run is not None:
+        if done.n_points or done.n_lines or done.run not in runs.values():
+            report(done)
+        runs[done.name] = done.run
+
+
+def _state_of(path: Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of the last change of each file."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    found = []
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        found.append((str(file), status.st_size, status.st_mtime_ns))
+    return found

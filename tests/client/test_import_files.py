@@ -1,0 +1,208 @@
+"""`callboard import csv` and `jsonl`: each dialect of a table is the same run, and nothing is lost unsaid."""
+
+import csv
+import gzip
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callboard_cli.imports.meaning import has_score
+from callboard_cli.imports.rows import CSV_ENDINGS, JSON_ENDINGS
+from callboard_cli.imports.tables import Mapped, read
+from tests.client.support import Target
+from tests.client.test_imports import imported, rows
+from tests.support.waiting import until
+
+STEPS = (10, 20, 30)
+METRICS: Mapping[str, tuple[float, ...]] = {
+    "rollout/episode_return": (1.0, 2.5, 4.0),
+    "loss/value": (0.5, 0.25, 0.125),
+}
+COLUMNS = ["step", *METRICS]
+ROWS = [list(row) for row in zip(STEPS, *METRICS.values(), strict=True)]
+POINTS = {metric: list(zip(STEPS, values, strict=True)) for metric, values in METRICS.items()}
+
+
+def _text(table: list[list[Any]], delimiter: str = ",", end: str = "\n") -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter, lineterminator=end).writerows(table)
+    return file.getvalue()
+
+
+def _long(name: str, value: str) -> str:
+    cells = [[row[0], metric, row[at]] for row in ROWS for at, metric in enumerate(METRICS, 1)]
+    return _text([["step", name, value], *cells])
+
+
+def _chart() -> str:
+    """W&B's export of a chart: one metric of two runs, with the range of each curve."""
+    metric = "rollout/episode_return"
+    names = [f"{run} - {metric}{part}" for run in ("sea - 3", "hill-1") for part in ("", "__MIN", "__MAX")]
+    return _text([["Step", *names], *([row[0], *[row[1]] * 6] for row in ROWS)])
+
+
+def _lines(**more: Any) -> str:
+    return "".join(
+        json.dumps({"step": step, "rollout": {"episode_return": score}, "loss/value": loss} | more) + "\n"
+        for step, score, loss in ROWS
+    )
+
+
+PLAIN = _text([COLUMNS, *ROWS])
+DIALECTS: Mapping[str, tuple[str, bytes]] = {
+    "csv": ("a.csv", PLAIN.encode()),
+    "no end of the last line": ("a.csv", PLAIN.rstrip("\n").encode()),
+    "byte order mark": ("a.csv", PLAIN.encode("utf-8-sig")),
+    "utf-16": ("a.csv", PLAIN.encode("utf-16")),
+    "gzip": ("a.csv.gz", gzip.compress(PLAIN.encode())),
+    "gzip without its ending": ("a.csv", gzip.compress(PLAIN.encode())),
+    "tsv": ("a.tsv", _text([COLUMNS, *ROWS], "\t").encode()),
+    "tabs": ("scores.txt", _text([COLUMNS, *ROWS], "\t").encode()),
+    "semicolons": ("a.csv", _text([COLUMNS, *ROWS], ";").encode()),
+    "decimal commas": ("a.csv", _text([COLUMNS, *ROWS], ";").replace(".", ",").encode()),
+    "Windows": ("a.csv", _text([COLUMNS, *ROWS], end="\r\n").encode()),
+    "not sorted": ("a.csv", _text([COLUMNS, *ROWS[::-1]]).encode()),
+    "long": ("a.csv", _long("metric", "value").encode()),
+    "long tags": ("a.csv", _long("tag", "Value").encode()),
+    "json lines": ("a.jsonl", _lines().encode()),
+    "json lines by gzip": ("a.jsonl.gz", gzip.compress(_lines().encode())),
+    "ray": ("result.json", _lines(config={"lr": 0.1, "env": "CartPole-v1"}).encode()),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_table_is_the_same_run_in_every_dialect(tmp_path: Path, dialect: str) -> None:
+    name, content = DIALECTS[dialect]
+    (tmp_path / name).write_bytes(content)
+    [log] = read(tmp_path / name, Mapped(), JSON_ENDINGS if "json" in name else CSV_ENDINGS)
+    assert (log.not_kept, log.problem) == ({}, None)
+    found = {
+        metric: list(zip(column.agent_steps, column.value, strict=True))
+        for metric, column in log.series.items()
+    }
+    assert found == POINTS
+    assert has_score(log)
+    if dialect == "ray":
+        assert (log.environment, log.config["lr"]) == ("CartPole-v1", 0.1)
+
+
+@pytest.mark.service
+def test_folder_is_a_run_for_each_file_or_subfolder(target: Target, tmp_path: Path) -> None:
+    for name in ("a.csv", "b.tsv", "seed1/progress.csv", "seed2/progress.csv", "seed2/deep/x.csv.gz"):
+        path = tmp_path / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = _text([COLUMNS, *ROWS], "\t" if name.endswith("tsv") else ",").encode()
+        path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    (tmp_path / "logs" / "seed2" / "notes.md").write_text("no table")
+    (tmp_path / "logs" / "bad").mkdir()
+    (tmp_path / "logs" / "bad" / "config.csv").write_text("key,setting\nlr,0.1\n")
+    done = imported("csv", tmp_path / "logs")
+    assert done.exit_code == 1, done.output
+    assert "config.csv: --step: name the column of agent steps" in done.output
+    assert "5 runs, 30 points; 1 could not be imported" in done.output
+    names = {"logs/a", "logs/b", "seed1", "seed2", "seed2/deep"}
+    assert {run["name"] for run in target.runs()} == names
+    assert imported("csv", tmp_path / "logs").output.count("unchanged") == 5
+
+
+@pytest.mark.service
+def test_chart_of_wandb_is_a_run_for_each_curve(target: Target, tmp_path: Path) -> None:
+    (tmp_path / "chart.csv").write_text(_chart())
+    done = imported("csv", tmp_path / "chart.csv")
+    assert done.exit_code == 0, done.output
+    assert "columns with the range of a curve (4)" in done.output
+    runs = {run["name"]: run for run in target.runs()}
+    assert runs.keys() == {"sea - 3", "hill-1"}
+    for run in runs.values():
+        assert run["step_unit"] == "iterations"
+        assert rows(target, run["id"]) == {"rollout/episode_return": POINTS["rollout/episode_return"]}
+
+
+@pytest.mark.service
+def test_monitors_of_a_folder_are_one_run_with_its_progress(target: Target, tmp_path: Path) -> None:
+    for n, start in enumerate((100.0, 101.0)):
+        lines = [f'#{{"t_start": {start}, "env_id": "CartPole-v1"}}', "r,l,t"]
+        lines += [f"{score},10,{seconds}" for score, seconds in ((n + 0.5, 1.5), (n + 2.5, 3.75))]
+        (tmp_path / f"{n}.monitor.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "progress.csv").write_text("time/total_timesteps,train/loss\n20,0.5\n40,0.25\n")
+    done = imported("csv", tmp_path)
+    assert done.exit_code == 0, done.output
+    [run] = target.runs()
+    assert (run["name"], run["environment"], run["score"]) == (tmp_path.name, "CartPole-v1", 2.0)
+    assert rows(target, run["id"]) == {
+        "rollout/episode_return": [(10, 0.5), (20, 1.5), (30, 2.5), (40, 3.5)],
+        "rollout/episode_length": [(step, 10.0) for step in (10, 20, 30, 40)],
+        "train/loss": [(20, 0.5), (40, 0.25)],
+    }
+    times = [float(row["wall_time_s"]) for row in target.points(run["id"])["rollout/episode_return"]]
+    assert times == [1.5, 2.5, 3.75, 4.75]
+
+
+def test_what_is_torn_or_ragged_is_counted(tmp_path: Path) -> None:
+    cases = [
+        ("csv", PLAIN + "40,5", "a last line that is not complete"),
+        ("jsonl", _lines() + '{"step": 40, "loss/va', "a last line that is not complete"),
+        ("csv", PLAIN.replace("20,2.5,0.25", "20"), "rows with fewer cells than columns, in part"),
+        ("csv", PLAIN.replace("20,2.5", "20,2.5,1"), "rows with more cells than columns, in part"),
+        ("csv", "step,a,a\n1,2,3\n", 'column "a", which comes 2 times, but for its last'),
+        ("jsonl", _lines() + "[1]\n", "lines that are no JSON objects"),
+    ]
+    for at, (kind, content, message) in enumerate(cases):
+        path = tmp_path / f"{at}.{kind}"
+        path.write_text(content)
+        [log] = read(path, Mapped(), CSV_ENDINGS)
+        assert log.not_kept == {message: 1}
+
+
+APPENDS: Mapping[str, Callable[[int], str]] = {
+    "csv": lambda step: f"{step},{step / 2},0.5\n",
+    "jsonl": lambda step: json.dumps(dict(zip(COLUMNS, (step, step / 2, 0.5), strict=True))) + "\n",
+}
+
+
+@pytest.mark.service
+@pytest.mark.long
+@pytest.mark.parametrize("command", APPENDS)
+def test_followed_file_is_a_running_run_until_interrupted(
+    target: Target, tmp_path: Path, command: str
+) -> None:
+    path = tmp_path / "logs" / f"a.{command}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "callboard_cli.main", "import", command, str(path.parent), "--follow"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+    def returns() -> list[tuple[int, float]]:
+        runs = target.runs()
+        return rows(target, runs[0]["id"]).get("rollout/episode_return", []) if runs else []
+
+    try:
+        path.parent.mkdir()
+        wanted = []
+        with path.open("w") as file:
+            file.write(",".join(COLUMNS) + "\n" if command == "csv" else "")
+            for step in (10, 20):
+                line = APPENDS[command](step)
+                file.write(line + APPENDS[command](step + 1)[:-4])
+                file.flush()
+                wanted.append((step, step / 2))
+                until(lambda: returns() == wanted)
+                [run] = target.runs()
+                assert run["state"] == "running"
+                file.seek(file.tell() - len(APPENDS[command](step + 1)[:-4]))
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+        assert target.runs()[0]["state"] == "finished"
+    finally:
+        process.kill()
+        process.communicate()
+    assert returns()[:2] == wanted

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from backend.errors import Invalid
 from backend.http.access import Viewer
@@ -10,7 +10,7 @@ from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import RunId, Ulid
 from backend.http.streaming import BINARY, Download, ExportSlot, ListTurn
 from backend.http.transfer import json_response
-from backend.metrics import changes, run_fields, service
+from backend.metrics import changes, repository, run_fields, service
 from backend.metrics.axes import ChosenSpread, RequestedAxes
 from backend.metrics.catalogue import describe
 from backend.metrics.schemas import (
@@ -41,6 +41,15 @@ EXPORTS: dict[str, Any] = {
     media_type: {"schema": {"type": "string"}} if media_type.startswith("text/") else BINARY
     for media_type, _ in MEDIA_TYPES.values()
 }
+
+
+def _selected(
+    metric: Annotated[
+        list[Text], Query(max_length=100, description="Only these metrics; default: all.")
+    ] = [],  # noqa: B006
+    sources: Annotated[bool, Query(description="Include the series of single actors.")] = True,
+) -> repository.Selected:
+    return repository.Selected(metric or None, sources)
 
 
 @router.get("/runs/{run_id}/series", response_model=SeriesInfos)
@@ -129,6 +138,9 @@ def read_chart(
     return Response(service.chart(session, request), media_type="application/json")
 
 
+_Selected = Annotated[repository.Selected, Depends(_selected)]
+
+
 @router.get("/runs/{run_id}/export", response_class=Download, responses={200: {"content": EXPORTS}})
 def export(
     run_id: RunId,
@@ -136,13 +148,14 @@ def export(
     slot: ExportSlot,
     state: AppStateDep,
     session: ReadSession,
+    selected: _Selected,
     format: Annotated[Format, Query(description="Format of the file.")] = "csv",
 ) -> Download:
     """Every point of a run at full resolution, in one file; reproducible while no points are added."""
     started_at = service.training_started_at(session, run_id)
     media_type, ending = MEDIA_TYPES[format]
     return Download(
-        service.export(state.db_engine, run_id, format, started_at),
+        service.export(state.db_engine, run_id, format, started_at, selected),
         media_type=media_type,
         headers={"Content-Disposition": f'attachment; filename="{run_id}.{ending}"'},
     )
@@ -173,6 +186,7 @@ def export_runs(
     slot: ExportSlot,
     state: AppStateDep,
     session: ReadSession,
+    selected: _Selected,
     run: Annotated[list[Ulid], Query(max_length=MAX_EXPORTED, description="Run ids.")] = [],  # noqa: B006
     filter: Annotated[
         Text | None,
@@ -190,7 +204,7 @@ def export_runs(
     ids = list(service.find_runs(session, run)) if filter is None else service.matching(session, filter)
     media_type, ending = MEDIA_TYPES[format]
     return Download(
-        service.export_runs(state.db_engine, ids, format),
+        service.export_runs(state.db_engine, ids, format, selected),
         media_type=media_type,
         headers={"Content-Disposition": f'attachment; filename="callboard-{len(ids)}-runs.{ending}"'},
     )

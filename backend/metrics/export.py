@@ -4,7 +4,6 @@ The provenance is JSON, an object per attempt: in Parquet in the schema's metada
 in CSV in the last column of the first row.
 """
 
-import io
 import json
 import zipfile
 from collections.abc import Iterator
@@ -20,6 +19,9 @@ from sqlalchemy.orm import Session
 from backend.db import Series
 from backend.metrics import repository, tensorboard_files
 from backend.metrics.chunks import Columns, n_rows
+from backend.metrics.pipe import Pipe
+from backend.metrics.repository import Selected
+from backend.metrics.tensorboard_files import ALL
 from backend.text import FORMULA
 
 SCHEMA = pa.schema(
@@ -44,42 +46,13 @@ Provenance = list[dict[str, Any]]
 _BATCH_ROWS = 16_384
 
 
-class Pipe(io.RawIOBase):
-    """A write-only file; written data is taken out in pieces."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._position = 0
-
-    def writable(self) -> bool:
-        """True."""
-        return True
-
-    def tell(self) -> int:
-        """Bytes written so far."""
-        return self._position
-
-    def write(self, data: "bytes | memoryview") -> int:  # type: ignore[override]
-        """Append to the file."""
-        part = bytes(data)
-        self._parts.append(part)
-        self._position += len(part)
-        return len(part)
-
-    def take(self) -> bytes:
-        """What was written since the last call."""
-        data = b"".join(self._parts)
-        self._parts.clear()
-        return data
-
-
-def csv(session: Session, run_id: str, provenance: Provenance) -> Iterator[bytes]:
+def csv(session: Session, run_id: str, provenance: Provenance, selected: Selected = ALL) -> Iterator[bytes]:
     """Comma-separated values; floats with as many digits as they need."""
     pipe = Pipe()
     field = pa.field(PROVENANCE, pa.string())
     first: list[str | None] = [json.dumps(provenance)]
     with pa.csv.CSVWriter(pipe, SCHEMA.append(field)) as writer:
-        for table in tables(session, run_id):
+        for table in tables(session, run_id, selected):
             column = first + [None] * (len(table) - len(first))
             writer.write_table(of_cells(table).append_column(field, [pa.array(column, pa.string())]))
             first = []
@@ -99,19 +72,25 @@ def of_cells(table: pa.Table) -> pa.Table:
     return table
 
 
-def parquet(session: Session, run_id: str, provenance: Provenance) -> Iterator[bytes]:
+def parquet(
+    session: Session, run_id: str, provenance: Provenance, selected: Selected = ALL
+) -> Iterator[bytes]:
     """Parquet, compressed by Zstandard."""
     pipe = Pipe()
     schema = SCHEMA.with_metadata({PROVENANCE: json.dumps(provenance)})
     with pa.parquet.ParquetWriter(pipe, schema, compression="zstd") as writer:
-        for table in tables(session, run_id):
+        for table in tables(session, run_id, selected):
             writer.write_table(table)
             yield pipe.take()
     yield pipe.take()
 
 
 def tensorboard(
-    session: Session, run_id: str, provenance: Provenance, started_at: datetime
+    session: Session,
+    run_id: str,
+    provenance: Provenance,
+    started_at: datetime,
+    selected: Selected = ALL,
 ) -> Iterator[bytes]:
     """A zip with a folder of TensorBoard event files per source; the step is agent steps.
 
@@ -120,23 +99,21 @@ def tensorboard(
         run_id: the run.
         provenance: of its attempts.
         started_at: the time at which training time was 0.
+        selected: which series.
     """
     pipe = Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:
-        for _ in tensorboard_files.write(archive, session, run_id, started_at, (PROVENANCE, provenance)):
+        text = (PROVENANCE, provenance)
+        for _ in tensorboard_files.write(archive, session, run_id, started_at, text, selected=selected):
             yield pipe.take()
     yield pipe.take()
 
 
-def _series(session: Session, run_id: str) -> list[Series]:
-    return [series for series in repository.list_series(session, [run_id]) if series.n_points]
-
-
-def tables(session: Session, run_id: str) -> Iterator[pa.Table]:
-    """All points of a run in tables of similar size, however small the series are."""
+def tables(session: Session, run_id: str, selected: Selected) -> Iterator[pa.Table]:
+    """All points of a run's selected series in tables of similar size, however small the series are."""
     waiting: list[pa.Table] = []
     rows = 0
-    for series in _series(session, run_id):
+    for series in repository.recorded_series(session, run_id, selected):
         for part in repository.all_points(session, series.id):
             waiting.append(_table(series, part))
             rows += n_rows(part)

@@ -18,6 +18,8 @@ import pyarrow.parquet
 from sqlalchemy.orm import Session
 
 from backend.metrics import export, tensorboard_files
+from backend.metrics.pipe import Pipe
+from backend.metrics.repository import Selected
 
 SCHEMA = pa.schema([("run", pa.string()), ("name", pa.string()), *export.SCHEMA])
 """One row per point, by run, metric and source, in order of arrival."""
@@ -41,14 +43,14 @@ class ExportedRun:
     """Its name, spec and provenance, as JSON values."""
 
 
-def csv(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
+def csv(session: Session, runs: Sequence[ExportedRun], selected: Selected) -> Iterator[bytes]:
     """Comma-separated values; floats with as many digits as they need."""
-    pipe = export.Pipe()
+    pipe = Pipe()
     field = pa.field(DESCRIPTION, pa.string())
     with pa.csv.CSVWriter(pipe, SCHEMA.append(field)) as writer:
         for run in runs:
             first: list[str | None] = [json.dumps(run.description)]
-            for table in _tables(session, run):
+            for table in _tables(session, run, selected):
                 column = first + [None] * (len(table) - len(first))
                 cells = export.of_cells(table)
                 writer.write_table(cells.append_column(field, [pa.array(column, pa.string())]))
@@ -57,26 +59,28 @@ def csv(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
     yield pipe.take()
 
 
-def parquet(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
+def parquet(session: Session, runs: Sequence[ExportedRun], selected: Selected) -> Iterator[bytes]:
     """Parquet, compressed by Zstandard."""
-    pipe = export.Pipe()
+    pipe = Pipe()
     described = {run.id: run.description for run in runs}
     schema = SCHEMA.with_metadata({RUNS: json.dumps(described)})
     with pa.parquet.ParquetWriter(pipe, schema, compression="zstd") as writer:
         for run in runs:
-            for table in _tables(session, run):
+            for table in _tables(session, run, selected):
                 writer.write_table(table)
                 yield pipe.take()
     yield pipe.take()
 
 
-def tensorboard(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
+def tensorboard(session: Session, runs: Sequence[ExportedRun], selected: Selected) -> Iterator[bytes]:
     """A zip with a folder per run, named after it, each with a folder of event files per source."""
-    pipe = export.Pipe()
+    pipe = Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:
         for run in runs:
             text = (DESCRIPTION, run.description)
-            for _ in tensorboard_files.write(archive, session, run.id, run.started_at, text, _folder(run)):
+            for _ in tensorboard_files.write(
+                archive, session, run.id, run.started_at, text, _folder(run), selected
+            ):
                 yield pipe.take()
     yield pipe.take()
 
@@ -87,8 +91,8 @@ def _folder(run: ExportedRun) -> str:
     return f"{words}-{run.id}/" if words else f"{run.id}/"
 
 
-def _tables(session: Session, run: ExportedRun) -> Iterator[pa.Table]:
-    for table in export.tables(session, run.id):
+def _tables(session: Session, run: ExportedRun, selected: Selected) -> Iterator[pa.Table]:
+    for table in export.tables(session, run.id, selected):
         n = len(table)
         named = pa.table({"run": pa.repeat(run.id, n), "name": pa.repeat(run.name, n)})
         for name in export.SCHEMA.names:

@@ -6,6 +6,7 @@ new rows, so that a row is written at most about log2(CHUNK_ROWS) times, however
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -198,6 +199,22 @@ def list_series(
     if metrics is None:
         return session.scalars(_SERIES_OF_RUNS, {"run_ids": run_ids}).all()
     return session.scalars(_SERIES_OF_METRICS, {"run_ids": run_ids, "metrics": metrics}).all()
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Which series of a run are exported."""
+
+    metrics: Sequence[str] | None = None
+    """None: all."""
+    sources: bool = True
+    """Whether those of single actors are among them."""
+
+
+def recorded_series(session: Session, run_id: str, selected: Selected) -> list[Series]:
+    """The selected series of a run that have points, by metric and source."""
+    found = list_series(session, [run_id], selected.metrics)
+    return [series for series in found if series.n_points and (selected.sources or not series.source)]
 
 
 def count_runs_by_metric(session: Session, run_ids: Sequence[str]) -> list[tuple[str, int]]:

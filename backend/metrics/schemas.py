@@ -13,11 +13,12 @@ X = Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "
 Numbers = list[float | Literal["Infinity", "-Infinity"] | None]
 """Numbers; null is NaN, and infinite ones are text."""
 
-Format = Literal["csv", "parquet", "tensorboard"]
+Format = Literal["csv", "parquet", "npz", "tensorboard"]
 
 MEDIA_TYPES: dict[Format, tuple[str, str]] = {
     "csv": ("text/csv", "csv"),
     "parquet": ("application/vnd.apache.parquet", "parquet"),
+    "npz": ("application/vnd.numpy.npz", "npz"),
     "tensorboard": ("application/zip", "tensorboard.zip"),
 }
 """Media type and file extension."""

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from backend.db import Run, Series
 from backend.db.engine import reading
 from backend.errors import Invalid, NotFound
-from backend.metrics import repository
+from backend.metrics import npz, repository
 from backend.metrics.charts import WINDOW, Axes, SeriesBuckets, curves, scaled
 from backend.metrics.chunks import Array
 from backend.metrics.grouping import Spread, interval_name
@@ -158,22 +158,34 @@ def training_started_at(session: Session, run_id: str) -> datetime:
     return run.started_at or run.created_at
 
 
-def export(db_engine: Engine, run_id: str, file_format: Format, started_at: datetime) -> Generator[bytes]:
+def export(
+    db_engine: Engine, run_id: str, file_format: Format, started_at: datetime, selected: repository.Selected
+) -> Generator[bytes]:
     """A run's points as a file, in pieces, from one snapshot of the database."""
+    if file_format == "npz":
+        with reading(db_engine) as session:
+            yield from npz.npz(session, [run_id], selected)
+        return
     from backend.metrics import export as exported  # pyarrow's import takes a tenth of a second
 
     with reading(db_engine) as session:
         provenance = _provenance(session, run_id)
         if file_format == "csv":
-            yield from exported.csv(session, run_id, provenance)
+            yield from exported.csv(session, run_id, provenance, selected)
         elif file_format == "parquet":
-            yield from exported.parquet(session, run_id, provenance)
+            yield from exported.parquet(session, run_id, provenance, selected)
         else:
-            yield from exported.tensorboard(session, run_id, provenance, started_at)
+            yield from exported.tensorboard(session, run_id, provenance, started_at, selected)
 
 
-def export_runs(db_engine: Engine, run_ids: Sequence[str], file_format: Format) -> Generator[bytes]:
+def export_runs(
+    db_engine: Engine, run_ids: Sequence[str], file_format: Format, selected: repository.Selected
+) -> Generator[bytes]:
     """The points of several runs as one file, in pieces, from one snapshot of the database."""
+    if file_format == "npz":
+        with reading(db_engine) as session:
+            yield from npz.npz(session, list(find_runs(session, run_ids)), selected)
+        return
     from backend.metrics import export_runs as exported  # pyarrow's import takes a tenth of a second
 
     with reading(db_engine) as session:
@@ -194,7 +206,7 @@ def export_runs(db_engine: Engine, run_ids: Sequence[str], file_format: Format) 
             for run in find_runs(session, run_ids).values()
         ]
         write = {"csv": exported.csv, "parquet": exported.parquet, "tensorboard": exported.tensorboard}
-        yield from write[file_format](session, runs)
+        yield from write[file_format](session, runs, selected)
 
 
 def matching(session: Session, filter_text: str) -> list[str]:

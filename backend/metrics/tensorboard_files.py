@@ -12,6 +12,9 @@ from sqlalchemy.orm import Session
 
 from backend.metrics import repository, tfevents
 
+ALL = repository.Selected()
+"""Every series."""
+
 
 def write(
     archive: zipfile.ZipFile,
@@ -20,6 +23,7 @@ def write(
     started_at: datetime,
     text: tuple[str, Any],
     folder: str = "",
+    selected: repository.Selected = ALL,
 ) -> Iterator[None]:
     """Write a folder of event files per source; the step is agent steps. Yields after each part.
 
@@ -30,10 +34,11 @@ def write(
         started_at: the time at which training time was 0.
         text: tag and JSON value of a text in each folder.
         folder: prefix of the folders, with its slash.
+        selected: which series.
     """
     start = started_at.timestamp()
     tag, value = text
-    recorded = [series for series in repository.list_series(session, [run_id]) if series.n_points]
+    recorded = repository.recorded_series(session, run_id, selected)
     every = sorted(recorded, key=lambda series: (series.source, series.metric))
     for source, some in groupby(every, key=lambda series: series.source):
         name = f"source-{quote(source, safe='')}" if source else "run"

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from tempfile import TemporaryFile
 from typing import Any, overload
 
 from callboard.following import Change, follow
-from callboard.series import Series, read_csv
+from callboard.series import Series, read_npz
 from callboard.transport import Transport
 
 ENDED = frozenset({"finished", "stopped", "failed"})
@@ -16,6 +17,9 @@ LOST_FOR_S = 300.0
 
 MAX_EXPORTED = 200
 """Maximum number of runs of one request for series."""
+
+MAX_METRICS = 50
+"""Maximum number of metrics of one request for series: their names have to fit into an address."""
 
 _POLL_S = 1.0
 
@@ -191,10 +195,13 @@ class Runs(Sequence[Run]):
         """
         if not metrics:
             raise ValueError("metrics: name at least one, such as rollout/episode_return")
-        parts = [
-            self._series([run.id for run in self._runs[first : first + MAX_EXPORTED]], metrics, sources)
-            for first in range(0, len(self), MAX_EXPORTED)
-        ]
+        names = sorted(set(metrics))
+        groups = [names[first : first + MAX_METRICS] for first in range(0, len(names), MAX_METRICS)]
+        parts = []
+        for first in range(0, len(self), MAX_EXPORTED):
+            ids = [run.id for run in self._runs[first : first + MAX_EXPORTED]]
+            points = Series.joined([self._series(ids, group, sources) for group in groups])
+            parts.append(points if len(groups) == 1 else points.sorted_as(ids))
         return Series.joined(parts)
 
     def stop(self) -> None:
@@ -204,6 +211,9 @@ class Runs(Sequence[Run]):
                 run.stop()
 
     def _series(self, ids: list[str], metrics: Sequence[str], sources: bool) -> Series:
-        params = {"run": ids, "format": "csv"}
-        with self._transport.stream("runs/export", params) as response:
-            return read_csv(response.iter_lines(), metrics, sources)
+        params = {"run": ids, "metric": list(metrics), "sources": sources, "format": "npz"}
+        with self._transport.stream("runs/export", params) as response, TemporaryFile() as file:
+            for part in response.iter_bytes():
+                file.write(part)
+            file.seek(0)
+            return read_npz(file)

@@ -1,22 +1,15 @@
 """Series of runs as columns."""
 
-import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from callboard.names import as_cell, of_cell
-
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-READ_ROWS = 50_000
-"""Maximum number of points read at a time: their text is in memory in addition to the columns."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +58,12 @@ class Series:
         columns = [part.columns().values() for part in (EMPTY, *parts)]
         return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
+    def sorted_as(self, runs: Sequence[str]) -> "Series":
+        """The points by run, in this order, metric and source."""
+        places = {run: at for at, run in enumerate(runs)}
+        order = np.lexsort((self.source, self.metric, [places[run] for run in self.run.tolist()]))
+        return Series(**{name: column[order] for name, column in self.columns().items()})
+
     def _where(self, rows: npt.NDArray[np.bool_]) -> "Series":
         return Series(**{name: column[rows] for name, column in self.columns().items()})
 
@@ -74,31 +73,13 @@ _KINDS = ("U", "U", "U", "i8", "i8", "f8", "i8", "f8")
 EMPTY = Series(*(np.empty(0, kind) for kind in _KINDS))
 
 
-def read_csv(lines: Iterable[str], metrics: Sequence[str], sources: bool) -> Series:
-    """The points of some metrics of an export of runs.
-
-    Args:
-        lines: of the CSV file.
-        metrics: their names.
-        sources: include the points of single actors.
-    """
-    rows = csv.reader(lines)
-    names = next(rows)
-    at = [names.index(field.name) for field in fields(Series)]
-    metric, source, value = names.index("metric"), names.index("source"), names.index("value")
-    wanted = frozenset(map(as_cell, metrics))
-    found = (row for row in rows if row[metric] in wanted and (sources or not row[source]))
-    parts = []
-    while block := list(islice(_complete(found, (metric, source), value), READ_ROWS)):
-        text = list(zip(*block, strict=True))
-        parts.append(Series(*(np.array(text[column], kind) for column, kind in zip(at, _KINDS, strict=True))))
+def read_npz(file: IO[bytes]) -> Series:
+    """The points of an export of runs as `.npz`."""
+    with np.load(file, allow_pickle=False) as arrays:
+        names = zip(*(arrays[name].tolist() for name in ("run", "metric", "source")), strict=True)
+        parts = []
+        for at, texts in enumerate(names):
+            points = arrays[f"points/{at}"]
+            repeated = (np.full(len(points), text) for text in texts)
+            parts.append(Series(*repeated, *(points[field.name] for field in fields(Series)[3:])))
     return Series.joined(parts)
-
-
-def _complete(rows: Iterable[list[str]], texts: Sequence[int], value: int) -> Iterator[list[str]]:
-    """Rows without their last column, a description; no value is NaN."""
-    for row in rows:
-        row[value] = row[value] or "nan"
-        for at in texts:
-            row[at] = of_cell(row[at])
-        yield row[:-1]

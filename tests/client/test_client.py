@@ -4,13 +4,13 @@ import json
 import math
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
 import callboard
 from backend.pubsub.bus import Bus
-from callboard.series import read_csv
-from tests.client.support import Target
+from tests.client.support import Proxy, Target
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
@@ -99,6 +99,29 @@ def test_series_of_many_runs_come_as_columns(target: Target) -> None:
             runs.series()
 
 
+def test_series_asks_for_its_metrics_and_sources_only(target: Target, proxy: Proxy) -> None:
+    metrics = [f"many/{at:03} é" for at in range(120)]
+    ids = []
+    for seed in (1, 2):
+        with callboard.init(algorithm="a", environment="e", seed=seed) as run:
+            run.log({metric: seed * at for at, metric in enumerate(metrics)}, agent_steps=1)
+            run.log({"other/x": 1.0}, agent_steps=1)
+        ids.append(str(run.id))
+    asked: list[str] = []
+    proxy.answer = lambda path, body: asked.append(path)
+    with callboard.connect(
+        proxy.url, target.client.headers["Authorization"].removeprefix("Bearer ")
+    ) as client:
+        series = client.runs("algorithm:a", sort="seed").series(*reversed(metrics), metrics[0])
+    exports = [httpx.URL(path).params for path in asked if "/export" in path]
+    assert [params.get_list("metric") for params in exports] == [metrics[:50], metrics[50:100], metrics[100:]]
+    assert {params["format"] for params in exports} == {"npz"}
+    assert {params["sources"] for params in exports} == {"false"}
+    assert series.run.tolist() == [run for run in ids for _ in metrics]
+    assert series.metric.tolist() == metrics * 2
+    assert series.value.tolist() == [seed * at for seed in (1, 2) for at in range(120)]
+
+
 def test_stream_yields_every_point_once_and_ends_with_the_run(target: Target) -> None:
     run = callboard.init(algorithm="a", environment="e")
     run.log({"loss/policy": 0.0, "loss/value": 9.0}, agent_steps=0)
@@ -182,16 +205,3 @@ def test_unreachable_server_is_reported() -> None:
         pytest.raises(callboard.Unreachable, match="9"),
     ):
         client.runs()
-
-
-def test_export_is_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callboard.series.READ_ROWS", 2)
-    header = "run,name,metric,source,agent_steps,frames,wall_time_s,episodes,value,description\n"
-    rows = [
-        f'r,"a,b",m/x,{source},{step},{step},0.5,0,{step},\n' for step in range(5) for source in ("", "actor")
-    ]
-    rows[0] = 'r,"a,b",m/x,,0,0,0.5,0,,"{""id"": 1}"\n'
-    series = read_csv(iter([header, *rows]), ["m/x"], sources=False)
-    assert series.value[1:].tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert np.isnan(series.value[0])
-    assert len(read_csv(iter([header, *rows]), ["m/x"], sources=True)) == 10

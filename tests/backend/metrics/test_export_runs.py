@@ -5,12 +5,15 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from backend.metrics import service
+from backend.metrics import npz, service
+from backend.metrics.repository import Selected
 from backend.metrics.schemas import Format
+from backend.metrics.tensorboard_files import ALL
 from tests.backend.metrics.oracle import METRICS, RecordedRun
 from tests.support.rows import PROVENANCE, add_attempt
 
@@ -27,8 +30,8 @@ def two_runs(engine: Engine) -> list[RecordedRun]:
     return runs
 
 
-def exported(runs: list[RecordedRun], file_format: Format) -> Iterator[bytes]:
-    return service.export_runs(runs[0].engine, [run.run_id for run in runs], file_format)
+def exported(runs: list[RecordedRun], file_format: Format, selected: Selected = ALL) -> Iterator[bytes]:
+    return service.export_runs(runs[0].engine, [run.run_id for run in runs], file_format, selected)
 
 
 def n_points(run: RecordedRun) -> int:
@@ -60,6 +63,47 @@ def test_parquet_of_two_runs_holds_all_points_and_the_specs(two_runs: list[Recor
     described = json.loads(table.schema.metadata[b"runs"])
     assert [described[run.run_id]["spec"]["seed"] for run in two_runs] == [1, 2]
     assert [described[run.run_id]["provenance"] for run in two_runs] == [[], [ATTEMPT]]
+
+
+@pytest.mark.service
+def test_npz_of_two_runs_holds_every_column_of_every_point(two_runs: list[RecordedRun]) -> None:
+    chunks = list(exported(two_runs, "npz"))
+    assert len(chunks) > 2  # streamed
+    with np.load(io.BytesIO(b"".join(chunks))) as arrays:
+        found: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
+        for at, name in enumerate(zip(*(arrays[key] for key in ("run", "metric", "source")), strict=True)):
+            found.setdefault(tuple(map(str, name)), []).extend(arrays[f"points/{at}"].tolist())
+    table = pq.read_table(io.BytesIO(b"".join(exported(two_runs, "parquet")))).to_pylist()
+    wanted: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
+    for row in table:
+        points = wanted.setdefault((row["run"], row["metric"], row["source"]), [])
+        points.append(tuple(row[column] for column in npz.POINT.names or ()))
+    assert list(found) == list(wanted)
+    for key, points in wanted.items():
+        np.testing.assert_array_equal(found[key], points)
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("file_format", ["csv", "parquet", "npz", "tensorboard"])
+def test_export_of_some_metrics_has_no_other(two_runs: list[RecordedRun], file_format: Format) -> None:
+    whole = b"".join(exported(two_runs, file_format))
+    assert b"".join(exported(two_runs, file_format, Selected(["none"]))) != whole
+    chosen, actor = METRICS[2]
+    assert actor
+    without = Selected(None, sources=False)
+    for selected, names in ((Selected([chosen]), {chosen}), (without, {METRICS[0][0]})):
+        data = b"".join(exported(two_runs, file_format, selected))
+        if file_format == "csv":
+            found = {row["metric"] for row in csv.DictReader(io.StringIO(data.decode()))}
+        elif file_format == "parquet":
+            found = set(pq.read_table(io.BytesIO(data))["metric"].to_pylist())
+        elif file_format == "npz":
+            found = set(np.load(io.BytesIO(data))["metric"].tolist())
+        else:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                content = b"".join(archive.read(name) for name in archive.namelist())
+            found = {name for name, _ in METRICS if name.encode() in content}
+        assert found == names
 
 
 @pytest.mark.service

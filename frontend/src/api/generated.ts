@@ -12324,7 +12324,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Format of the file. */
-                format?: "csv" | "parquet" | "tensorboard";
+                format?: "csv" | "parquet" | "npz" | "tensorboard";
+                /** @description Only these metrics; default: all. */
+                metric?: string[];
+                /** @description Include the series of single actors. */
+                sources?: boolean;
             };
             header?: never;
             path: {
@@ -12343,6 +12347,7 @@ export interface operations {
                 content: {
                     "text/csv": string;
                     "application/vnd.apache.parquet": string;
+                    "application/vnd.numpy.npz": string;
                     "application/zip": string;
                 };
             };
@@ -12446,7 +12451,11 @@ export interface operations {
                 /** @description Instead of ids: every run that matches, as for `GET /runs`, at most 1,000. */
                 filter?: string | null;
                 /** @description Format of the file. */
-                format?: "csv" | "parquet" | "tensorboard";
+                format?: "csv" | "parquet" | "npz" | "tensorboard";
+                /** @description Only these metrics; default: all. */
+                metric?: string[];
+                /** @description Include the series of single actors. */
+                sources?: boolean;
             };
             header?: never;
             path?: never;
@@ -12462,6 +12471,7 @@ export interface operations {
                 content: {
                     "text/csv": string;
                     "application/vnd.apache.parquet": string;
+                    "application/vnd.numpy.npz": string;
                     "application/zip": string;
                 };
             };

@@ -61,7 +61,8 @@ class Series:
     def sorted_as(self, runs: Sequence[str]) -> "Series":
         """The points by run, in this order, metric and source."""
         places = {run: at for at, run in enumerate(runs)}
-        order = np.lexsort((self.source, self.metric, [places[run] for run in self.run.tolist()]))
+        keys: Any = (self.source, self.metric, [places[run] for run in self.run.tolist()])
+        order = np.lexsort(keys)
         return Series(**{name: column[order] for name, column in self.columns().items()})
 
     def _where(self, rows: npt.NDArray[np.bool_]) -> "Series":

@@ -14,6 +14,7 @@ from backend.figures.figure import Figure
 from backend.figures.palette import Theme, look
 from backend.figures.theme import faint, layout, muted, plain_text
 from backend.metrics.chunks import Array
+from backend.statistics.profiles import Profile
 
 _ROW_PX = 260
 _FRAME_PX = 110
@@ -435,6 +436,54 @@ def games_figure(bars: Sequence[Bar], *, x: str, reference: float | None, frame:
         figure.add_line(line, x0=reference, x1=reference, y0=0, y1=1, xref="x", yref="paper")
     figure.n_total = figure.n_shown = len(known)
     return figure
+
+
+def profile_figure(found: Sequence[Profile], *, x: str, target: float, frame: Frame) -> Figure:
+    """The share of each arm's runs above each normalised score, as steps (Agarwal et al. 2021, Figure 7).
+
+    Args:
+        found: profiles over the same environments.
+        x: title of the scores.
+        target: the score of a person or of DQN, a line.
+        frame: title, arms, theme and width.
+    """
+    figure = Figure(layout(frame.title, frame.theme, frame.width_px))
+    width = frame.width_px or _MEDIUM_PX
+    legend_rows = ceil(len(found) * _MANY_PER_PX / width) if len(found) > 1 else 0
+    figure.layout |= {
+        "height": _ROW_PX + _FRAME_PX + legend_rows * _LEGEND_ROW_PX,
+        "hovermode": "closest",
+        "showlegend": len(found) > 1,
+        "xaxis": {"title": {"text": plain_text(x)}, "rangemode": "tozero", "nticks": _MAX_TICKS},
+        "yaxis": {"title": {"text": "Share of runs above"}, "range": [0, 1.02], "tickformat": ".0%"},
+    }
+    figure.layout["margin"] = figure.layout["margin"] | {"b": 12 + legend_rows * _LEGEND_ROW_PX}
+    figure.layout.pop("hoversubplots", None)
+    for one in found:
+        figure.add_scatter(
+            x=one.tau,
+            y=one.share,
+            mode="lines",
+            line={"color": look(frame.style(one.arm), frame.theme).colour, "width": 2, "shape": "hv"},
+            name=plain_text(one.arm),
+            hovertemplate=(
+                f"{plain_text(one.arm)}<br>%{{y:.0%}} of the runs above %{{x:.4~g}} %<extra></extra>"
+            ),
+        )
+        figure.n_total += one.n_runs
+    if found:
+        line = {"color": muted(frame.theme), "width": 1, "dash": "dash"}
+        figure.add_line(line, x0=target, x1=target, y0=0, y1=1, xref="x", yref="paper")
+    figure.n_shown = figure.n_total
+    return figure
+
+
+def gaps_figure(found: Sequence[Profile], *, frame: Frame) -> Figure:
+    """The optimality gap of each arm as a bar: lower is better (Agarwal et al. 2021, Figure 9)."""
+    bars = [Bar(one.arm, "", one.optimality_gap, one.arm, "Optimality gap", one.n_runs) for one in found]
+    return bars_figure(
+        bars, panels=[""], parts=["Optimality gap"], x="", y="Optimality gap (%)", stacked=False, frame=frame
+    )
 
 
 def reached_figure(

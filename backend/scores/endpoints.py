@@ -2,14 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+import orjson
+from fastapi import APIRouter, Path, Query, Request, Response
 
+from backend.figures.palette import Theme
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.streaming import ListTurn
 from backend.http.transfer import conditional_response
 from backend.scores import service
-from backend.scores.schemas import Scores
+from backend.scores.schemas import FigureId, Scores, ScoresFigure
 from backend.text import Text
 
 router = APIRouter(prefix="/scores", tags=["scores"])
@@ -47,3 +49,31 @@ def list_scores(
     protocol. The response has an `ETag`."""
     table = service.build_table(session, protocol, column, min_seeds)
     return conditional_response(request, table.scores.model_dump_json().encode())
+
+
+@router.get("/figures/{figure_id}", response_model=ScoresFigure)
+def read_scores_figure(
+    figure_id: Annotated[
+        FigureId,
+        Path(description="`profile`: share of runs above each human-normalised score; `optimality_gap`."),
+    ],
+    principal: Viewer,
+    turn: ListTurn,
+    session: ReadSession,
+    protocol: Protocol = None,
+    column: Column = [],  # noqa: B006
+    min_seeds: MinSeeds = 1,
+    theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
+    width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
+) -> Response:
+    """Performance profiles or optimality gaps (Agarwal et al. 2021) of the algorithms of the table, over the
+    environments in which each of them that has a score has one."""
+    table = service.build_table(session, protocol, column, min_seeds)
+    drawn = service.draw(table, figure_id, theme=theme, width_px=width)
+    answer = {
+        "figure": drawn.figure.document() | {"revisions": []},
+        "caption": drawn.caption,
+        "environments": drawn.environments,
+        "optimality_gaps": drawn.optimality_gaps,
+    }
+    return Response(orjson.dumps(answer), media_type="application/json")

@@ -4,8 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from backend.figures.schemas import FigureOut
 from backend.schemas import Id, Number
 from backend.specs.fields import Schema
+
+FigureId = Literal["profile", "optimality_gap"]
+"""A figure of the scores."""
 
 
 class ScoreProtocol(Schema):
@@ -122,3 +126,16 @@ class Scores(Schema):
     anywhere has a comparable one: `values` are over these."""
     normalised_environments: list[str]
     """Those of them with references: `normalised` is over these."""
+
+
+class ScoresFigure(Schema):
+    """A figure of the human-normalised scores."""
+
+    figure: FigureOut
+    """For Plotly."""
+    caption: str
+    """What it is over, in words."""
+    environments: list[str]
+    """Ids of the environments in which every algorithm with a score has one."""
+    optimality_gaps: dict[str, float]
+    """By title of the algorithm, how far its scores stay below 100 % on average."""

@@ -9,11 +9,22 @@ from sqlalchemy.orm import Session
 from backend.catalogue import service as catalogue
 from backend.catalogue.schemas import EnvironmentOut
 from backend.errors import Invalid
+from backend.figures.figure import Figure
+from backend.figures.palette import Theme
+from backend.figures.study import Frame, gaps_figure, profile_figure
 from backend.runs.groups import is_measured_as_published, key_of, remembered, repetitions
 from backend.runs.lineage import roots
 from backend.scores import repository
 from backend.scores.repository import LastScore
-from backend.scores.schemas import ScoreCell, ScoreColumn, ScoreFoot, ScoreProtocol, ScoreRow, Scores
+from backend.scores.schemas import (
+    FigureId,
+    ScoreCell,
+    ScoreColumn,
+    ScoreFoot,
+    ScoreProtocol,
+    ScoreRow,
+    Scores,
+)
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
@@ -21,6 +32,7 @@ from backend.specs.protocols import PROTOCOLS, protocol_title
 from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, Reduction
 from backend.statistics.members import EvaluationScore, MemberRun
+from backend.statistics.profiles import TARGET, profiles
 from backend.statistics.reducers import Last, Reference, normalise
 
 PUBLISHED = "published:"
@@ -40,8 +52,8 @@ class ScoreTable:
 
     scores: Scores
     runs: Mapping[tuple[str, str], list[float]]
-    """By column and environment, the human-normalised scores of the runs of an algorithm, or the one of a
-    published agent; without those that have no references."""
+    """By column and environment of the table's protocol, the human-normalised scores of the runs of an
+    algorithm; published scores are means, and not among them."""
 
 
 def build_table(
@@ -82,7 +94,12 @@ def build_table(
             if head.source == "ours":
                 candidate = best.get((name, head.id))
                 cells.append(None if candidate is None else _own_cell(candidate, reference))
-                if candidate is not None and candidate.comparable and reference is not None:
+                if (
+                    candidate is not None
+                    and candidate.comparable
+                    and reference is not None
+                    and protocols[name] == chosen
+                ):
                     values = [normalise(one.score, reference) for one in candidate.runs]
                     normalised_runs[head.id, name] = [value for value in values if value is not None]
             else:
@@ -90,8 +107,6 @@ def build_table(
                     environment, head.id.removeprefix(PUBLISHED), protocols[name], reference
                 )
                 cells.append(cell)
-                if cell is not None and cell.normalised is not None:
-                    normalised_runs[head.id, name] = [cell.normalised]
         rows.append(
             ScoreRow(
                 environment=name,
@@ -123,6 +138,47 @@ def build_table(
         normalised_environments=normalised_environments,
     )
     return ScoreTable(scores, normalised_runs)
+
+
+@dataclass(frozen=True)
+class DrawnScores:
+    """A figure of the human-normalised scores."""
+
+    figure: Figure
+    caption: str
+    environments: list[str]
+    optimality_gaps: dict[str, float]
+    """By title of the algorithm."""
+
+
+def draw(found: ScoreTable, figure: FigureId, *, theme: Theme, width_px: int | None) -> DrawnScores:
+    """The performance profiles or the optimality gaps of the shown algorithms."""
+    titles = {column.id: column.title for column in found.scores.columns}
+    arms = [column.title for column in found.scores.columns if column.shown and column.source == "ours"]
+    scores = {(titles[name], environment): values for (name, environment), values in found.runs.items()}
+    over = profiles(scores, arms)
+    # Each algorithm keeps its style when columns are left out.
+    styles = {algorithm.title: at for at, algorithm in enumerate(ALGORITHMS.values())}
+    frame = Frame("", arms, theme, width_px, styles)
+    drawing = (
+        profile_figure(over.arms, x="Human-normalised score (%)", target=TARGET, frame=frame)
+        if figure == "profile"
+        else gaps_figure(over.arms, frame=frame)
+    )
+    drawing.layout.pop("title", None)
+    drawing.layout["margin"] = drawing.layout["margin"] | {"t": 32}
+    n = len(over.environments)
+    caption = (
+        f"Human-normalised last evaluations of each algorithm's best configuration under "
+        f"{found.scores.protocol_title}, each environment with the same weight, over the same {n} "
+        f"environment{'s' if n != 1 else ''}; {sum(one.n_runs for one in over.arms)} runs"
+    )
+    return DrawnScores(
+        figure=drawing,
+        caption=caption,
+        environments=list(over.environments),
+        optimality_gaps={one.arm: one.optimality_gap for one in over.arms},
+    )
 
 
 @dataclass(frozen=True)

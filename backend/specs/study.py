@@ -119,7 +119,18 @@ class ReductionRule(Strict):
 
 
 FigureKind = Literal[
-    "curves", "scatter", "sorted", "bars", "stacked_bars", "games", "reached", "counts", "table", "speedups"
+    "curves",
+    "scatter",
+    "sorted",
+    "bars",
+    "stacked_bars",
+    "games",
+    "reached",
+    "counts",
+    "table",
+    "speedups",
+    "profile",
+    "optimality_gap",
 ]
 XAxis = Literal["agent_steps", "frames", "hours", "epochs", "wall_time_s"]
 
@@ -134,7 +145,8 @@ class StudyFigure(Strict):
     kind: FigureKind = Field(
         description="`curves` by environment, `scatter` of scores over a setting, `sorted` scores, `bars` or "
         "`stacked_bars` of metrics by arm, `games` (bars over environments), `reached` (environments that "
-        "reached a score by hour), `counts` (one run's numbers of processes), `table` of scores, `speedups`."
+        "reached a score by hour), `counts` (one run's numbers of processes), `table` of scores, `speedups`, "
+        "performance `profile` and `optimality_gap` over environments, of normalised scores."
     )
     x: XAxis = Field(default="agent_steps", description="Horizontal axis of `curves`.")
     setting: str | None = Field(
@@ -251,6 +263,11 @@ class StudySpec(Strict):
                 yield f"{place}.id", "is also the id of another figure"
             if figure.kind == "scatter" and figure.setting is None:
                 yield f"{place}.setting", "is required by a scatter"
+            if figure.kind in ("profile", "optimality_gap"):
+                if figure.reduction.normalise is None:
+                    yield f"{place}.reduction.normalise", f"is required by {figure.kind}"
+                if figure.reduction.rule != "last":
+                    yield f"{place}.reduction.rule", f"{figure.kind} is of the score of each run: use last"
             if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
                 yield f"{place}.metrics", f"is required by {figure.kind}"
             for number, arm in enumerate(figure.arms):

@@ -33,7 +33,8 @@ from backend.specs.study import MAX_CURVES, Arm, ReductionRule, StudyFigure, Stu
 from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, CellKey, Reduction
 from backend.statistics.members import MemberRun, Points
-from backend.statistics.reducers import Last, RatioTo
+from backend.statistics.profiles import TARGET, profiles
+from backend.statistics.reducers import Last, RatioTo, normalise
 from backend.studies import expansion, repository, rules
 from backend.studies.cells import CellRow
 from backend.studies.tables import Column, Table, TableCell, TableRow
@@ -47,6 +48,7 @@ _SMOOTHED_SHARE = 1 / 25
 """Width of the moving mean of a curve, as a share of its length."""
 _SPREAD = Spread.chosen("mean", "se")
 _MISSING = object()
+_TARGETS = {"human": "Human", "dqn": "DQN"}
 _SECTIONS = ("config", "environment_config")
 
 _X: dict[str, tuple[str, float, str]] = {
@@ -125,6 +127,8 @@ def draw(
         return _metrics(session, data, figure, frame, panels)
     if figure.kind == "speedups":
         return _speedups(data, figure)
+    if figure.kind in ("profile", "optimality_gap"):
+        return _profiles(data, figure, frame)
     reduction = _reduce(data, figure.reduction)
     n_in, n_planned = sum(cell.n for cell in reduction.cells), sum(data.planned.values())
     finding = _finding(data, reduction)
@@ -366,6 +370,37 @@ def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, s
     drawing = drawings.reached_figure(hours, n_environments=n, x=x, frame=frame)
     said = [f"{arm} reached it on {len(some)} of {n} environments" for arm, some in hours.items()]
     return drawing, "; ".join(said) + "." if any(hours.values()) else ""
+
+
+def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> Drawn:
+    """The performance profiles or optimality gaps of the arms over environments."""
+    rule = figure.reduction
+    target = rule.normalise or "human"
+    references = rules.references_of(target, data.protocols)
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for member in data.members:
+        reference = references.get(member.environment)
+        if reference is None or reference.target <= reference.random or member.arm not in frame.arms:
+            continue
+        value = normalise(_score(member, rule), reference)
+        if value is not None:
+            scores[member.arm, member.environment].append(value)
+    found = profiles(scores, frame.arms)
+    if figure.kind == "profile":
+        x = f"{_TARGETS[target]}-normalised score (%)"
+        drawing = drawings.profile_figure(found.arms, x=x, target=TARGET, frame=frame)
+    else:
+        drawing = drawings.gaps_figure(found.arms, frame=frame)
+    n_in, n_planned = sum(one.n_runs for one in found.arms), sum(data.planned.values())
+    source = "last evaluations" if rule.source == "evaluations" else "last training scores"
+    caption = (
+        f"{target}-normalised {source} of the runs, each environment with the same weight, over the same "
+        f"{len(found.environments)} of {len(data.spec.environments)} environments; "
+        f"{n_in} of {n_planned} runs are in"
+    )
+    said = [f"{one.arm} {one.optimality_gap:.3g} %" for one in found.arms]
+    finding = f"Optimality gap: {', '.join(said)}." if said else ""
+    return Drawn(figure, drawing, None, caption, finding, n_in, n_planned)
 
 
 def _bar(data: _Data, cell: Cell, part: str = "") -> Bar:

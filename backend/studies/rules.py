@@ -37,7 +37,7 @@ def reducer_of(
     """
     reducer = _plain(rule, protocols, scores_of_arm or {})
     if rule.normalise is not None:
-        references = _references(rule.normalise, protocols)
+        references = references_of(rule.normalise, protocols)
         reducer = Normalised(reducer, references, target_name=rule.normalise)
     if rule.ratio_to is not None:
         reducer = RatioTo(rule.ratio_to, reducer, inverse=rule.inverse)
@@ -58,7 +58,7 @@ def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Map
         return TimeToPeak(rule.axis, rule.source)
     if rule.rule == "time_to":
         if rule.reference is not None:
-            known = _references(rule.reference, protocols)
+            known = references_of(rule.reference, protocols)
             targets = {name: one.target for name, one in known.items()}
             return TimeTo(targets, rule.axis, rule.source, f"the published score of {rule.reference}")
         if rule.reference_arm is not None:
@@ -67,7 +67,7 @@ def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Map
     return Last(rule.source, rule.centre)
 
 
-def _references(target: str, protocols: Mapping[str, str]) -> dict[str, Reference]:
+def references_of(target: str, protocols: Mapping[str, str]) -> dict[str, Reference]:
     """Random play and the target of each environment that has both under its protocol."""
     found = {}
     for name, protocol in protocols.items():

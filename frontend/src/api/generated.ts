@@ -1349,6 +1349,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/scores/figures/{figure_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Scores Figure
+         * @description Performance profiles or optimality gaps (Agarwal et al. 2021) of the algorithms of the table, over the
+         *     environments in which each of them that has a score has one.
+         */
+        get: operations["read_scores_figure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/episodes": {
         parameters: {
             query?: never;
@@ -7984,6 +8005,31 @@ export interface components {
             normalised_environments: string[];
         };
         /**
+         * ScoresFigure
+         * @description A figure of the human-normalised scores.
+         */
+        ScoresFigure: {
+            /** @description For Plotly. */
+            figure: components["schemas"]["FigureOut"];
+            /**
+             * Caption
+             * @description What it is over, in words.
+             */
+            caption: string;
+            /**
+             * Environments
+             * @description Ids of the environments in which every algorithm with a score has one.
+             */
+            environments: string[];
+            /**
+             * Optimality Gaps
+             * @description By title of the algorithm, how far its scores stay below 100 % on average.
+             */
+            optimality_gaps: {
+                [key: string]: number;
+            };
+        };
+        /**
          * SentLine
          * @description A line for the run's log.
          */
@@ -9003,10 +9049,10 @@ export interface components {
             title: string;
             /**
              * Kind
-             * @description `curves` by environment, `scatter` of scores over a setting, `sorted` scores, `bars` or `stacked_bars` of metrics by arm, `games` (bars over environments), `reached` (environments that reached a score by hour), `counts` (one run's numbers of processes), `table` of scores, `speedups`.
+             * @description `curves` by environment, `scatter` of scores over a setting, `sorted` scores, `bars` or `stacked_bars` of metrics by arm, `games` (bars over environments), `reached` (environments that reached a score by hour), `counts` (one run's numbers of processes), `table` of scores, `speedups`, performance `profile` and `optimality_gap` over environments, of normalised scores.
              * @enum {string}
              */
-            kind: "curves" | "scatter" | "sorted" | "bars" | "stacked_bars" | "games" | "reached" | "counts" | "table" | "speedups";
+            kind: "curves" | "scatter" | "sorted" | "bars" | "stacked_bars" | "games" | "reached" | "counts" | "table" | "speedups" | "profile" | "optimality_gap";
             /**
              * X
              * @description Horizontal axis of `curves`.
@@ -9065,7 +9111,7 @@ export interface components {
              * @description What it looks like.
              * @enum {string}
              */
-            kind: "curves" | "scatter" | "sorted" | "bars" | "stacked_bars" | "games" | "reached" | "counts" | "table" | "speedups";
+            kind: "curves" | "scatter" | "sorted" | "bars" | "stacked_bars" | "games" | "reached" | "counts" | "table" | "speedups" | "profile" | "optimality_gap";
             /** @description For Plotly; null for a table. */
             figure: components["schemas"]["FigureOut"] | null;
             /** @description Null for a figure. */
@@ -15506,6 +15552,66 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_scores_figure: {
+        parameters: {
+            query?: {
+                /** @description Protocol of environments that have it, the others have their own; default: the one with the most scored runs. */
+                protocol?: string | null;
+                /** @description Ids of the columns that are shown; default: all. */
+                column?: string[];
+                /** @description How many runs, each with a seed of its own, a score needs at least. */
+                min_seeds?: number;
+                /** @description Colours for light or for dark pages. */
+                theme?: "light" | "dark";
+                /** @description Width in CSS pixels, if known. */
+                width?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description `profile`: share of runs above each human-normalised score; `optimality_gap`. */
+                figure_id: "profile" | "optimality_gap";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "figure": {
+                     *         "data": [
+                     *           {}
+                     *         ],
+                     *         "layout": null,
+                     *         "revisions": [],
+                     *         "x": "agent_steps",
+                     *         "n_total": 0,
+                     *         "n_shown": 0,
+                     *         "bands": [],
+                     *         "scale": 10000
+                     *       },
+                     *       "caption": "text",
+                     *       "environments": [
+                     *         "text"
+                     *       ],
+                     *       "optimality_gaps": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ScoresFigure"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];

@@ -8,6 +8,7 @@ import { hostsQuery } from '@/api/hosts';
 import { scoresQuery, type ScoreRow } from '@/api/scores';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ColumnPicker } from '@/features/scores/ColumnPicker';
+import { ScoreProfile } from '@/features/scores/ScoreProfile';
 import { ScoresTable } from '@/features/scores/ScoresTable';
 import { findEnvironments } from '@/lib/environments';
 import { plural, protocolLabel } from '@/lib/format';
@@ -28,9 +29,8 @@ export default function ScoresPage() {
   const { q = '', family, protocol, columns, seeds, normalised = false } = search;
   const navigate = route.useNavigate();
   const chosen = columns === undefined ? undefined : splitNames(columns);
-  const { data, error, refetch } = useQuery(
-    scoresQuery(defined({ protocol, column: chosen, min_seeds: seeds })),
-  );
+  const request = defined({ protocol, column: chosen, min_seeds: seeds });
+  const { data, error, refetch } = useQuery(scoresQuery(request));
   const catalogue = useQuery(environmentsQuery);
   const { data: hosts } = useQuery(hostsQuery);
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void =>
@@ -137,6 +137,7 @@ export default function ScoresPage() {
           isNormalised={normalised}
         />
       )}
+      {ready && normalised && sources.length > 0 && <ScoreProfile request={request} />}
     </div>
   );
 }

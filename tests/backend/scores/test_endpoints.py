@@ -203,6 +203,7 @@ def test_foot_is_over_the_environments_that_every_scored_column_has(client: Clie
     found = cell(table, "CartPole-v1", "paac")
     assert found is not None
     assert found["value"] == 400.0
+    assert len(read(client, column=["paac"])["foot_environments"]) == 3
 
 
 def test_missing_cell_names_the_algorithms_that_can_fill_it(client: Client) -> None:
@@ -214,6 +215,30 @@ def test_missing_cell_names_the_algorithms_that_can_fill_it(client: Client) -> N
     assert rows["HalfCheetah-v5"]["runnable"] == ["a3c"]
     people = {row["environment"]: row for row in read(client, protocol="human_starts")["rows"]}
     assert people["ALE/Pong-v5"]["runnable"] == []  # nobody has played yet
+
+
+def test_profile_is_over_the_games_of_every_scored_algorithm(client: Client, engine: Engine) -> None:
+    for seed, score in enumerate((14.6, -20.7)):  # 100 and 0 %
+        make_scored(engine, score, seed=seed, **PONG)
+    make_scored(engine, 1.7 + 28.8 / 2, **BREAKOUT)  # 50 %
+    make_scored(engine, -20.7 + 35.3 / 4, **(PONG | {"algorithm": "a3c"}))  # 25 %
+    make_scored(engine, 400.0, "plain", environment="CartPole-v1")
+
+    def figure(name: str, **params: Any) -> dict[str, Any]:
+        answer = client.get(f"{SCORES}/figures/{name}", params=params)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    both = figure("profile")
+    assert both["environments"] == ["ALE/Pong-v5"]
+    assert both["optimality_gaps"] == {"PAAC": pytest.approx(50.0), "A3C": pytest.approx(75.0)}
+    assert [trace["name"] for trace in both["figure"]["data"]] == ["PAAC", "A3C"]
+    alone = figure("optimality_gap", column=["paac", "published:human"])
+    assert sorted(alone["environments"]) == ["ALE/Breakout-v5", "ALE/Pong-v5"]
+    assert alone["optimality_gaps"] == {"PAAC": pytest.approx(50.0)}
+    assert "over the same 2 environments; 3 runs" in alone["caption"]
+    assert client.get(f"{SCORES}/figures/bars").status_code == 404
 
 
 @pytest.mark.parametrize(

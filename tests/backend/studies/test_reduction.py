@@ -216,6 +216,47 @@ def test_missing_references_are_named_before_anything_is_started(service: Runnin
     assert service.client.get("/api/v1/runs").json()["items"] == []
 
 
+def test_profile_and_optimality_gap_are_of_normalised_scores(service: RunningService) -> None:
+    rule = {"normalise": "human"}
+    games = ["ALE/Pong-v5", "ALE/Breakout-v5"]
+    figures = [{"kind": kind, "reduction": rule} for kind in ("profile", "optimality_gap")]
+    study = started(service.client, *figures, environments=games)
+    assert figure(service.client, study)["n_in"] == 0
+    finish(service, study)
+    # Scores on Pong and Breakout are -10, -20 and -30, of A3C higher by -1: -11, -21, -31.
+    profile, gap = (figure(service.client, study, name) for name in ("f0", "f1"))
+    pong = [100 * (score + 20.7) / (14.6 + 20.7) for score in (-10, -20, -30)]
+    breakout = [100 * (score - 1.7) / (30.5 - 1.7) for score in (-10, -20, -30)]
+    [paac, _] = profile["figure"]["data"]
+    above = [np.mean([[value > tau for value in game] for game in (pong, breakout)])
+             for tau in numbers(paac["x"])]  # fmt: skip
+    assert numbers(paac["y"]) == pytest.approx(above)
+    [bars] = gap["figure"]["data"]
+    assert numbers(bars["y"])[0] == pytest.approx(100 - np.mean([*pong, *breakout]))
+    assert (profile["n_in"], profile["n_planned"]) == (12, 12)
+    assert "human-normalised" in profile["caption"]
+    assert "over the same 2 of 2 environments" in profile["caption"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"reduction": {}}, "normalise"),
+        ({"reduction": {"normalise": "human", "rule": "best_of", "k": 2}}, "rule"),
+    ],
+)
+def test_profile_needs_normalised_scores_of_each_run(
+    sqlite_service: RunningService, changes: dict[str, Any], field: str
+) -> None:
+    figures = [{"id": "f", "title": "F", "kind": "profile"} | changes]
+    study = {"name": "s", "arms": ARMS, "environments": ["ALE/Pong-v5"], "draws": {"n": 1},
+             "run": {"stop": {"agent_steps": 10_000}}, "figures": figures}  # fmt: skip
+    answer = sqlite_service.client.post(STUDIES, json={"study": study})
+    assert answer.status_code == 422
+    assert f"study.figures.0.reduction.{field}" in answer.text
+    assert sqlite_service.client.get("/api/v1/runs").json()["items"] == []
+
+
 def test_unknown_figure_is_404_and_names_those_that_exist(sqlite_service: RunningService) -> None:
     study = started(sqlite_service.client, {"kind": "table"})
     answer = sqlite_service.client.get(f"{STUDIES}/{study}/figures/none")

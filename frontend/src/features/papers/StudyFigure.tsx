@@ -1,11 +1,10 @@
 import { Skeleton, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import { fetchStudyFigure, studyFigureQuery, type StudyDetail } from '@/api/studies';
-import type { Figure } from '@/api/tails';
-import { loadPlotly } from '@/components/chart/Chart';
 import { ExportButton } from '@/components/chart/export/ExportFigure';
 import { type ExportSource, sourceAt } from '@/components/chart/export/source';
+import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { Empty, Problem } from '@/components/feedback';
 import classes from './papers.module.css';
 import { StudyTableView } from './StudyTableView';
@@ -19,30 +18,15 @@ type Props = {
   item: Item | undefined;
 };
 
-/** Widths for which figures are laid out; in between they are stretched. */
-const WIDTHS = [320, 560, 760, 960, 1280] as const;
 const HEIGHT = 360;
 
 /** A figure or table of a study, with its rule, and what the paper's shows beside what it shows so far. */
 export function StudyFigure({ study, figure, title, item }: Props) {
   const theme = useComputedColorScheme('light');
-  const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState<number>();
+  const [box, width] = useFittingWidth();
   const [failed, setFailed] = useState<unknown>(null);
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const measure = (): void => {
-      const fitting = WIDTHS.filter((one) => one <= element.clientWidth).at(-1) ?? WIDTHS[0];
-      setWidth(fitting);
-    };
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
   const { data, error, refetch } = useQuery({
-    ...studyFigureQuery(study, figure, { theme, width: width ?? WIDTHS[0] }),
+    ...studyFigureQuery(study, figure, { theme, width: width ?? HEIGHT }),
     enabled: width !== undefined,
   });
   const problem = error ?? failed;
@@ -72,7 +56,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
             )}
             {data?.table && <StudyTableView table={data.table} label={`Table: ${title}`} />}
             {data?.figure && !nothing && (
-              <Drawing figure={data.figure} label={`${title}: ${data.caption}`} onFailed={setFailed} />
+              <ServedFigure figure={data.figure} label={`${title}: ${data.caption}`} onFailed={setFailed} />
             )}
             {data && <p className={classes.caption}>{sentence(data.caption)}</p>}
           </>
@@ -109,43 +93,3 @@ function exportSource(study: StudyDetail, figure: string, title: string): Export
 }
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
-
-type DrawingProps = { figure: Figure; label: string; onFailed: (error: unknown) => void };
-
-/** A figure of the service at the height that it was laid out for. */
-function Drawing({ figure, label, onFailed }: DrawingProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const height = figure.layout.height ?? HEIGHT;
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const { width: _, ...layout } = figure.layout as Figure['layout'] & { width?: number };
-    const shown = {
-      ...layout,
-      paper_bgcolor: 'rgba(0,0,0,0)',
-      plot_bgcolor: 'rgba(0,0,0,0)',
-      autosize: true,
-    };
-    loadPlotly()
-      .then((plotly) => plotly.react(element, figure.data, shown, { displayModeBar: false, showTips: false }))
-      .catch(onFailed);
-    const observer = new ResizeObserver(() => {
-      // Its removal from the page is a change of size, too: the library refuses to draw it then.
-      if (element.isConnected && element.classList.contains('js-plotly-plot'))
-        void loadPlotly().then((plotly) => plotly.Plots.resize(element));
-    });
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [figure, onFailed]);
-
-  useEffect(() => {
-    const element = box.current;
-    return () => {
-      if (element?.classList.contains('js-plotly-plot'))
-        void loadPlotly().then((plotly) => plotly.purge(element));
-    };
-  }, []);
-
-  return <div ref={box} role="img" aria-label={label} style={{ height }} />;
-}

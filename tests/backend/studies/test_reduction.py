@@ -120,6 +120,18 @@ def test_unfinished_runs_are_planned_and_not_in(service: RunningService) -> None
     assert cells_of(part["table"])["CartPole"] == [15.0, 16.0]
 
 
+def test_stopped_run_with_a_score_is_not_in(sqlite_service: RunningService) -> None:
+    study = started(sqlite_service.client, {"kind": "table"})
+    finish(sqlite_service, study)
+    with writing(sqlite_service.engine) as session:
+        first = StudyCell.study_id == study, StudyCell.number == 0
+        cell = session.scalars(select(StudyCell).where(*first)).one()
+        session.get_one(Run, cell.run_id).state = RunState.STOPPED
+    cut_short = figure(sqlite_service.client, study)
+    assert (cut_short["n_in"], cut_short["n_planned"]) == (11, 12)
+    assert cells_of(cut_short["table"])["CartPole"] == [25.0, 21.0]
+
+
 def test_curves_are_the_means_of_the_runs_of_each_arm(service: RunningService) -> None:
     best = {"kind": "curves", "x": "hours", "reduction": {"rule": "mean_of_best", "k": 1}}
     study = started(service.client, {"kind": "curves"}, best, {"kind": "curves", "x": "epochs"})

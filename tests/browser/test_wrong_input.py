@@ -89,7 +89,7 @@ def test_missing_run_and_unknown_url_show_not_found(page: Page) -> None:
     page.get_by_role("link", name="Back to runs", exact=True).click()
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     page.goto("/nowhere")
-    expect(page.get_by_text("There is nothing at this address. The address may be mistyped")).to_be_visible()
+    expect(page.get_by_text("There is nothing at this address. It may be mistyped")).to_be_visible()
 
 
 @pytest.mark.long

@@ -21,8 +21,8 @@ async function show(error: unknown): Promise<void> {
 }
 
 it.each([
-  ['There is nothing at this address', /^There is nothing at this address\. The address may be mistyped/],
-  ['Sweep A does not exist.', /^Sweep A does not exist\. The address may be mistyped/],
+  ['There is nothing at this address', /^There is nothing at this address\. It may be mistyped/],
+  ['sweep A does not exist', /^Sweep A does not exist\.$/],
   ['', /^There is nothing at this address\. /],
 ])('PageProblem shows the same for what is missing as an unknown address: %s', async (detail, expected) => {
   const missing = new ApiProblem(404, 'Not found', detail);

@@ -85,10 +85,12 @@ const NOTHING = 'There is nothing at this address';
 
 /** What stands at an address without a page, or of something that was deleted. */
 export function Missing({ detail = NOTHING, back = '/' }: { detail?: string; back?: keyof typeof BACK }) {
-  const text = (detail || NOTHING).replace(/\.$/, '');
+  const isKnown = detail !== '' && detail !== NOTHING;
   return (
     <Empty action={<ButtonLink to={back}>{BACK[back]}</ButtonLink>}>
-      {text}. The address may be mistyped, or what it showed was deleted.
+      {isKnown
+        ? `${detail.charAt(0).toUpperCase()}${detail.slice(1).replace(/\.$/, '')}.`
+        : `${NOTHING}. It may be mistyped, or what it showed was deleted.`}
     </Empty>
   );
 }

@@ -13,7 +13,7 @@ from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, plain_text
 from backend.runs.styles import N_STYLES
 
 _SHARE_OPACITY = 0.55
-_MAX_LEGEND_BELOW = 3
+_MAX_LEGEND_BELOW = 4
 """A legend with more lines is placed next to the plot; below, it would take too much of the height."""
 
 

@@ -69,7 +69,7 @@ def return_candidates(names: Iterable[str]) -> list[str]:
 
 
 def run_unit(names: Collection[str]) -> RunUnit:
-    """What the steps of a run with these metrics count, as far as they tell."""
+    """What the steps of a run with these metrics count, as far as they show it."""
     is_rsl_rl = _RSL_RL in names and ("Train/mean_episode_length" in names or f"{_RSL_RL}/time" in names)
     return "iterations" if is_rsl_rl else "agent_steps"
 

@@ -58,7 +58,7 @@ def test_legend_with_many_entries_is_vertical() -> None:
         return figure.layout.legend.orientation, figure.layout.legend.yref
 
     # A vertical legend that is placed relative to the container would shrink the plot.
-    assert [legend(3), legend(8)] == [("h", "container"), ("v", "paper")]
+    assert [legend(4), legend(8)] == [("h", "container"), ("v", "paper")]
 
 
 def test_setting_panel_draws_steps_without_smoothing() -> None:

@@ -56,6 +56,12 @@ const fold = (section: string): HTMLElement =>
   screen.getByRole('button', { name: new RegExp(`^${section} `) });
 
 describe('MetricCharts', () => {
+  it('leaves smoothing and x axis to the learning curve above it', () => {
+    show();
+    expect(screen.queryByLabelText('X axis')).toBeNull();
+    expect(screen.queryByLabelText('Smoothing')).toBeNull();
+  });
+
   it('shows the metrics of its filter in sections', () => {
     show();
     expect(charts()).toEqual(['loss/entropy', 'loss/value', 'optim/grad_norm']);

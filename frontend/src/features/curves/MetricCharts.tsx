@@ -4,7 +4,6 @@ import { useQuery } from '@tanstack/react-query';
 import { type CSSProperties, useMemo, useState } from 'react';
 import type { Run } from '@/api/runs';
 import { seriesNamesQuery } from '@/api/series';
-import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { hasEnded } from '@/lib/run';
 import { matching, ordered, reordered, resized, sizeOf, toggled, useArrangement } from './arrangement';
@@ -62,7 +61,6 @@ export function MetricCharts({ run, filter }: Props) {
           onChange={({ currentTarget }) => setFind(currentTarget.value)}
         />
         <span className="grow" />
-        <CurveControls />
         <Button
           variant="default"
           size="xs"

@@ -118,6 +118,6 @@ it('shows no demo run where it has been deleted', async () => {
 
 it('pauses its moving pictures', async () => {
   await show('operator', [PAAC], [{ id: 'demo', name: 'Demo' }]);
-  fireEvent.click(screen.getByRole('button', { name: 'Pause the pictures' }));
-  expect(screen.getByRole('button', { name: 'Play the pictures' })).toBeTruthy();
+  fireEvent.click(screen.getByRole('button', { name: 'Pause the videos' }));
+  expect(screen.getByRole('button', { name: 'Play the videos' })).toBeTruthy();
 });

@@ -83,7 +83,7 @@ export function Welcome() {
           Times on two CPU cores. Stop a run whenever you like: it keeps what it learned.
         </span>
         <Button variant="subtle" size="compact-xs" onClick={() => setMoving(!moving)}>
-          {moving ? 'Pause the pictures' : 'Play the pictures'}
+          {moving ? 'Pause the videos' : 'Play the videos'}
         </Button>
       </div>
       {(start.error ?? error) && <Problem error={start.error ?? error} />}

@@ -56,6 +56,12 @@ it('offers the files of an external run for download only, with the reason', () 
   expect(screen.queryByText('Fork from here')).toBeNull();
 });
 
+it('writes agent steps with all digits, so that a column has one unit', () => {
+  show([CHECKPOINT, { ...CHECKPOINT, id: 'D', agent_steps: 880, file: 's000000000880-U.zip' }]);
+  expect(screen.getByText('100,000')).toBeTruthy();
+  expect(screen.getByText('880')).toBeTruthy();
+});
+
 it('shows that the script of an external run has sent no file yet', () => {
   show([]);
   expect(screen.getByText(/script has sent no file/)).toBeTruthy();

@@ -9,7 +9,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
-import { formatBytes, formatCount, formatDuration, formatInteger, formatScore } from '@/lib/format';
+import { formatBytes, formatDuration, formatInteger, formatScore } from '@/lib/format';
 import { isExternal, stepsTitle } from '@/lib/run';
 import { EvaluateDialog } from './EvaluateDialog';
 
@@ -60,11 +60,9 @@ export function CheckpointsTab({ run }: { run: Run }) {
           <tbody>
             {checkpoints.map((checkpoint) => (
               <tr key={checkpoint.id}>
-                <td className="right num" title={formatInteger(checkpoint.agent_steps)}>
-                  {formatCount(checkpoint.agent_steps)}
-                </td>
-                {!external && <td className="right num">{formatCount(checkpoint.updates)}</td>}
-                <td className="right num">{formatCount(checkpoint.episodes)}</td>
+                <td className="right num">{formatInteger(checkpoint.agent_steps)}</td>
+                {!external && <td className="right num">{formatInteger(checkpoint.updates)}</td>}
+                <td className="right num">{formatInteger(checkpoint.episodes)}</td>
                 <td className="right num">{formatDuration(checkpoint.wall_time_s)}</td>
                 <td className="right num">{external ? formatScore(checkpoint.score) : checkpoint.attempt}</td>
                 <td>

@@ -76,9 +76,7 @@ export function EpisodesTab({ run, nEpisodes, best, onBest, selected, onSelect }
           <tbody>
             {episodes.map((episode) => (
               <tr key={episode.id} aria-current={episode.id === selected || undefined}>
-                <td className="right num" title={formatInteger(episode.agent_steps)}>
-                  {formatCount(episode.agent_steps)}
-                </td>
+                <td className="right num">{formatInteger(episode.agent_steps)}</td>
                 <td className="wide">{episode.kind}</td>
                 <td className="right num">{formatScore(episode.episode_return)}</td>
                 <td className="right num">{formatInteger(episode.length_steps)}</td>

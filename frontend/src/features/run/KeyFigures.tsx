@@ -64,7 +64,7 @@ export function KeyFigures({ run }: { run: RunDetail }) {
         }
         hint={
           iterates
-            ? `${formatInteger(run.agent_steps)} iterations; its script has not told the agent steps of one`
+            ? `${formatInteger(run.agent_steps)} iterations; its script has not reported the agent steps of one`
             : `${formatInteger(run.agent_steps)} agent steps, ${formatInteger(run.frames)} frames`
         }
         wide

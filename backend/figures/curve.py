@@ -194,7 +194,8 @@ def _looks(lines: Sequence[CurveLine], styles: Mapping[str, int] | None, theme: 
 
 def axes_layout(metric: str, x: str) -> dict[str, Any]:
     """Both axes of a metric over training, with their titles."""
-    axis = X_AXES[x]
+    axis, about = X_AXES[x], describe(metric)
+    from_zero = {"rangemode": "tozero"} if about.divisor != 1.0 else {}
     return {
         "xaxis": {
             "title": {"text": axis.axis},
@@ -202,7 +203,7 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
             "hoverformat": axis.hover_format,
             "rangemode": "tozero",
         },
-        "yaxis": {"title": {"text": describe(metric).axis}, "exponentformat": "SI", "minexponent": 4},
+        "yaxis": {"title": {"text": about.axis}, "exponentformat": "SI", "minexponent": 4} | from_zero,
     }
 
 

@@ -36,6 +36,7 @@ from backend.figures.theme import in_panel, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.metrics.charts import Axes, SeriesBuckets, curves, scaled
+from backend.metrics.chunks import Columns
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
@@ -51,6 +52,12 @@ from backend.specs.problems import quoted
 Score = Literal["score", "best_return"]
 SCORES: dict[Score, str] = {"score": "Score (mean of the last 100 returns)", "best_return": "Best return"}
 
+
+_VALUES = (
+    "mean", "min", "max", "last", "smoothed", "window_mean", "window_deviation",
+    "median", "iqm", "low", "high",
+)  # fmt: skip
+"""Columns of buckets and of groups that are in the unit of the metric."""
 
 FigureKind = Literal["learning_curve", "curve", "seed_curve", "diagnostic"]
 
@@ -382,8 +389,8 @@ class _Drawing:
                     runs=[one.run_id for one in members],
                     metric=members[0].metric,
                     source=source,
-                    columns=curve.grid,
-                    seed_values=list(curve.seed_values),
+                    columns=_in_unit(curve.grid, members[0].metric),
+                    seed_values=list(curve.seed_values / describe(members[0].metric).divisor),
                     not_finite=curve.not_finite,
                     n_total=curve.n_rows,
                     n_shown=curve.n_points,
@@ -406,7 +413,7 @@ class _Drawing:
                     label=self._label(name, one, has_sources=has_sources),
                     metric=one.metric,
                     source=one.source,
-                    columns=curve.buckets | {"x": curve.buckets[self._request.axes.x]},
+                    columns=_in_unit(curve.buckets, one.metric) | {"x": curve.buckets[self._request.axes.x]},
                     n_total=curve.n_rows,
                     n_shown=curve.n_buckets,
                     start=None if curve.reset else curve.first_bucket,
@@ -526,6 +533,14 @@ def draw_episode_trace(
         theme=options.theme,
         width_px=options.width_px,
     )
+
+
+def _in_unit(columns: Columns, metric: str) -> Columns:
+    """Columns of a metric in the unit that figures draw it in."""
+    divisor = describe(metric).divisor
+    if divisor == 1.0:
+        return columns
+    return columns | {name: columns[name] / divisor for name in _VALUES if name in columns}
 
 
 def _counted(x: str, chosen: Sequence[Series]) -> str:

@@ -13,6 +13,8 @@ class Metric:
     title: str
     axis: str
     """Axis label with the unit; short enough for a chart 200 pixels high."""
+    divisor: float = 1.0
+    """Figures draw the values divided by it, such as MiB in place of bytes."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ X_AXES: dict[str, XAxis] = {
 
 EPISODE_RETURN = known_tags.EPISODE_RETURN
 
+MIB = 2.0**20
+
 METRICS: dict[str, Metric] = {
     EPISODE_RETURN: Metric("Training return", "Return (true score)"),
     "rollout/episode_length": Metric("Episode length", "Length (agent steps)"),
@@ -56,9 +60,9 @@ METRICS: dict[str, Metric] = {
     "speed/updates_per_s": Metric("Updates (TPS)", "Updates/s"),
     "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
     "system/cpu_pct": Metric("CPU usage", "% of one core"),
-    "system/rss_bytes": Metric("Memory", "Memory (bytes)"),
+    "system/rss_bytes": Metric("Memory", "Memory (MiB)", MIB),
     "system/gpu_pct": Metric("GPU usage", "% of the time"),
-    "system/gpu_memory_bytes": Metric("GPU memory", "GPU memory (bytes)"),
+    "system/gpu_memory_bytes": Metric("GPU memory", "GPU memory (MiB)", MIB),
     "system/gpu_power_w": Metric("GPU power", "Power (W)"),
 }
 
@@ -80,5 +84,8 @@ def describe(metric: str) -> Metric:
     if section.startswith("eval/") and name == "best_kept_return":
         words = protocol_title(section.removeprefix("eval/"))
         return Metric(f"Evaluation of the best parameters, {words}", f"Return ({words})")
+    if name.endswith("_bytes"):
+        words = name.removesuffix("_bytes").replace("_", " ")
+        return Metric(words[:1].upper() + words[1:], f"{words[:1].upper()}{words[1:]} (MiB)", MIB)
     words = name.replace("_", " ")
     return Metric(words[:1].upper() + words[1:], words[:1].upper() + words[1:])

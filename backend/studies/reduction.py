@@ -287,6 +287,7 @@ def _curves(
     furthest = max((float(getattr(cell, column)) for some in chosen.values() for cell in some), default=0.0)
     axes = Axes(column, _POINTS, smoothing="window", scale=max(1e-9, furthest * _SMOOTHED_SHARE))
     curves = []
+    unit = describe(metric).divisor
     for (arm, environment), some in chosen.items():
         members = [by_run[one.run_id] for one in some if one.run_id and one.run_id in by_run]
         if not members:
@@ -298,9 +299,9 @@ def _curves(
                 arm=arm,
                 panel=data.title(environment),
                 x=grid["x"][shown] / divisor,
-                mean=grid["mean"][shown],
-                low=grid["low"][shown],
-                high=grid["high"][shown],
+                mean=grid["mean"][shown] / unit,
+                low=grid["low"][shown] / unit,
+                high=grid["high"][shown] / unit,
                 n_runs=len(members),
             )
         )
@@ -436,7 +437,7 @@ def _metrics(
                     Bar(
                         arm.label,
                         data.title(environment),
-                        float(np.mean(known)) if known else None,
+                        float(np.mean(known)) / describe(metric).divisor if known else None,
                         labels[number] if x is None else _category(x, arm, data.spec),
                         describe(metric).title,
                         len(known),
@@ -611,7 +612,8 @@ def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) ->
             read = metrics.points_of(session, chunks[one.id], ("wall_time_s", "value"))
             times = np.concatenate([read[chunk.id]["wall_time_s"] for chunk in chunks[one.id]])
             values = np.concatenate([read[chunk.id]["value"] for chunk in chunks[one.id]])
-            lines.append((metric, describe(metric).title, times, values))
+            about = describe(metric)
+            lines.append((metric, about.title, times, values / about.divisor))
     drawing = drawings.counts_figure(
         lines,
         x=X_AXES["wall_time_s"].axis,

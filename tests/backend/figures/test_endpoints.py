@@ -316,6 +316,25 @@ def test_curve_draws_every_source_of_any_metric(engine: Engine, client: Client) 
     assert len(numbers(traces(answer, source="actor 1", kind="line")[0]["y"])) == 10
 
 
+@pytest.mark.parametrize("metric", ["system/rss_bytes", "queue/held_bytes"])
+def test_bytes_are_drawn_in_mib(engine: Engine, client: Client, metric: str) -> None:
+    recorded_runs = [RecordedRun(engine, seed) for seed in range(2)]
+    for recorded in recorded_runs:
+        recorded.append({(metric, ""): 30})
+    ids = [recorded.run_id for recorded in recorded_runs]
+    ask: dict[str, Any] = {"metric": metric, "points": 100, "smooth": 0}
+    curves = client.get(f"{FIGURES}/curve", params=ask | {"run": ids}).json()
+    assert curves["layout"]["yaxis"]["title"]["text"].endswith("(MiB)")
+    assert curves["layout"]["yaxis"]["rangemode"] == "tozero"
+    groups = client.get(f"{FIGURES}/seed_curve", params=ask | {"run": ids, "seeds": True}).json()
+    stored = [abs(row[4]) for recorded in recorded_runs for row in recorded.live[metric, ""]]
+    largest = np.nanmax(stored) / 2**20
+    for figure in (curves, groups):
+        for trace in traces(figure, kind="line"):
+            drawn = np.array(numbers(trace["y"]), "f8")
+            assert 0 < np.nanmax(np.abs(drawn)) <= largest * (1 + 1e-9)
+
+
 def test_seed_curve_has_the_data_of_grouped_series(engine: Engine, client: Client) -> None:
     recorded_runs = [RecordedRun(engine, seed) for seed in range(3)]
     other = RecordedRun(engine, 0, changes={"config": {"n_e": 8}})

@@ -1,4 +1,4 @@
-"""What changed in a run from one stretch of agent steps to the next."""
+"""What changed in a run from one stretch of training to the next."""
 
 import math
 
@@ -10,9 +10,10 @@ from backend.db import Series
 from backend.metrics import repository, service
 from backend.metrics.catalogue import describe
 from backend.metrics.charts import Axes, SeriesBuckets, curves
-from backend.metrics.schemas import Changes, CheckpointBefore, MetricChange
+from backend.metrics.run_axes import conversions, converted, locator
+from backend.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
 from backend.specs.run_fields import EXTERNAL
-from backend.statistics.changes import change
+from backend.statistics.changes import change as robust_change
 
 MAX_SHOWN = 12
 """Metrics of an answer: those that changed most."""
@@ -21,36 +22,43 @@ _BUCKETS = 400
 """Of both stretches of a series together: what is compared are means of a few consecutive points."""
 
 
-def of(session: Session, run_id: str, low: int, high: int) -> Changes:
-    """The metrics that changed most in a range of agent steps against the range of the same length before it.
+def of(session: Session, run_id: str, low: float, high: float, x: X = "agent_steps") -> Changes:
+    """The metrics that changed most in a range of x against the range of the same length before it.
 
     Args:
         session: a reading session.
         run_id: the run.
-        low: agent step at which the range starts.
-        high: agent step at which it ends.
+        low: where the range starts.
+        high: where it ends.
+        x: what the range counts.
 
     Raises:
         NotFound: there is no such run.
     """
     run = service.find_runs(session, [run_id])[run_id]
-    start = max(0, low - (high - low))
+    start = max(0.0, low - (high - low))
     whole = [
         series
         for series in repository.list_series(session, [run_id])
         if series.n_points and not series.source
     ]
-    axes = Axes("agent_steps", _BUCKETS, span=(float(start), float(high)))
+    axes = Axes(x, _BUCKETS, span=(start, high))
     with service.bounded(len(whole), axes):
         drawn = curves(session, whole, axes)
-    compared = [found for series in whole if (found := _change(series, drawn[series.id], start, low, high))]
+    compared = [
+        change for series in whole if (change := _change(series, drawn[series.id], x, (start, low, high)))
+    ]
     compared.sort(key=_rank)
-    before = (
-        []
-        if run.origin == EXTERNAL  # its files cannot be loaded
-        else [row for row in checkpoints.resumable(session, run_id) if row.agent_steps <= low]
-    )
+    x_of = locator(session, [run_id], x)
+    # The files of external runs cannot be loaded.
+    saved = [] if run.origin == EXTERNAL else checkpoints.resumable(session, run_id)
+    before = [row for row in saved if (at := x_of(row)) is not None and at <= low]
+    longest = max(whole, key=lambda series: series.n_points, default=None)
+    steps = _agent_steps(session, longest, axes, low, high) if longest else (0, 0)
     return Changes(
+        x=x,
+        agent_steps_from=steps[0],
+        agent_steps_to=steps[1],
         before_from=start,
         range_from=low,
         range_to=high,
@@ -60,10 +68,34 @@ def of(session: Session, run_id: str, low: int, high: int) -> Changes:
     )
 
 
-def _change(series: Series, curve: SeriesBuckets, start: int, low: int, high: int) -> MetricChange | None:
-    x, mean = curve.buckets["agent_steps"], curve.buckets["mean"]
-    before, inside = mean[(x >= start) & (x < low)], mean[(x >= low) & (x <= high)]
-    found = change(before, inside)
+def _agent_steps(session: Session, series: Series, axes: Axes, low: float, high: float) -> tuple[int, int]:
+    """The agent steps at a range of x, between the points of a series."""
+    if axes.x == "agent_steps":
+        return math.floor(low), math.ceil(high)
+    chunks = repository.live_chunks(session, [series.id])[series.id]
+    closed = [chunk for chunk in chunks if chunk.closed]
+    opened = repository.points_of(
+        session, [chunk for chunk in chunks if not chunk.closed], ("agent_steps", axes.column)
+    )
+    steps, stored = (
+        np.concatenate(
+            [*repository.rollup_x_of(session, closed, name).values(), *(one[name] for one in opened.values())]
+        )
+        for name in ("agent_steps", axes.column)
+    )
+    conversion = conversions(session, [series.run_id], axes.x).get(series.run_id)
+    at = np.maximum.accumulate(converted(stored, conversion).astype("f8"))
+    first, last = np.interp([low, high], at, np.maximum.accumulate(steps))
+    return math.floor(first), math.ceil(last)
+
+
+def _change(
+    series: Series, curve: SeriesBuckets, x: X, ends: tuple[float, float, float]
+) -> MetricChange | None:
+    start, low, high = ends
+    at, mean = curve.buckets[x], curve.buckets["mean"]
+    before, inside = mean[(at >= start) & (at < low)], mean[(at >= low) & (at <= high)]
+    found = robust_change(before, inside)
     lost = bool(np.isfinite(before).all() and not np.isfinite(inside).all())
     if found is None and not (lost and len(before)):
         return None

@@ -24,6 +24,7 @@ from backend.metrics.schemas import (
     MetricSummaries,
     SeriesInfo,
     SeriesInfos,
+    X,
 )
 from backend.text import Text
 
@@ -68,13 +69,14 @@ def read_changes(
     run_id: RunId,
     principal: Viewer,
     session: ReadSession,
-    range_from: Annotated[int, Query(ge=0, le=2**53, description="Agent step at which the range starts.")],
-    range_to: Annotated[int, Query(ge=1, le=2**53, description="Agent step at which it ends.")],
+    range_from: Annotated[float, Query(ge=0, le=2**53, description="Where the range starts on the x axis.")],
+    range_to: Annotated[float, Query(gt=0, le=2**53, description="Where it ends.")],
+    x: Annotated[X, Query(description="What the range counts.")] = "agent_steps",
 ) -> Changes:
-    """The metrics that changed most in a range of agent steps against the range of the same length before."""
+    """The metrics that changed most in a range of x against the range of the same length before."""
     if range_from >= range_to:
         raise Invalid.field("range_to", "must be greater than range_from")
-    return changes.of(session, run_id, range_from, range_to)
+    return changes.of(session, run_id, range_from, range_to, x)
 
 
 @router.get("/metrics")

@@ -82,16 +82,22 @@ class CheckpointBefore(Schema):
 
 
 class Changes(Schema):
-    """The metrics that changed most in a range of agent steps. They changed together; which caused which is
-    not known."""
+    """The metrics that changed most in a range of x. They changed together; which caused which is not
+    known."""
 
-    before_from: int
-    """Agent step at which the range before starts. It ends where the range starts, and is as long, unless the
-    run starts in it."""
-    range_from: int
-    """Agent step at which the range starts."""
-    range_to: int
-    """Agent step at which it ends."""
+    x: X
+    """What the range counts."""
+    before_from: float
+    """Where the range before starts. It ends where the range starts, and is as long, unless the run starts in
+    it."""
+    range_from: float
+    """Where the range starts."""
+    range_to: float
+    """Where it ends."""
+    agent_steps_from: int
+    """Agent steps at which the range starts, to the points of the longest series."""
+    agent_steps_to: int
+    """Agent steps at which it ends."""
     n_metrics: int
     """Number of metrics that were compared."""
     items: list[MetricChange]

@@ -322,7 +322,7 @@ export interface paths {
         };
         /**
          * Read Changes
-         * @description The metrics that changed most in a range of agent steps against the range of the same length before.
+         * @description The metrics that changed most in a range of x against the range of the same length before.
          */
         get: operations["read_changes"];
         put?: never;
@@ -2962,26 +2962,42 @@ export interface components {
         };
         /**
          * Changes
-         * @description The metrics that changed most in a range of agent steps. They changed together; which caused which is
-         *     not known.
+         * @description The metrics that changed most in a range of x. They changed together; which caused which is not
+         *     known.
          */
         Changes: {
             /**
+             * X
+             * @description What the range counts.
+             * @enum {string}
+             */
+            x: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+            /**
              * Before From
-             * @description Agent step at which the range before starts. It ends where the range starts, and is as long, unless the
-             *     run starts in it.
+             * @description Where the range before starts. It ends where the range starts, and is as long, unless the run starts in
+             *     it.
              */
             before_from: number;
             /**
              * Range From
-             * @description Agent step at which the range starts.
+             * @description Where the range starts.
              */
             range_from: number;
             /**
              * Range To
-             * @description Agent step at which it ends.
+             * @description Where it ends.
              */
             range_to: number;
+            /**
+             * Agent Steps From
+             * @description Agent steps at which the range starts, to the points of the longest series.
+             */
+            agent_steps_from: number;
+            /**
+             * Agent Steps To
+             * @description Agent steps at which it ends.
+             */
+            agent_steps_to: number;
             /**
              * N Metrics
              * @description Number of metrics that were compared.
@@ -12120,10 +12136,12 @@ export interface operations {
     read_changes: {
         parameters: {
             query: {
-                /** @description Agent step at which the range starts. */
+                /** @description Where the range starts on the x axis. */
                 range_from: number;
-                /** @description Agent step at which it ends. */
+                /** @description Where it ends. */
                 range_to: number;
+                /** @description What the range counts. */
+                x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
             };
             header?: never;
             path: {
@@ -12142,9 +12160,12 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "before_from": 1,
-                     *       "range_from": 1,
-                     *       "range_to": 1,
+                     *       "x": "agent_steps",
+                     *       "before_from": 0.5,
+                     *       "range_from": 0.5,
+                     *       "range_to": 0.5,
+                     *       "agent_steps_from": 1,
+                     *       "agent_steps_to": 1,
                      *       "n_metrics": 1,
                      *       "items": [
                      *         {

@@ -2,6 +2,7 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
+import type { XAxis } from './series';
 
 export type Episode = components['schemas']['EpisodeOut'];
 export type Trace = components['schemas']['Trace'];
@@ -57,14 +58,17 @@ export const spreadEpisodesQuery = (run: string, n: number, range: readonly [num
 
 export type MetricChange = components['schemas']['MetricChange'];
 
-/** The metrics that changed most in a range of agent steps against the range before. */
-export const changesQuery = (run: string, [from, to]: readonly [number, number]) =>
+/** A range of an axis. */
+export type RangeOfX = { x: XAxis; from: number; to: number };
+
+/** The metrics that changed most in a range of x against the range before. */
+export const changesQuery = (run: string, { x, from, to }: RangeOfX) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'changes', from, to),
+    queryKey: keys.runResource(run, 'changes', x, from, to),
     queryFn: ({ signal }) =>
       unwrap(
         api.GET('/api/v1/runs/{run_id}/changes', {
-          params: { path: path(run), query: { range_from: from, range_to: to } },
+          params: { path: path(run), query: { x, range_from: from, range_to: to } },
           signal,
         }),
       ),

@@ -75,6 +75,21 @@ def test_changes_name_what_changed_most_and_the_checkpoint_before(service: Runni
     assert found["checkpoint"]["agent_steps"] == 900
 
 
+@pytest.mark.parametrize(("x", "low", "high"), [("frames", 4020, 6420), ("wall_time_s", 10.05, 16.05)])
+def test_changes_of_a_range_of_another_axis_are_the_same(
+    service: RunningService, x: str, low: float, high: float
+) -> None:
+    run_id = _collapsed(service)
+    wanted = _read(service, run_id, 1005, 1605)
+    params: dict[str, float | str] = {"range_from": low, "range_to": high, "x": x}
+    found = service.client.get(f"/api/v1/runs/{run_id}/changes", params=params).json()
+    assert found["items"] == wanted["items"]
+    assert found["before_from"] == pytest.approx(low - (high - low))
+    assert [found["agent_steps_from"], found["agent_steps_to"]] == pytest.approx([1005, 1605], abs=1)
+    if x == "frames":
+        assert found["checkpoint"] == wanted["checkpoint"]
+
+
 def test_changes_of_a_calm_range_are_small(service: RunningService) -> None:
     found = _read(service, _collapsed(service), 600, 900)
     assert all(abs(item["score"]) < 2 for item in found["items"])

@@ -34,7 +34,9 @@ async function show(zoom: string, items: object[]) {
   const onSearch = vi.fn();
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
   client.setQueryData(keys.me(), { role: 'operator' });
-  client.setQueryData(changesQuery('R', RANGE).queryKey, {
+  client.setQueryData(changesQuery('R', { x: 'agent_steps', from: RANGE[0], to: RANGE[1] }).queryKey, {
+    agent_steps_from: RANGE[0],
+    agent_steps_to: RANGE[1],
     before_from: 0,
     range_from: 1000,
     range_to: 2000,

@@ -1,12 +1,13 @@
 import { Button, CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { changesQuery, spreadEpisodesQuery } from '@/api/runResources';
+import { changesQuery, type RangeOfX, spreadEpisodesQuery } from '@/api/runResources';
 import type { RunDetail } from '@/api/runs';
+import { X_AXES, type XAxis } from '@/api/series';
 import { useCurveView } from '@/components/chart/curveView';
 import { ButtonLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
-import { formatCount, formatNumber, formatScore, plural } from '@/lib/format';
+import { formatCount, formatDuration, formatNumber, formatScore, plural } from '@/lib/format';
 import { isExternal, stepsOf } from '@/lib/run';
 import classes from './changes.module.css';
 import { howMuch, isSmall } from './changes';
@@ -19,25 +20,29 @@ type Props = { run: RunDetail; selected: string | undefined; onWatch: (episode: 
 /** For a dragged range of the curve: which metrics changed most, its episodes, and the checkpoint before it. */
 export function ChangesCard({ run, selected, onWatch }: Props) {
   const { view, change } = useCurveView();
-  if (view.zoom === null || view.x !== 'agent_steps') return null;
+  if (view.zoom === null) return null;
+  const { x } = view;
   const from = Math.max(0, Math.floor(view.zoom[0]));
   const to = Math.max(from + 1, Math.ceil(view.zoom[1]));
+  const range = { x, from, to };
+  const title = X_AXES.find(({ id }) => id === x)?.label.toLowerCase() ?? x;
   return (
     <section className={`panel ${classes.card}`} aria-label="What else changed here?">
       <header className="row wrap">
         <h2 className="section-title">What else changed here?</h2>
         <span className="muted">
-          {stepsOf(run)} {formatCount(from)} to {formatCount(to)}, against as many before
+          {x === 'agent_steps' ? stepsOf(run) : title} {placeOf(x, from)} to {placeOf(x, to)}, against as much
+          before
         </span>
         <span className="grow" />
         <CloseButton size="sm" aria-label="Show the whole curve" onClick={() => change({ zoom: null })} />
       </header>
       <div className={classes.columns}>
-        <Metrics run={run.id} range={[from, to]} />
+        <Metrics run={run.id} range={range} />
         {!isExternal(run) && (
           <div className={classes.aside}>
-            <Episodes run={run.id} range={[from, to]} selected={selected} onWatch={onWatch} />
-            <CheckpointBefore run={run.id} range={[from, to]} />
+            <Episodes run={run.id} range={range} selected={selected} onWatch={onWatch} />
+            <CheckpointBefore run={run.id} range={range} />
           </div>
         )}
       </div>
@@ -46,7 +51,11 @@ export function ChangesCard({ run, selected, onWatch }: Props) {
   );
 }
 
-type PartProps = { run: string; range: readonly [number, number] };
+/** A place on an axis: times as times. */
+const placeOf = (x: XAxis, value: number): string =>
+  x.endsWith('_s') ? formatDuration(value) : formatCount(value);
+
+type PartProps = { run: string; range: RangeOfX };
 
 function Metrics({ run, range }: PartProps) {
   const { data, error, refetch } = useQuery(changesQuery(run, range));
@@ -95,7 +104,12 @@ function Metrics({ run, range }: PartProps) {
 type EpisodesProps = PartProps & { selected: string | undefined; onWatch: (episode: string) => void };
 
 function Episodes({ run, range, selected, onWatch }: EpisodesProps) {
-  const { data = [] } = useQuery(spreadEpisodesQuery(run, MAX_EPISODES, range));
+  const { data: changes } = useQuery(changesQuery(run, range));
+  const ends = [changes?.agent_steps_from ?? 0, changes?.agent_steps_to ?? 0] as const;
+  const { data = [] } = useQuery({
+    ...spreadEpisodesQuery(run, MAX_EPISODES, ends),
+    enabled: changes !== undefined,
+  });
   return (
     <div>
       <h3 className={classes.label}>Episodes in it</h3>

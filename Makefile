@@ -94,7 +94,7 @@ frontend/node_modules/.quick: $(WEB_SOURCES)
 	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test -- --changed main --passWithNoTests
 	@touch $@
 
-.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants
+.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
 	$(PYTEST) -s --stage=benchmark
@@ -131,6 +131,9 @@ papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the paper
 
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
 	$(BIN)/python -m tests.campaigns.mutants $(ARGS)
+
+looks: $(VENV)/.ready-dev ## by hand, minutes: pictures of every page in both themes; folder and widths in ARGS
+	$(BIN)/python -m tests.campaigns.looks $(ARGS)
 
 .PHONY: demo
 demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the moving pictures of its page, options in ARGS

@@ -1,0 +1,92 @@
+"""Screenshots of the views that a redesign is judged by, and of every page, on one home.
+
+    python -m tests.campaigns.looks FOLDER [--sizes 1280 1920 390]
+
+Starts an installation in an empty home, fills it with runs of fixed values and one that trains, and writes a
+picture of each page in both themes and each width, and of the dialog Export figure.
+"""
+
+import argparse
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import Page, sync_playwright
+
+from tests.browser.pages import page_addresses
+from tests.campaigns.looks import home
+from tests.support.installation import CALLBOARD, Installation, environment, installation
+from tests.support.waiting import until
+
+SIZES = {1280: 800, 1920: 1080, 390: 844}
+THEMES = ("light", "dark")
+SETTLED_MS = 1_500
+"""After the last request, for pictures of what moves in."""
+
+
+def main() -> None:
+    """Write the pictures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.looks")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="looks-") as name,
+        installation(Path(name) / "home") as running,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        page = browser.new_page(base_url=running.url)
+        page.goto(running.login_url)
+        _take(page, given.folder, given.sizes, [("01-empty-home", "/")])
+        with _script(running) as script:
+            made = home.make(script)
+            _take(page, given.folder, given.sizes, _views(script, made))
+        for theme in THEMES:
+            page.set_viewport_size({"width": 1280, "height": SIZES[1280]})
+            page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+            page.goto(f"/compare?runs={','.join(made['rates'])}&group=seed")
+            page.get_by_role("button", name="Options for").first.click()
+            page.get_by_role("menuitem", name="Export figure…").click()
+            page.get_by_role("img", name="Preview").locator("svg").wait_for()
+            page.screenshot(path=given.folder / f"10-export-1280-{theme}.png")
+        browser.close()
+
+
+def _script(running: Installation) -> httpx.Client:
+    """A client with a token of its own."""
+    command = [*CALLBOARD, "token", "create", "looks"]
+    token = subprocess.run(
+        command, env=environment(running.home), check=True, capture_output=True, text=True
+    ).stdout.strip()
+    return httpx.Client(base_url=running.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+
+
+def _views(script: httpx.Client, made: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+    [trained] = made["trained"]
+    episodes = until(lambda: script.get(f"/api/v1/runs/{trained}/episodes").json()["items"])
+    episode = episodes[-1]["id"]
+    yield from home.addresses(made, episode)
+    ids = {"runId": trained, "episodeId": episode}
+    for address in page_addresses(ids | dict.fromkeys(("sweepId", "studyId", "sessionId"), "none")):
+        if "none" not in address and address != "/login":
+            name = address.replace(trained, "run").replace(episode, "episode")
+            yield f"page{name.replace('/', '-')}", address
+
+
+def _take(page: Page, folder: Path, sizes: list[int], views: Iterable[tuple[str, str]]) -> None:
+    for name, address in views:
+        for width in sizes:
+            page.set_viewport_size({"width": width, "height": SIZES[width]})
+            for theme in THEMES:
+                page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+                page.goto(address)
+                page.wait_for_timeout(SETTLED_MS)
+                page.screenshot(path=folder / f"{name}-{width}-{theme}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -51,9 +51,11 @@ def list_protocols(run_id: RunId, principal: Viewer, session: ReadSession) -> Pr
     spec = external.trainable_spec(runs.get(session, run_id), "evaluate")
     supported = spec.catalogue_environment.protocols
     items = [
-        ProtocolOut.model_validate(protocol.model_dump(exclude={"environment_settings", "greedy"}))
-        for protocol in (
-            *protocols_of(supported),
+        ProtocolOut.model_validate(
+            protocol.model_dump(exclude={"environment_settings", "greedy"}) | {"n_episodes": n_episodes}
+        )
+        for protocol, n_episodes in (
+            *((protocol, service.N_EPISODES) for protocol in protocols_of(supported)),
             *starts.protocols(session, spec.environment, supported),
         )
     ]

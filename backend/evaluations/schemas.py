@@ -44,6 +44,8 @@ class ProtocolOut(Schema):
     """How episodes start and end under the protocol."""
     unavailable: str | None
     """Why it cannot be used; null if it can."""
+    n_episodes: int = Field(examples=[30])
+    """Number of episodes of an evaluation that names none: 30, or one from each point of its start set."""
 
 
 class Protocols(Schema):

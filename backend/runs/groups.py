@@ -18,7 +18,7 @@ from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.external import is_external, is_seed_name, seed_value
 from backend.specs.problems import InvalidSpec
-from backend.specs.protocols import PROTOCOLS
+from backend.specs.protocols import environment_settings
 from backend.specs.run import default_config, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
@@ -389,7 +389,6 @@ def human_reference(run: Run, protocol: str) -> HumanReference | None:
 
 
 def _scored_as(environment: str, protocol: str | None, settings: dict[str, Any]) -> str:
-    if protocol in PROTOCOLS:
-        settings = settings | PROTOCOLS[protocol].environment_settings
+    settings = settings | environment_settings(protocol)
     counted = {name: value for name, value in settings.items() if name not in _LEARNING_ONLY}
     return json.dumps([environment, protocol, counted], sort_keys=True)

@@ -28,7 +28,7 @@ from backend.scores.schemas import (
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
-from backend.specs.protocols import PROTOCOLS, protocol_title
+from backend.specs.protocols import PROTOCOLS, protocol_title, starts_protocol
 from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, Reduction
 from backend.statistics.members import EvaluationScore, MemberRun
@@ -70,17 +70,24 @@ def build_table(
     Raises:
         Invalid: there is no such protocol or column.
     """
-    if protocol is not None and protocol not in PROTOCOLS:
+    if protocol is not None and protocol not in PROTOCOLS and starts_protocol(protocol) is None:
         raise Invalid.field(
             "protocol", f"unknown protocol {quoted(protocol)}; use one of {_listed(PROTOCOLS)}"
         )
     scored = repository.last_scores(session)
     counts = Counter(one.protocol for one in scored)
+    # Not a start set, which is of one game.
+    of_many_games = [name for name in counts if starts_protocol(name) is None]
     chosen = protocol or max(
-        counts, key=lambda name: (counts[name], name == _DEFAULT_PROTOCOL, name), default=_DEFAULT_PROTOCOL
+        of_many_games,
+        key=lambda name: (counts[name], name == _DEFAULT_PROTOCOL, name),
+        default=_DEFAULT_PROTOCOL,
     )
     environments = catalogue.environments(session)
-    protocols = {name: _protocol_of(one, chosen) for name, one in environments.items()}
+    started = {one.run.environment for one in scored if one.protocol == chosen}
+    protocols = {
+        name: chosen if name in started else _protocol_of(one, chosen) for name, one in environments.items()
+    }
     best = _best(session, scored, protocols, min_seeds)
     heads = _columns(environments, protocols, best, columns)
     rows = []
@@ -371,7 +378,7 @@ def _protocols(
     used |= {chosen, *counts, *(environment.evaluation_protocol for environment in environments.values())}
     return [
         ScoreProtocol(id=name, title=protocol_title(name), n_runs=counts[name])
-        for name in PROTOCOLS
+        for name in (*PROTOCOLS, *sorted(used - PROTOCOLS.keys()))
         if name in used
     ]
 

@@ -200,6 +200,13 @@ def starts_protocol(name: str) -> StartsProtocol | None:
     return StartsProtocol(base=base, set_name=set_name, version=int(version) if version else None)
 
 
+def environment_settings(name: str | None) -> dict[str, Any]:
+    """The environment settings that a protocol fixes; none if it is unknown."""
+    starts = None if name is None else starts_protocol(name)
+    known = PROTOCOLS.get(name or "") if starts is None else PROTOCOLS[starts.base]
+    return {} if known is None else known.environment_settings
+
+
 def find_protocol(name: str, supported: Sequence[str], environment: str) -> Protocol:
     """The protocol of this id. Whether its start set exists is not checked.
 

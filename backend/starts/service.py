@@ -71,12 +71,12 @@ def _refusal(row: StartSet, base: str, environment: str, config: EnvironmentConf
     return None
 
 
-def protocols(session: Session, environment: str, supported: Sequence[str]) -> list[Protocol]:
-    """The protocols that start from the sets of an environment, each also greedy."""
+def protocols(session: Session, environment: str, supported: Sequence[str]) -> list[tuple[Protocol, int]]:
+    """The protocols that start from the sets of an environment, each also greedy, with the sets' points."""
     if not set(_SOURCES) & set(supported):
         return []
     return [
-        find_protocol(f"{base}{suffix}:{row.name}@{row.version}", supported, environment)
+        (find_protocol(f"{base}{suffix}:{row.name}@{row.version}", supported, environment), row.n_points)
         for row in repository.ready(session, environment)
         for base, sources in _SOURCES.items()
         if row.source in sources

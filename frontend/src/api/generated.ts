@@ -6100,6 +6100,12 @@ export interface components {
              * @description Why it cannot be used; null if it can.
              */
             unavailable: string | null;
+            /**
+             * N Episodes
+             * @description Number of episodes of an evaluation that names none: 30, or one from each point of its start set.
+             * @example 30
+             */
+            n_episodes: number;
         };
         /**
          * Protocols

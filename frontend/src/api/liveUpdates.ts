@@ -100,6 +100,8 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   if (kind === 'sweeps') return event.sweep !== undefined;
   if (kind === 'papers') return event.study !== undefined;
   if (kind === 'study') return ids === event.study;
+  // The one job that belongs to no run verifies a start set.
+  if (kind === 'start-sets') return event.job !== undefined && event.run === undefined;
   if (kind === 'sweep' && event.sweep !== undefined) return ids === event.sweep;
   if (event.run === undefined) return false;
   // A job belongs to a run, but does not change the run itself.

@@ -150,12 +150,15 @@ const PROTOCOLS: Readonly<Record<string, string>> = {
   noop_starts_5min: 'no-op starts, 5 min',
   random_seeds: 'random seeds',
   human_starts: 'human starts',
+  agent_starts: 'agent starts',
   sticky_actions_5min: 'sticky actions, 5 min',
   sticky_actions_30min: 'sticky actions, 30 min',
   plain: 'standard resets',
 };
 
 export function protocolLabel(protocol: string): string {
+  const [kind = '', set] = protocol.split(':');
+  if (set !== undefined) return `${protocolLabel(kind)}, ${set.replace('@', ' v')}`;
   const base = protocol.replace(/_greedy$/, '');
   const label = PROTOCOLS[base] ?? base.replaceAll('_', ' ');
   return base === protocol ? label : `${label}, greedy`;

@@ -11,6 +11,7 @@ import { GroupPolicies } from '@/features/storage/GroupPolicies';
 import { KindTable } from '@/features/storage/KindTable';
 import { PolicyForm } from '@/features/storage/PolicyForm';
 import { RunTable } from '@/features/storage/RunTable';
+import { StartSets } from '@/features/storage/StartSets';
 import classes from '@/features/storage/storage.module.css';
 
 const RUNS = 20;
@@ -25,6 +26,7 @@ export default function StoragePage() {
       <h1 className="page-title">Storage</h1>
       <Kinds />
       <LargestRuns />
+      <StartSets />
       <Disks />
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!retention && !error && <Loading label="Loading the retention settings" lines={12} />}

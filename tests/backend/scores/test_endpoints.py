@@ -263,3 +263,23 @@ def test_unchanged_scores_are_not_sent_again(sqlite_service: RunningService) -> 
     make_scored(sqlite_service.engine, 1.0, **PONG)
     changed = sqlite_service.client.get(SCORES, headers={"If-None-Match": first.headers["ETag"]})
     assert changed.status_code == 200
+
+
+def test_scores_from_a_start_set_are_a_table_of_their_own(client: Client, engine: Engine) -> None:
+    for seed in range(2):
+        make_scored(engine, 400.0, "agent_starts:wall@2", seed=seed, **BREAKOUT)
+    make_scored(engine, 300.0, "agent_starts:wall@1", **BREAKOUT)
+    make_scored(engine, 20.0, **PONG)
+    table = read(client)
+    assert table["protocol"] == "noop_starts", "a set is of one game: never the default"
+    titles = {one["id"]: one["title"] for one in table["protocols"]}
+    assert titles["agent_starts:wall@2"] == "agent starts, wall v2"
+    own = read(client, protocol="agent_starts:wall@2")
+    found = cell(own, "ALE/Breakout-v5", "paac")
+    assert found is not None
+    assert (found["value"], len(found["runs"]), found["normalised"]) == (400.0, 2, None)
+    [row] = [one for one in own["rows"] if one["environment"] == "ALE/Breakout-v5"]
+    assert (row["protocol"], row["references"]) == ("agent_starts:wall@2", "")
+    [pong] = [one for one in own["rows"] if one["environment"] == "ALE/Pong-v5"]
+    assert pong["protocol"] == "noop_starts"
+    assert client.get(SCORES, params={"protocol": "agent_starts:Wall"}).status_code == 422

@@ -117,6 +117,8 @@ def test_evaluation_from_a_set_is_one_of_its_version_with_an_episode_from_each_p
     offered = {one["id"]: one for one in service.client.get(f"{url}/protocols").json()["items"]}
     assert {*latest["protocols"], "agent_starts:wall@1", "agent_starts:other@1"} <= set(offered)
     assert offered["agent_starts:wall@2"]["title"] == "agent starts, wall v2"
+    assert offered["agent_starts:wall@2"]["n_episodes"] == 10
+    assert offered["noop_starts"]["n_episodes"] == 30
     assert offered["human_starts"]["unavailable"].startswith("it needs a start set of games played by people")
 
 

@@ -20,7 +20,6 @@ type Props = {
   onClose: () => void;
 };
 
-const EPISODES = '30';
 const SEED = '0';
 
 /** What a number field contains if it is not a whole number between the bounds. */
@@ -45,13 +44,15 @@ export function EvaluateDialog({ run, checkpoint, onClose }: Props) {
   const checkpoints = useInfiniteQuery(checkpointsQuery(run.id));
   const protocols = useQuery(protocolsQuery(run.id));
   const [chosen, setChosen] = useState<{ checkpoint?: string; protocol?: string }>({});
-  const [episodes, setEpisodes] = useState(EPISODES);
+  const [typed, setEpisodes] = useState<string | null>(null);
   const [seed, setSeed] = useState(SEED);
   const saved = checkpoints.data?.pages.flatMap(({ items }) => items) ?? [];
   const values = {
     checkpoint: chosen.checkpoint ?? checkpoint ?? saved[0]?.id ?? '',
     protocol: chosen.protocol ?? protocols.data?.default ?? '',
   };
+  const protocol = protocols.data?.items.find(({ id }) => id === values.protocol);
+  const episodes = typed ?? String(protocol?.n_episodes ?? '');
   const request = useRunMutation(() =>
     requestEvaluation(run.id, { ...values, episodes: parseNumber(episodes), seed: parseNumber(seed) }),
   );

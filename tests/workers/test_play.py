@@ -4,6 +4,7 @@ import io
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -143,11 +144,14 @@ def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
         player.until(paused=True)
         player.hold(ENVIRONMENTS["Catch-v0"].action_names.index("LEFT"))
         player.until(over=True)
-    [caught] = [
-        recording
-        for recording in web.client.get("/api/v1/recordings").json()["items"]
-        if recording["session_id"] == second["id"]
-    ]
-    assert caught["finished"]
+
+    def game() -> dict[str, Any]:
+        items = web.client.get("/api/v1/recordings").json()["items"]
+        [recording] = [each for each in items if each["session_id"] == second["id"]]
+        assert isinstance(recording, dict)
+        return recording
+
+    until(lambda: game()["finished"])  # the last frame is shown before the game is recorded
+    caught = game()
     assert caught["length_steps"] == 11
     assert caught["protocol"] == "human_play"

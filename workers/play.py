@@ -21,7 +21,7 @@ from redis import Redis, RedisError
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.play import service as play
 from backend.pubsub.bus import PLAY_PREFIX, play_channel
-from backend.specs.play import PlaySetup
+from backend.specs.play import Pause, PlaySetup
 from backend.specs.recordings import FRAME, GAME_REPORT, REPORT, GamePlayed, GameStarted
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
 from workers.gameplay import TIMEOUT_S, Gameplay
@@ -33,6 +33,7 @@ IDLE_S = 600.0
 _TICK_S = 0.25
 _RETRY_S = 1.0
 _LENGTH = struct.Struct("<H")
+_PAUSE = Pause(type="pause", paused=True).model_dump_json().encode()
 
 log = structlog.get_logger(__name__)
 
@@ -222,13 +223,16 @@ class PlayRunner(threading.Thread):
 
     def _watch(self, process: EngineProcess) -> str:
         """Pass on what the engine sends until the session ends; return why it does."""
-        seen_at = monotonic()
+        seen_at, is_left = monotonic(), False
         while True:
             process.wait_for_frames(_TICK_S)
             self._pass_on(process)
             now = monotonic()
             if self._gameplay.is_watched(self._id):
-                seen_at = now
+                seen_at, is_left = now, False
+            elif not is_left:  # also if the web process has died and could not pause the game
+                is_left = True
+                process.send_bytes(_PAUSE)
             if self._reason is not None:
                 return self._reason
             if self._lost.is_set():

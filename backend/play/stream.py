@@ -22,7 +22,7 @@ from backend.principals import Principal, Role
 from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S, play_channel
 from backend.pubsub.subscription import Frames, cancel_all
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.play import PLAYER_MESSAGE, Act
+from backend.specs.play import PLAYER_MESSAGE, Act, Pause
 
 router = APIRouter()
 
@@ -99,6 +99,9 @@ async def _stream(
     tasks = [asyncio.create_task(each) for each in work]
     await asyncio.wait(tasks, timeout=LIFETIME_S, return_when=asyncio.FIRST_COMPLETED)
     await cancel_all(tasks)
+    if client.may_play:  # nobody steers now
+        pause = Pause(type="pause", paused=True).model_dump_json()
+        await state.subscription.publish(play_channel(client.session_id), pause)
     if websocket.client_state is WebSocketState.CONNECTED and (
         websocket.application_state is WebSocketState.CONNECTED
     ):

@@ -78,6 +78,10 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
         n_frames = shown.status["frames"]
         player.send(type="new_game")
         player.until(game=2)
+        player.hold(names.index("FIRE"))
+        player.until(game=2, paused=False)
+    with playing(web.client, session["id"]) as player:
+        player.until(game=2, paused=True)  # its player has left
     assert web.client.delete(f"/api/v1/play/{session['id']}").status_code == 204
     until(lambda: web.client.get(f"/api/v1/play/{session['id']}").json()["state"] == "ended")
 

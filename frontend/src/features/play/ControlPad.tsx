@@ -57,7 +57,7 @@ export function ControlPad({ controls, held, onTouch }: Props) {
             data-control={control}
             data-held={held.has(control) || undefined}
             aria-pressed={held.has(control)}
-            aria-label={label}
+            aria-label={`${label}, ${keys}`}
             title={`${label}: ${keys}`}
             onPointerDown={press(control, true)}
             onPointerUp={press(control, false)}

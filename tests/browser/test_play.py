@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -12,7 +13,7 @@ from playwright.sync_api import Page, WebSocket, expect
 
 from backend.specs.environments.atari import AtariConfig
 from tests.browser.axe import serious_violations
-from tests.support.waiting import until
+from tests.support.waiting import Patience, until
 from workers.engine.envs.atari import AtariEnv
 
 pytestmark = pytest.mark.browser
@@ -34,6 +35,13 @@ class Stream:
         self.jpeg = b""
         page.on("websocket", self._listen)
 
+    def until(self, page: Page, is_true: Callable[[], bool]) -> None:
+        """Wait for a message; the page's events arrive only while Playwright runs."""
+        patience = Patience()
+        while patience.lasts() and not is_true():
+            page.wait_for_timeout(20)
+        assert is_true()
+
     def _listen(self, socket: WebSocket) -> None:
         if "/play/" in socket.url:
             socket.on("framereceived", self._keep)
@@ -48,7 +56,7 @@ class Stream:
 
 
 def _await(page: Page, stream: Stream, frames: int) -> None:
-    until(lambda: page.wait_for_timeout(20) or stream.status.get("frames", 0) >= frames)
+    stream.until(page, lambda: stream.status.get("frames", 0) >= frames)
 
 
 def _simulated_again(seed: int, actions: list[int], config: dict[str, object]) -> tuple[bytes, bytes]:
@@ -122,7 +130,7 @@ def test_pages_of_play_are_accessible_and_the_controls_work_by_touch(
     assert box is not None
     page.mouse.move(box["x"] + 5, box["y"] + 5)
     page.mouse.down()
-    until(lambda: page.wait_for_timeout(20) or stream.status.get("action") == 0)
+    stream.until(page, lambda: stream.status.get("action") == 0)
     page.mouse.up()
     expect(page.get_by_text("The game is over. Press N for a new one.")).to_be_visible()
     page.get_by_role("button", name="End session").click()

@@ -1,0 +1,141 @@
+"""The engine of a play session: real emulator, messages of the player in, frames and reports out."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.atari import AtariConfig
+from backend.specs.play import PlaySetup, play_config
+from backend.specs.recordings import FRAME, GAME_REPORT, GamePlayed, GameReport, GameStarted
+from tests.support.waiting import PATIENCE_S
+from workers.engine.envs.atari import AtariEnv
+from workers.engine.training.play import Player, WorkerGone
+
+BREAKOUT = "ALE/Breakout-v5"
+
+
+class Session:
+    """The worker's end of a session whose engine runs in a thread."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self.reports: list[GameReport] = []
+        self.status: dict[str, Any] = {}
+
+    def send(self, **message: Any) -> None:
+        """Send a message of the player."""
+        self._channel.send(json.dumps(message).encode())
+
+    def until(self, **status: Any) -> None:
+        """Read messages until a frame has this status."""
+        while not self.status.items() >= status.items():
+            self._read()
+
+    def after(self, frames: int) -> None:
+        """Read messages until the game is this long."""
+        while self.status.get("frames", 0) < frames:
+            self._read()
+
+    def parts(self) -> list[GamePlayed]:
+        """What has been reported of all games."""
+        return [report for report in self.reports if isinstance(report, GamePlayed)]
+
+    def _read(self) -> None:
+        message = self._channel.recv(2**20)
+        if message[:1] == FRAME:
+            length = int.from_bytes(message[1:3], "little")
+            self.status = json.loads(message[3 : 3 + length])
+        else:
+            self.reports.append(GAME_REPORT.validate_json(message[1:]))
+
+
+@contextmanager
+def _session(env: AtariEnv, config: AtariConfig) -> Iterator[Session]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(PATIENCE_S)
+    setup = PlaySetup(environment=BREAKOUT, environment_config=config.model_dump(mode="json"))
+
+    def run() -> None:
+        with suppress(WorkerGone):
+            Player(setup, env, theirs).run()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield Session(ours)
+    finally:
+        ours.close()
+        thread.join()
+        theirs.close()
+
+
+def _config(*, every_frame: bool = False) -> AtariConfig:
+    config = play_config(ENVIRONMENTS[BREAKOUT], every_frame=every_frame)
+    assert isinstance(config, AtariConfig)
+    return config
+
+
+def test_game_is_simulated_again_to_the_same_memory_and_screen() -> None:
+    config = _config()
+    env = AtariEnv(BREAKOUT, config)
+    names = list(env.action_names)
+    with _session(env, config) as session:
+        session.until(paused=True, game=1)
+        session.send(type="speed", speed=4)
+        session.send(type="action", action=names.index("FIRE"))
+        session.after(20)
+        session.send(type="action", action=names.index("RIGHT"))
+        session.after(80)
+        session.send(type="action", action=None)
+        session.after(120)
+        session.send(type="pause", paused=True)
+        session.until(paused=True)
+        memory, screen = env.ale.getRAM(), env.ale.getScreenRGB()
+        session.send(type="new_game")
+        session.until(game=2)
+    [start, *_] = session.reports
+    assert isinstance(start, GameStarted)
+    parts = [report.part for report in session.parts()]
+    actions = [action for part in parts for action in part.actions]
+    assert {names[action] for action in actions} == {"NOOP", "FIRE", "RIGHT"}
+    assert parts[-1].left
+    assert sum(part.n_frames for part in parts) == 4 * len(actions)
+    again = AtariEnv(BREAKOUT, config)
+    out = np.empty(again.observation_shape, again.observation_dtype)
+    again.reset(start.game.seed, out)
+    for action in actions:
+        again.step(action, out)
+    assert np.array_equal(again.ale.getRAM(), memory)
+    assert np.array_equal(again.ale.getScreenRGB(), screen)
+
+
+def test_actions_are_read_at_every_frame_on_request() -> None:
+    config = _config(every_frame=True)
+    with _session(AtariEnv(BREAKOUT, config), config) as session:
+        session.until(paused=True)
+        session.send(type="action", action=1, seq=5)
+        session.until(seq=5)
+        session.after(7)
+        session.send(type="new_game")
+        session.until(game=2)
+    part = session.parts()[0].part
+    assert len(part.actions) == part.n_frames
+    assert [action for _, _, action in part.inputs] == [1]
+
+
+def test_every_frame_of_the_console_is_shown_in_order() -> None:
+    config = _config()
+    with _session(AtariEnv(BREAKOUT, config), config) as session:
+        session.until(paused=True)
+        session.send(type="action", action=0)
+        seen = []
+        while len(seen) < 20:
+            session.after(session.status["frames"] + 1)
+            seen.append(session.status["frames"])
+    assert seen == list(range(seen[0], seen[0] + 20))

@@ -26,6 +26,7 @@ from backend.http.access import Guards
 from backend.http.bodies import RequestMiddleware
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import AppState
+from backend.http.head import HeadMiddleware
 from backend.http.idempotency import route as idempotency
 from backend.http.parameters import refuse_unknown
 from backend.http.routing import HttpMethods
@@ -133,6 +134,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(LargeResponses)
     app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, values=LARGE_BODIES)
+    app.add_middleware(HeadMiddleware)
     app.add_middleware(SecurityMiddleware, allowed_hosts=_hosts(settings), counters=counters)
     return app
 

@@ -216,7 +216,7 @@ def install(app: FastAPI) -> None:
             allowed = ", ".join(methods.of(path))
             if not allowed and path.startswith("/api/"):
                 return answer(request, _from_http(HTTPException(HTTPStatus.NOT_FOUND)))
-            allowed = allowed or "GET"  # of a page
+            allowed = allowed or "GET, HEAD"  # of a page
             error.headers = {"Allow": allowed}
             error.detail = f"{request.method} is not allowed at this address; allowed: {allowed}"
         return answer(request, _from_http(error))

@@ -36,4 +36,5 @@ class HttpMethods:
     def of(self, path: str) -> list[str]:
         """The methods, sorted; empty if no route matches."""
         matching = (methods for pattern, methods in self._routes if pattern.match(path))
-        return sorted(set().union(*matching))
+        methods = set().union(*matching)
+        return sorted(methods | {"HEAD"} if "GET" in methods else methods)

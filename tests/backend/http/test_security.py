@@ -138,13 +138,13 @@ def test_unknown_methods_and_addresses_return_problem_documents(sqlite_service: 
 
 def test_405_lists_every_allowed_method_in_allow_header(sqlite_service: RunningService) -> None:
     for method, path, allowed in [
-        ("PUT", "/api/v1/runs", "GET, POST"),
-        ("PUT", f"/api/v1/runs/{'0' * 26}", "DELETE, GET, PATCH"),
+        ("PUT", "/api/v1/runs", "GET, HEAD, POST"),
+        ("PUT", f"/api/v1/runs/{'0' * 26}", "DELETE, GET, HEAD, PATCH"),
         ("GET", "/api/v1/runs/bulk", "POST"),
         ("PATCH", "/api/v1/runs/bulk", "POST"),
         ("GET", "/api/v1/auth/login", "POST"),
-        ("OPTIONS", "/api/v1/environments/ALE/Pong-v5", "GET"),
-        ("POST", "/somewhere", "GET"),
+        ("OPTIONS", "/api/v1/environments/ALE/Pong-v5", "GET, HEAD"),
+        ("POST", "/somewhere", "GET, HEAD"),
     ]:
         answer = sqlite_service.client.request(method, path)
         assert (answer.status_code, answer.headers["allow"]) == (405, allowed)

@@ -4,8 +4,8 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef } from 'react';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
-import { runsQuery } from '@/api/runs';
-import { ButtonLink } from '@/components/controls';
+import { deletedRunsQuery, runsQuery } from '@/api/runs';
+import { ButtonLink, TextLink } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { FirstSteps, MAX_RUNS } from '@/features/home/FirstSteps';
@@ -55,6 +55,10 @@ export default function RunsPage() {
   const nArchived = useInfiniteQuery({
     ...runsQuery({ archived: 'true', limit: 1 }),
     enabled: nothingListed,
+  }).data?.pages[0]?.total;
+  const nDeleted = useInfiniteQuery({
+    ...deletedRunsQuery,
+    enabled: nothingListed && nArchived === 0,
   }).data?.pages[0]?.total;
   const fields = useQuery(runFieldsQuery).data ?? NO_FIELDS;
   const denied = useDenied();
@@ -131,6 +135,11 @@ export default function RunsPage() {
   if (nothingListed && nArchived === 0) {
     return (
       <div className="page">
+        {Boolean(nDeleted) && (
+          <p style={{ margin: '0 0 12px' }}>
+            All runs are deleted. <TextLink to="/deleted">Restore them</TextLink> within an hour of that.
+          </p>
+        )}
         <Welcome />
       </div>
     );

@@ -10,6 +10,7 @@ from backend.coordination.context import Context
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import writing
+from backend.db.run import RESTORABLE_S
 from backend.runs import actions, service
 from backend.specs.states import RunState
 from tests.support.rows import make_run
@@ -72,7 +73,7 @@ def test_purge_deletes_runs_and_files_once_they_cannot_be_restored(
         with writing(engine) as session:
             actions.delete(session, run_id, restorable=True)
     with writing(engine) as session:
-        past = datetime.now(UTC) - timedelta(seconds=service.RESTORABLE_S + 60)
+        past = datetime.now(UTC) - timedelta(seconds=RESTORABLE_S + 60)
         session.execute(update(Run).where(Run.id == old).values(deleted_at=past))
     assert purge_deleted_runs(context) == [old]
     assert context.store.size_bytes(old, "checkpoints", "a.pt") == 1, "rows come first"

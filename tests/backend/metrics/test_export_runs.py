@@ -72,7 +72,8 @@ def test_npz_of_two_runs_holds_every_column_of_every_point(two_runs: list[Record
     with np.load(io.BytesIO(b"".join(chunks))) as arrays:
         found: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
         for at, name in enumerate(zip(*(arrays[key] for key in ("run", "metric", "source")), strict=True)):
-            found.setdefault(tuple(map(str, name)), []).extend(arrays[f"points/{at}"].tolist())
+            run, metric, source = map(str, name)
+            found.setdefault((run, metric, source), []).extend(arrays[f"points/{at}"].tolist())
     table = pq.read_table(io.BytesIO(b"".join(exported(two_runs, "parquet")))).to_pylist()
     wanted: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
     for row in table:

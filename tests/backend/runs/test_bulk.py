@@ -8,6 +8,7 @@ from sqlalchemy import text, update
 
 from backend.db import Run
 from backend.db.engine import reading, writing
+from backend.db.run import RESTORABLE_S
 from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.support.rows import make_run
@@ -220,7 +221,7 @@ def test_deleted_runs_are_hidden_until_they_are_restored_or_purged(service: Runn
     assert client.post(f"/api/v1/runs/{ids[1]}/restore").status_code == 404
     assert client.delete(f"/api/v1/runs/{ids[1]}", params={"restorable": True}).status_code == 204
     with writing(service.engine) as session:
-        past = datetime.now(UTC) - timedelta(seconds=run_service.RESTORABLE_S + 60)
+        past = datetime.now(UTC) - timedelta(seconds=RESTORABLE_S + 60)
         session.execute(update(Run).where(Run.id == ids[1]).values(deleted_at=past))
     with writing(service.engine) as session:
         assert run_service.purge(session) == [ids[1]]

@@ -134,7 +134,7 @@ def test_every_frame_of_the_console_is_shown_in_order() -> None:
     with _session(AtariEnv(BREAKOUT, config), config) as session:
         session.until(paused=True)
         session.send(type="action", action=0)
-        seen = []
+        seen: list[int] = []
         while len(seen) < 20:
             session.after(session.status["frames"] + 1)
             seen.append(session.status["frames"])

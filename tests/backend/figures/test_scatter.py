@@ -97,7 +97,7 @@ def test_scatter_has_a_median_of_each_environment_configuration(engine: Engine, 
     _, medians = client.get("/api/v1/figures/scatter", params=ask).json()["data"]
     name = subject([run])
     assert dict(zip(medians["text"], medians["y"], strict=True)) == {
-        f"median of 2 runs, {name} (sticky_actions = 0.0)": 0.5,
+        f"median of 2 runs, {name} (sticky_actions = 0)": 0.5,
         f"median of 2 runs, {name} (sticky_actions = 0.25)": 2.5,
     }
 

@@ -2,7 +2,7 @@ import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
+import { lazy, Suspense, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
 import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
@@ -15,7 +15,6 @@ import { LogTab } from '@/features/log/LogTab';
 import { AgentPanel } from '@/features/replay/AgentPanel';
 import { FilmStrip } from '@/features/replay/FilmStrip';
 import { SentVideosPanel } from '@/features/replay/SentVideosPanel';
-import { ChangesCard } from '@/features/run/ChangesCard';
 import { CheckpointsTab } from '@/features/run/CheckpointsTab';
 import { ConfigTab } from '@/features/run/ConfigTab';
 import { EpisodesTab } from '@/features/run/EpisodesTab';
@@ -28,6 +27,8 @@ import { VideosTab } from '@/features/run/VideosTab';
 import { formatScore } from '@/lib/format';
 import { hasEnded, isExternal, stepsOf } from '@/lib/run';
 import { defined, type runSearch } from '@/lib/search';
+
+const ChangesCard = lazy(() => import('@/features/run/ChangesCard'));
 
 const route = getRouteApi('/shell/runs/$runId');
 
@@ -203,7 +204,9 @@ function LoadedRun({ run }: { run: RunDetail }) {
             />
           )}
         </div>
-        <ChangesCard run={run} selected={search.episode} onWatch={watch} />
+        <Suspense>
+          <ChangesCard run={run} selected={search.episode} onWatch={watch} />
+        </Suspense>
         <Tabs
           ref={root}
           className={classes.tabbed}

@@ -7,7 +7,7 @@ import { keys } from '@/api/keys';
 import { changesQuery, spreadEpisodesQuery } from '@/api/runResources';
 import type { RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
-import { ChangesCard } from './ChangesCard';
+import ChangesCard from './ChangesCard';
 
 // The client keeps the function that it finds when it is loaded.
 vi.hoisted(() => {

@@ -18,7 +18,7 @@ const MAX_EPISODES = 8;
 type Props = { run: RunDetail; selected: string | undefined; onWatch: (episode: string) => void };
 
 /** For a dragged range of the curve: which metrics changed most, its episodes, and the checkpoint before it. */
-export function ChangesCard({ run, selected, onWatch }: Props) {
+export default function ChangesCard({ run, selected, onWatch }: Props) {
   const { view, change } = useCurveView();
   if (view.zoom === null) return null;
   const { x } = view;

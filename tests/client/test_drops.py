@@ -4,7 +4,9 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -247,16 +249,20 @@ def test_waiting_for_a_lost_run_ends(target: Target, monkeypatch: pytest.MonkeyP
     with callboard.init(algorithm="a", environment="e") as run, callboard.connect() as client:
         found = client.run(str(run.id))
         monkeypatch.setattr("callboard.runs._POLL_S", 0.001)
+        seconds = [0.0]
+        clock = SimpleNamespace(monotonic=lambda: seconds[0], sleep=time.sleep)
+        monkeypatch.setattr("callboard.runs.time", clock)
         refresh = Runs.refresh
 
         def lose(self: Runs) -> Runs:
             refresh(self)
+            seconds[0] += 1
             for each in self:
                 each.data = each.data | {"state": next(states, "lost")}
             return self
 
         monkeypatch.setattr(Runs, "refresh", lose)
-        assert found.wait(PATIENCE_S, lost_for_s=0.05).state == "lost"
+        assert found.wait(PATIENCE_S, lost_for_s=1.5).state == "lost"
         assert next(states, None) is None, "not at once"
         with pytest.raises(TimeoutError):
             found.wait(0.05, lost_for_s=None)

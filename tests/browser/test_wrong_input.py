@@ -67,7 +67,7 @@ def test_error_of_the_service_is_shown_at_its_field(page: Page, script: httpx.Cl
         "Not started. Check these fields: Network, Observation size."
     )
     assert _n_runs(script) == before
-    page.get_by_role("button", name="Reset Network to its default").click()
+    page.get_by_role("button", name="Reset Network to the preset").click()
     expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_have_count(0)
 
 

@@ -53,11 +53,16 @@ def list_start_sets(
         return
     whole_id = Column("id", min_width=26, no_wrap=True)  # as other commands need it
     table = Table(
-        whole_id, "set", "environment", "points", "games", "source", "state", box=None, pad_edge=False
+        whole_id,
+        *("set", "environment", "points", "games", "people", "source", "state"),
+        box=None,
+        pad_edge=False,
     )
     for row in rows:
         name = f"{row['name']}@{row['version']}"
-        counts = (f"{row['n_points']:,}", f"{row['n_games']:,}")
+        small = " (small)" if row["is_small"] else ""
+        people = f"{row['n_people']:,}" if row["n_people"] else "–"
+        counts = (f"{row['n_points']:,}", f"{row['n_games']:,}{small}", people)
         table.add_row(row["id"], name, row["environment"], *counts, row["source"], row["state"])
     Console(markup=False, emoji=False).print(table)
 
@@ -74,15 +79,30 @@ def create(
     episode: Annotated[
         list[str] | None, typer.Option(help="Id of a recorded episode, instead of --run. Repeatable.")
     ] = None,
+    environment: Annotated[
+        str | None, typer.Option(help="Id of a game: people's recordings of it are the games.")
+    ] = None,
+    recording: Annotated[
+        list[str] | None,
+        typer.Option(help="Id of a recording of a person's or a script's game, instead. Repeatable."),
+    ] = None,
     points: Annotated[int | None, typer.Option(help="States to sample; default: 100.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sampling; default: 0.")] = None,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Create a start set from recorded episodes of agents, and print its id."""
-    if (run is None) == (not episode):
-        raise fail("give --run, or --episode")
-    given = {"run": run, "kind": kind, "episodes": episode or None, "points": points, "seed": seed}
+    """Create a start set from recorded games of agents or people, and print its id."""
+    if sum(map(bool, (run, episode, environment, recording))) != 1:
+        raise fail("give one of --run, --episode, --environment and --recording")
+    given = {
+        "run": run,
+        "kind": kind,
+        "episodes": episode or None,
+        "environment": environment,
+        "recordings": recording or None,
+        "points": points,
+        "seed": seed,
+    }
     body = {"name": name} | {field: value for field, value in given.items() if value is not None}
     with _remote() as remote:
         _report(remote, remote.request("POST", "/start-sets", body=body), wait=wait, as_json=as_json)
@@ -98,7 +118,7 @@ def show(set_id: SetId, as_json: Json = False) -> None:
         return
     error = "" if row["error"] is None else f": {row['error']}"
     typer.echo(printable(f"{row['name']}@{row['version']}: {row['state']}{error}"))
-    typer.echo(printable(f"{row['n_points']:,} points of {row['n_games']:,} games, {row['environment']}"))
+    typer.echo(printable(f"{row['environment']}: {row['caption']}"))
     typer.echo(printable(f"source: {row['source']}, {row['origin']}"))
     typer.echo(f"protocols: {', '.join(row['protocols'])}")
 

@@ -16,6 +16,7 @@ from backend.db.clock import database_now
 from backend.errors import Conflict, Forbidden, Gone, NotFound
 from backend.principals import Principal, Role
 from backend.recordings import repository
+from backend.specs.play import HUMAN_PLAY
 from backend.specs.recordings import GameStart, Part
 
 
@@ -29,6 +30,14 @@ def get(session: Session, recording_id: str) -> Recording:
     if recording is None:
         raise NotFound(f"recording {recording_id} does not exist")
     return recording
+
+
+def latest_of_people(session: Session, environment: str, limit: int) -> list[Recording]:
+    """The latest recordings of people in an environment, without those of games that are being played."""
+    rows, _ = repository.page(
+        session, environment=environment, user_id=None, protocol=HUMAN_PLAY, limit=limit, cursor=None
+    )
+    return [row for row in rows if row.ended_at is not None]
 
 
 def start(

@@ -21,6 +21,8 @@ N_POINTS = 100
 """Points of a set in Nair et al. 2015, section 5.1."""
 MAX_POINTS = 500
 MAX_GAMES = 200
+SMALL_GAMES = 5
+"""A set of fewer games is marked as small: its states are too much alike."""
 MAX_DECISIONS = 108_000
 """Of one game: 30 minutes, with a decision at every frame."""
 

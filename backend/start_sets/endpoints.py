@@ -48,17 +48,22 @@ def create_start_set(
     artifacts: Artifacts,
     writing: WriteSession,
 ) -> StartSetOut:
-    """Create a start set from recorded episodes of agents: states sampled at random from their games.
+    """Create a start set from recorded episodes of agents, or from recordings of people: states sampled at
+    random from their games. A set of scripts' recordings is never one of people.
 
     A worker then replays the games and keeps the emulator's state at each point; until then the set is
     `verifying`. The set has its own copy of seeds and actions.
     """
     if body.run is not None:
-        environment, games, origin = service.games_of_run(session, artifacts, body.run, body.kind)
+        source = service.games_of_run(session, artifacts, body.run, body.kind)
+    elif body.episodes is not None:
+        source = service.games_of_episodes(session, artifacts, body.episodes)
+    elif body.environment is not None:
+        source = service.games_of_people(session, body.environment)
     else:
-        environment, games, origin = service.games_of_episodes(session, artifacts, body.episodes or [])
-    content = service.sample(environment, games, body.points, body.seed, "agent")
-    row = service.create(writing, body.name, content, origin=origin, created_by=principal.id)
+        source = service.games_of_recordings(session, body.recordings or [])
+    content = service.sample(source, body.points, body.seed)
+    row = service.create(writing, body.name, content, origin=source.origin, created_by=principal.id)
     return StartSetOut.of(row, None)
 
 

@@ -9,15 +9,16 @@ from backend.db import Job, StartSet
 from backend.schemas import Id, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import GREEDY, SET_NAME
-from backend.specs.run_fields import Seed
+from backend.specs.run_fields import MAX_ENVIRONMENT, Seed
 from backend.specs.start_sets import MAX_GAMES, MAX_POINTS, N_POINTS, Source, StartSetFile
+from backend.starts import service as starts
 
 SetName = Annotated[str, StringConstraints(pattern=rf"^{SET_NAME}$")]
 RowId = Annotated[str, StringConstraints(pattern=ULID)]
 
 
 class StartSetRequest(Strict):
-    """A start set to create from recorded episodes: those of a run, or the named ones."""
+    """A start set to create from recorded games: episodes of agents, or recordings of play."""
 
     name: SetName = Field(
         description="Name of the set: small letters, digits and hyphens. A set of this name gets its next "
@@ -35,6 +36,18 @@ class StartSetRequest(Strict):
         max_length=MAX_GAMES,
         description="Ids of recorded episodes of one game, instead of `run`.",
     )
+    environment: str | None = Field(
+        default=None,
+        max_length=MAX_ENVIRONMENT,
+        description=f"Instead of `run`, id of a game: the latest {MAX_GAMES} recordings of people who played "
+        "it to the end or left it are the games. None of a script is among them.",
+    )
+    recordings: list[RowId] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_GAMES,
+        description="Instead of `run`, ids of recordings of one game: all of people, or all of scripts.",
+    )
     points: int = Field(
         default=N_POINTS,
         ge=1,
@@ -45,8 +58,9 @@ class StartSetRequest(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.run is None) == (self.episodes is None):
-            raise ValueError("give either run or episodes")
+        sources = (self.run, self.episodes, self.environment, self.recordings)
+        if sum(source is not None for source in sources) != 1:
+            raise ValueError("give one of run, episodes, environment and recordings")
         if self.kind is not None and self.run is None:
             raise ValueError("kind: only with run")
         return self
@@ -87,7 +101,11 @@ class StartSetOut(Schema):
     n_games: int
     """Number of games with a start."""
     n_people: int
-    """How many people played them."""
+    """How many people played them; 0 for games of agents and scripts."""
+    is_small: bool
+    """Whether it has so few games that its starts are much alike."""
+    caption: str = Field(examples=["100 starts from 6 games by 2 people, 123,456 frames"])
+    """What it holds, for captions."""
     n_frames: int | None
     """Frames of the games up to their last starts; null until they are verified."""
     mode: int | None
@@ -111,12 +129,12 @@ class StartSetOut(Schema):
     def of(cls, row: StartSet, job: Job | None) -> "StartSetOut":
         """From the rows of the set and of the job that verifies it."""
         values = {name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)}
-        if row.state == "verifying" and job is not None and job.state == "failed":
-            lines = (job.error or "").strip().splitlines() or ["unknown error"]
-            values |= {"state": "failed", "error": lines[-1]}
+        if (error := starts.verification_error(row, job)) is not None:
+            values |= {"state": "failed", "error": error}
         base = "human_starts" if row.source == "human" else "agent_starts"
         protocols = [f"{base}{suffix}:{row.name}@{row.version}" for suffix in ("", GREEDY)]
-        return cls.model_validate(values | {"protocols": protocols})
+        of_set = {"protocols": protocols, "is_small": starts.is_small(row), "caption": starts.caption(row)}
+        return cls.model_validate(values | of_set)
 
 
 class StartSetPage(Page):

@@ -1,7 +1,7 @@
-"""Start sets: created from recorded episodes, imported, exported and deleted.
+"""Start sets: created from recorded games, imported, exported and deleted.
 
 Every set is verified by a worker before an agent can start from it. A set keeps its own copy of seeds and
-actions: deleting the games' runs leaves it as it is.
+actions: deleting the games' runs or recordings leaves it as it is.
 """
 
 import json
@@ -14,16 +14,18 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
-from backend.db import Episode, StartSet
+from backend.db import Episode, Recording, StartSet
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.errors import Conflict, Invalid, NotFound
 from backend.jobs import service as jobs
+from backend.recordings import service as recordings
 from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.environments.atari import ROM_MD5, AtariConfig
+from backend.specs.play import HUMAN_PLAY
 from backend.specs.problems import problems_of, quoted
 from backend.specs.protocols import MAX_FRAMES, starts_protocol
 from backend.specs.start_sets import (
@@ -52,6 +54,19 @@ class Game:
     config: AtariConfig
     actions: Sequence[int]
     rewards: Sequence[float]
+    player: str | None = None
+    """Id of the person who played it; None: an agent or a script did."""
+
+
+@dataclass(frozen=True)
+class RecordedGames:
+    """Recorded games of one environment, from which a set is sampled."""
+
+    environment: str
+    source: Source
+    games: Sequence[Game]
+    origin: str
+    """Where they come from, in words."""
 
 
 def get(session: Session, set_id: str, *, with_content: bool = False) -> StartSet:
@@ -66,10 +81,8 @@ def get(session: Session, set_id: str, *, with_content: bool = False) -> StartSe
     return row
 
 
-def games_of_run(
-    session: Session, store: ArtifactStore, run_id: str, kind: str | None
-) -> tuple[str, list[Game], str]:
-    """Environment, games and origin of a run's latest recorded episodes.
+def games_of_run(session: Session, store: ArtifactStore, run_id: str, kind: str | None) -> RecordedGames:
+    """The games of a run's latest recorded episodes.
 
     Raises:
         Invalid: the run has none, or they cannot be used.
@@ -81,13 +94,11 @@ def games_of_run(
     if not rows:
         raise Invalid.field("run", "the run has no recorded episodes" + (f" of {kind}s" if kind else ""))
     environment, games = _games(session, store, rows, "run")
-    return environment, games, f"{len(rows)} episodes of run {run.name}"[:200]
+    return RecordedGames(environment, "agent", games, f"{len(rows)} episodes of run {run.name}"[:200])
 
 
-def games_of_episodes(
-    session: Session, store: ArtifactStore, episode_ids: Sequence[str]
-) -> tuple[str, list[Game], str]:
-    """Environment, games and origin of these episodes.
+def games_of_episodes(session: Session, store: ArtifactStore, episode_ids: Sequence[str]) -> RecordedGames:
+    """The games of these episodes.
 
     Raises:
         Invalid: an episode does not exist or cannot be used, or they are of several games.
@@ -100,7 +111,82 @@ def games_of_episodes(
             raise Invalid.field(f"episodes.{number}", str(error)) from None
     environment, games = _games(session, store, rows, "episodes")
     n_runs = len({row.run_id for row in rows})
-    return environment, games, f"{len(rows)} episodes of {n_runs} run{'s' * (n_runs > 1)}"
+    origin = f"{len(rows)} episodes of {n_runs} run{'s' * (n_runs > 1)}"
+    return RecordedGames(environment, "agent", games, origin)
+
+
+def games_of_people(session: Session, environment: str) -> RecordedGames:
+    """The games of the latest recordings of people in an environment.
+
+    Raises:
+        Invalid: there are none, or the environment is no Atari game.
+        Gone: a recording is damaged.
+    """
+    if environment not in ROM_MD5:
+        message = f"start sets are of Atari games, and there is none called {quoted(environment)}"
+        raise Invalid.field("environment", message)
+    rows = recordings.latest_of_people(session, environment, MAX_GAMES)
+    if not rows:
+        raise Invalid.field("environment", f"nobody has played {environment} here: play it, or give a run")
+    return _games_of_recordings(session, rows, ["environment"] * len(rows))
+
+
+def games_of_recordings(session: Session, recording_ids: Sequence[str]) -> RecordedGames:
+    """The games of these recordings: all of people, or all of scripts.
+
+    Raises:
+        Invalid: a recording does not exist or cannot be used, or they are of several games, or some are of
+            scripts.
+        Gone: a recording is damaged.
+    """
+    rows: list[Recording] = []
+    fields: list[str] = []
+    for number, recording_id in enumerate(dict.fromkeys(recording_ids)):
+        fields.append(f"recordings.{number}")
+        try:
+            row = recordings.get(session, recording_id)
+        except NotFound as error:
+            raise Invalid.field(fields[-1], str(error)) from None
+        if row.ended_at is None:
+            raise Invalid.field(fields[-1], "the game is being played: wait for its end")
+        if row.environment not in ROM_MD5:
+            message = f"start sets are of Atari games, and this recording is of {row.environment}"
+            raise Invalid.field(fields[-1], message)
+        if rows and row.environment != rows[0].environment:
+            message = f"is of {row.environment}, and the first recording of {rows[0].environment}"
+            raise Invalid.field(fields[-1], message)
+        if rows and row.protocol != rows[0].protocol:
+            message = "games of scripts and games of people are never in one set"
+            raise Invalid.field(fields[-1], message)
+        rows.append(row)
+    return _games_of_recordings(session, rows, fields)
+
+
+def _games_of_recordings(session: Session, rows: Sequence[Recording], fields: Sequence[str]) -> RecordedGames:
+    """The games of recordings of one Atari game, all of people or all of scripts."""
+    is_human = rows[0].protocol == HUMAN_PLAY
+    games = []
+    for field, row in zip(fields, rows, strict=True):
+        try:
+            config = AtariConfig.model_validate(row.environment_config)
+        except ValidationError:
+            message = f"recording {row.id} has settings of another version of Callboard"
+            raise Invalid.field(field, message) from None
+        if refusal := _refusal(config):
+            raise Invalid.field(field, f"recording {row.id}: {refusal}")
+        parts = recordings.read_parts(session, row)
+        games.append(
+            Game(
+                row.seed,
+                config,
+                [action for part in parts for action in part.actions],
+                [reward for part in parts for reward in part.rewards],
+                player=row.user_id if is_human else None,
+            )
+        )
+    of = "people" if is_human else "scripts"
+    origin = f"{len(rows)} recording{'s' * (len(rows) > 1)} of {of}"
+    return RecordedGames(rows[0].environment, "human" if is_human else "scripted", games, origin)
 
 
 def _games(
@@ -138,9 +224,7 @@ def _refusal(config: AtariConfig) -> str | None:
     return None
 
 
-def sample(
-    environment: str, games: Sequence[Game], n_points: int, seed: int, source: Source, n_people: int = 0
-) -> StartSetContent:
+def sample(recorded: RecordedGames, n_points: int, seed: int) -> StartSetContent:
     """Draw points at random from all states of the games (Nair et al. 2015, section 5.1).
 
     A state is one before a decision; those of a game's first frames, which fill no stack of observations, and
@@ -149,6 +233,7 @@ def sample(
     Raises:
         Invalid: there are too few states, or the games are of several modes.
     """
+    games = recorded.games
     if len({(game.config.mode, game.config.difficulty) for game in games}) > 1:
         raise Invalid.field("episodes", "the games are of several modes or difficulties")
     candidates = np.array(
@@ -162,9 +247,9 @@ def sample(
         last[number] = max(last[number], decision)
     new_number = {number: new for new, number in enumerate(last)}
     return StartSetContent(
-        environment=environment,
-        source=source,
-        n_people=n_people,
+        environment=recorded.environment,
+        source=recorded.source,
+        n_people=len({games[number].player for number in last} - {None}),
         games=[
             RecordedGame(
                 seed=games[number].seed,

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from backend.db import StartSet
+from backend.db import Job, StartSet
 from backend.db.base import storable
+from backend.db.start_set import VERIFICATION
 from backend.errors import Invalid
+from backend.jobs import repository as jobs
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.base import EnvironmentConfig
 from backend.specs.protocols import GREEDY, Protocol, find_protocol, starts_protocol
-from backend.specs.start_sets import StartSetContent
+from backend.specs.start_sets import SMALL_GAMES, StartSetContent
 from backend.starts import repository
 
 _SOURCES = {"human_starts": ("human",), "agent_starts": ("agent", "scripted")}
@@ -43,18 +45,20 @@ def resolved(
     title = starts.set_name + ("" if starts.version is None else f"@{starts.version}")
     if row is None:
         raise Invalid.field(field, f"there is no start set {title}: GET /start-sets lists them")
-    refusal = _refusal(row, starts.base.removesuffix(GREEDY), environment, config)
+    refusal = _refusal(session, row, starts.base.removesuffix(GREEDY), environment, config)
     if refusal is not None:
         raise Invalid.field(field, f"start set {row.name}@{row.version} {refusal}")
     return starts.model_copy(update={"version": row.version}).id(), row
 
 
-def _refusal(row: StartSet, base: str, environment: str, config: EnvironmentConfig) -> str | None:
+def _refusal(
+    session: Session, row: StartSet, base: str, environment: str, config: EnvironmentConfig
+) -> str | None:
     """Why agents cannot start from a set; None if they can."""
     if row.state == "deleted":
         return "has been deleted"
-    if row.state == "failed":
-        return f"could not be verified: {row.error}"
+    if (error := verification_error(row, jobs.find(session, VERIFICATION, row.id))) is not None:
+        return f"could not be verified: {error}"
     if row.state == "verifying":
         return "is being verified by a worker: try again when it is ready"
     if row.environment != environment:
@@ -71,17 +75,53 @@ def _refusal(row: StartSet, base: str, environment: str, config: EnvironmentConf
     return None
 
 
+def verification_error(row: StartSet, job: Job | None) -> str | None:
+    """Why a set could not be verified: a replay differs, or the job failed; None if it was or may still be.
+
+    Args:
+        row: the set.
+        job: the job that verifies it.
+    """
+    if row.state == "verifying" and job is not None and job.state == "failed":
+        return ((job.error or "").strip().splitlines() or ["unknown error"])[-1]
+    return row.error
+
+
+def is_small(row: StartSet) -> bool:
+    """Whether the starts of a set are of so few games that they are much alike."""
+    return row.n_games < SMALL_GAMES
+
+
+def caption(row: StartSet) -> str:
+    """What a set holds, in words: starts, games, people and frames."""
+    of_people = "" if row.n_people == 0 else f" by {_counted(row.n_people, 'person', 'people')}"
+    frames = "" if row.n_frames is None else f", {row.n_frames:,} frames"
+    small = f"; small: fewer than {SMALL_GAMES} games" if is_small(row) else ""
+    games = _counted(row.n_games, "game", "games")
+    return f"{_counted(row.n_points, 'start', 'starts')} from {games}{of_people}{frames}{small}"
+
+
+def _counted(n: int, noun: str, plural: str) -> str:
+    return f"{n:,} {noun if n == 1 else plural}"
+
+
 def protocols(session: Session, environment: str, supported: Sequence[str]) -> list[tuple[Protocol, int]]:
     """The protocols that start from the sets of an environment, each also greedy, with the sets' points."""
     if not set(_SOURCES) & set(supported):
         return []
     return [
-        (find_protocol(f"{base}{suffix}:{row.name}@{row.version}", supported, environment), row.n_points)
+        (_protocol(row, f"{base}{suffix}", supported), row.n_points)
         for row in repository.ready(session, environment)
         for base, sources in _SOURCES.items()
         if row.source in sources
         for suffix in ("", GREEDY)
     ]
+
+
+def _protocol(row: StartSet, base: str, supported: Sequence[str]) -> Protocol:
+    """The protocol that starts from a set, with what the set holds in its description."""
+    protocol = find_protocol(f"{base}:{row.name}@{row.version}", supported, row.environment)
+    return protocol.model_copy(update={"description": f"{protocol.description} The set: {caption(row)}."})
 
 
 def states_of(session: Session, protocol: str) -> bytes | None:

@@ -24,7 +24,7 @@ def test_set_is_created_listed_exported_imported_and_deleted(
     mark_verified(sqlite_service.engine, set_id)
     shown = callboard("start-sets", "show", set_id).output
     assert "pong@1: ready" in shown
-    assert "5 points of 1 games, ALE/Pong-v5" in shown
+    assert "ALE/Pong-v5: 5 starts from 1 game, 100 frames; small: fewer than 5 games" in shown
     assert "protocols: agent_starts:pong@1, agent_starts_greedy:pong@1" in shown
     file = tmp_path / "pong.json"
     assert callboard("start-sets", "export", set_id, "-o", str(file)).output == f"{file}\n"
@@ -37,6 +37,7 @@ def test_set_is_created_listed_exported_imported_and_deleted(
     assert callboard("start-sets", "delete", set_id).exit_code == 0
     table = callboard("start-sets", "list").output
     assert "court@1" in table
+    assert "1 (small)" in table
     assert "pong@1" not in table
 
 
@@ -46,7 +47,9 @@ def test_wrong_input_is_refused_with_one_line(
     file = tmp_path / "set.json"
     file.write_text("{")
     for arguments, message in [
-        (("create", "pong"), "give --run, or --episode"),
+        (("create", "pong"), "give one of --run, --episode, --environment and --recording"),
+        (("create", "pong", "--environment", "ALE/Pong-v5"), "nobody has played ALE/Pong-v5 here"),
+        (("create", "pong", "--recording", "0" * 26), "recordings.0"),
         (("import", str(file)), "is not JSON"),
         (("import", str(tmp_path / "none.json")), "No such file"),
         (("show", "pong"), "is not the id of a set"),

@@ -8,8 +8,13 @@ from sqlalchemy import Engine
 
 from backend.artifacts import ArtifactStore
 from backend.db import Episode, Run
+from backend.db.base import new_id
 from backend.db.engine import writing
+from backend.recordings import service as recordings
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import ROM_MD5
+from backend.specs.play import play_config
+from backend.specs.recordings import GameStart, Part
 from backend.specs.start_sets import StartSetContent
 from backend.start_sets import service as start_sets
 from backend.starts import service as starts
@@ -41,6 +46,43 @@ def add_game(
         episode = episode_row(run.id, replay=file.name, **row)
         session.add(episode)
     return episode
+
+
+def add_recording(
+    engine: Engine,
+    user_id: str,
+    *,
+    environment: str = "ALE/Breakout-v5",
+    protocol: str = "human_play",
+    n: int = 50,
+    ended: bool = True,
+) -> str:
+    """Store the recording of a game of `n` decisions that no emulator has played; return its id."""
+    config = play_config(ENVIRONMENTS[environment], every_frame=False).model_dump(mode="json")
+    start = GameStart(
+        seed=7, frames_per_step=4, action_names=["NOOP", "FIRE"], rom_sha256="0" * 64, versions={}
+    )
+    part = Part(
+        first_step=0,
+        actions=[k % 4 for k in range(n)],
+        rewards=[1.0] * n,
+        lives=[3] * n,
+        n_frames=4 * n,
+        inputs=[],
+        finished=ended,
+    )
+    with writing(engine) as session:
+        row = recordings.start(
+            session,
+            session_id=new_id(),
+            user_id=user_id,
+            environment=environment,
+            environment_config=config,
+            protocol=protocol,
+            game=start,
+        )
+        assert recordings.append(session, row.id, part)
+        return row.id
 
 
 def mark_verified(engine: Engine, set_id: str) -> None:

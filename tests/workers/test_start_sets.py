@@ -69,10 +69,10 @@ def _checkpoint(context: Context, engine: Engine, run: Run) -> None:
 
 def _create(context: Context, engine: Engine, episode_id: str) -> str:
     with reading(engine) as session:
-        environment, games, origin = start_sets.games_of_episodes(session, context.store, [episode_id])
-    content = start_sets.sample(environment, games, 2, 0, "agent")
+        recorded = start_sets.games_of_episodes(session, context.store, [episode_id])
+    content = start_sets.sample(recorded, 2, 0)
     with writing(engine) as session:
-        return start_sets.create(session, "wall", content, origin=origin, created_by=None).id
+        return start_sets.create(session, "wall", content, origin=recorded.origin, created_by=None).id
 
 
 def _do_next_job(context: Context, engine: Engine) -> Job:

@@ -28,6 +28,20 @@ export const sourceRunsQuery = queryOptions({
     ),
 });
 
+/** The Atari games that people have played here, with the number of their recordings that are complete. */
+export const playedGamesQuery = queryOptions({
+  queryKey: [...keys.recordings(), 'start-set-sources'] as const,
+  queryFn: async ({ signal }) => {
+    const query = { protocol: 'human_play', limit: 500 } as const;
+    const { items } = await unwrap(api.GET('/api/v1/recordings', { params: { query }, signal }));
+    const counts = new Map<string, number>();
+    for (const { environment, ended_at } of items)
+      if (environment.startsWith('ALE/') && ended_at !== null)
+        counts.set(environment, (counts.get(environment) ?? 0) + 1);
+    return [...counts].map(([environment, n]) => ({ environment, n }));
+  },
+});
+
 /** The address of a verified set as a file. */
 export const exportUrl = (id: string): string => `/api/v1/start-sets/${id}/export`;
 

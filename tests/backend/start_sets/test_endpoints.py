@@ -7,12 +7,13 @@ import pytest
 from backend.db.engine import writing
 from backend.jobs import service as jobs
 from backend.principals import Role
+from backend.recordings import repository as recordings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.start_sets import StartSetContent
 from backend.starts import service as starts
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
-from tests.support.start_sets import add_game, mark_verified
+from tests.support.start_sets import add_game, add_recording, mark_verified
 
 pytestmark = pytest.mark.service
 
@@ -234,6 +235,93 @@ def test_unusable_games_are_refused(service: RunningService, tmp_path: Path) -> 
         errors = _errors(service.client.post(URL, json={"name": "wall"} | body))
         assert reason in errors[field], errors
     assert service.client.get(URL).json()["items"] == []
+
+
+def _user_id(client: Any) -> str:
+    return str(client.get("/api/v1/auth/me").json()["id"])
+
+
+def test_set_of_peoples_recordings_is_human_and_counts_games_people_and_frames(
+    service: RunningService,
+) -> None:
+    with service.client_as(Role.OPERATOR) as other:
+        people = [_user_id(service.client), _user_id(other)]
+    for k in range(3):
+        add_recording(service.engine, people[k % 2])
+    add_recording(service.engine, people[0], protocol="scripted")
+    add_recording(service.engine, people[0], environment="ALE/Pong-v5")
+    add_recording(service.engine, people[0], ended=False)
+    row = service.client.post(URL, json={"name": "wall", "environment": GAME, "points": 60}).json()
+    expected = {"source": "human", "n_games": 3, "n_people": 2, "is_small": True, "state": "verifying"}
+    assert {name: row[name] for name in expected} == expected
+    assert row["origin"] == "3 recordings of people"
+    assert row["protocols"] == ["human_starts:wall@1", "human_starts_greedy:wall@1"]
+    mark_verified(service.engine, row["id"])
+    ready = service.client.get(f"{URL}/{row['id']}").json()
+    assert ready["caption"] == "60 starts from 3 games by 2 people, 300 frames; small: fewer than 5 games"
+    assert "user" not in service.client.get(f"{URL}/{row['id']}/export").text
+    for _ in range(2):
+        add_recording(service.engine, people[0])
+    larger = service.client.post(URL, json={"name": "wall", "environment": GAME, "points": 100}).json()
+    assert (larger["n_games"], larger["is_small"]) == (5, False)
+    assert "small" not in larger["caption"]
+
+
+def test_people_without_a_start_are_not_counted(service: RunningService) -> None:
+    with service.client_as(Role.OPERATOR) as other:
+        add_recording(service.engine, _user_id(other), n=3)
+    add_recording(service.engine, _user_id(service.client))
+    row = service.client.post(URL, json={"name": "wall", "environment": GAME, "points": 40}).json()
+    assert (row["n_games"], row["n_people"], row["caption"][:31]) == (1, 1, "40 starts from 1 game by 1 pers")
+
+
+def test_set_of_scripts_recordings_is_never_one_of_people(service: RunningService, tmp_path: Path) -> None:
+    me = _user_id(service.client)
+    scripted = [add_recording(service.engine, me, protocol="scripted") for _ in range(2)]
+    row = service.client.post(URL, json={"name": "wall", "recordings": scripted, "points": 10}).json()
+    assert (row["source"], row["n_people"], row["origin"]) == ("scripted", 0, "2 recordings of scripts")
+    assert row["protocols"] == ["agent_starts:wall@1", "agent_starts_greedy:wall@1"]
+    human = add_recording(service.engine, me)
+    pong = add_recording(service.engine, me, environment="ALE/Pong-v5")
+    open_one = add_recording(service.engine, me, ended=False)
+    run = _run(service, tmp_path).id
+    for body, field, reason in [
+        ({"recordings": [human, scripted[0]]}, "recordings.1", "never in one set"),
+        ({"recordings": [human, pong]}, "recordings.1", "is of ALE/Pong-v5"),
+        ({"recordings": [open_one]}, "recordings.0", "being played"),
+        ({"recordings": ["0" * 26]}, "recordings.0", "does not exist"),
+        ({"environment": "ALE/Seaquest-v5"}, "environment", "nobody has played ALE/Seaquest-v5"),
+        ({"environment": "CartPole-v1"}, "environment", "Atari games"),
+        ({"environment": GAME, "run": run}, "", "give one of run, episodes, environment and recordings"),
+    ]:
+        errors = _errors(service.client.post(URL, json={"name": "wall"} | body))
+        assert reason in errors[field], errors
+    assert len(service.client.get(URL).json()["items"]) == 1
+
+
+def test_damaged_recording_is_refused(service: RunningService) -> None:
+    recording = add_recording(service.engine, _user_id(service.client))
+    with writing(service.engine) as session:
+        recordings.parts(session, recording)[0].sha256 = "0" * 64
+    answer = service.client.post(URL, json={"name": "wall", "recordings": [recording], "points": 1})
+    assert (answer.status_code, "is damaged" in answer.text) == (410, True)
+
+
+def test_set_whose_verification_job_failed_is_refused_with_its_error(
+    service: RunningService, tmp_path: Path
+) -> None:
+    body = {"name": "wall", "run": _run(service, tmp_path).id, "points": 1}
+    row = service.client.post(URL, json=body).json()
+    with writing(service.engine) as session:
+        job = jobs.claim(session, "here", 10, [GAME])
+        assert job is not None
+        jobs.fail(session, job.id, job.tries, "Traceback\nImportError: no ale-py")
+    assert service.client.get(f"{URL}/{row['id']}").json()["state"] == "failed"
+    agent = make_run(service.engine, environment=GAME)
+    make_checkpoint(service.engine, agent, 100)
+    url = f"/api/v1/runs/{agent.id}/evaluations"
+    errors = _errors(service.client.post(url, json={"protocol": "agent_starts:wall"}))
+    assert errors["protocol"] == "start set wall@1 could not be verified: ImportError: no ale-py"
 
 
 def test_viewers_read_and_operators_change(service: RunningService, tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ const wall: StartSet = {
   n_points: 100,
   n_games: 3,
   n_people: 0,
+  is_small: true,
+  caption: '100 starts from 3 games, 12,345 frames; small: fewer than 5 games',
   n_frames: 12_345,
   mode: null,
   difficulty: null,
@@ -62,6 +64,7 @@ beforeEach(() => {
       status: 200,
       body: { items: [wall, { ...bad, state: 'failed', error: 'game 0: ram differs' }], next_cursor: null },
     },
+    'GET /recordings': { status: 200, body: { items: [], next_cursor: null } },
     'GET /runs': {
       status: 200,
       body: { items: [{ ...run, environment: 'CartPole-v1' }, run], next_cursor: null },
@@ -90,6 +93,7 @@ it('lists sets with game, points, games, frames and the reason of a failure', as
   expect(row?.textContent).toContain('Breakout');
   expect(row?.textContent).toContain('12,345');
   expect(row?.textContent).toContain('a stored agent');
+  expect(row?.textContent).toContain('3 (small)');
   expect(screen.getByText('failed: game 0: ram differs')).toBeTruthy();
   expect(screen.getByRole('link', { name: 'Export wall v2' }).getAttribute('href')).toBe(
     `/api/v1/start-sets/${wall.id}/export`,
@@ -109,6 +113,35 @@ it('creates a set of an Atari run, and shows at the field what is refused', asyn
   expect((await screen.findByRole('alert')).textContent).toBe('the games have 3 states');
   const sent = service.requests.find(({ request }) => request === 'POST /start-sets');
   expect(sent?.body).toEqual({ name: 'wall', run: run.id, points: 100, seed: 0 });
+});
+
+it('creates a set of games that people have played, and counts games, people and frames', async () => {
+  const recording = { environment: 'ALE/Breakout-v5', ended_at: '2026-01-01T00:00:00Z' };
+  service.answers['GET /recordings'] = {
+    status: 200,
+    body: {
+      items: [recording, recording, { ...recording, ended_at: null }, { ...recording, environment: 'Catch-v0' }],
+      next_cursor: null,
+    },
+  };
+  const ofPeople = { ...wall, source: 'human', n_people: 2, n_games: 6, is_small: false };
+  service.answers['GET /start-sets'] = { status: 200, body: { items: [ofPeople], next_cursor: null } };
+  show();
+  const row = (await screen.findByText('wall v2')).closest('tr');
+  expect(row?.textContent).toContain('2 people');
+  expect(row?.textContent).not.toContain('small');
+  service.answers['POST /start-sets'] = { status: 201, body: ofPeople };
+  fireEvent.click(screen.getByRole('button', { name: 'Create a start set' }));
+  expect((await screen.findByRole('option', { name: 'Breakout (2 recordings)' })).parentElement).toHaveProperty(
+    'label',
+    'Games that people have played',
+  );
+  fireEvent.change(screen.getByLabelText('Name'), { target: { value: 'wall' } });
+  fireEvent.click(screen.getByRole('button', { name: 'Create' }));
+  await waitFor(() => {
+    const sent = service.requests.find(({ request }) => request === 'POST /start-sets');
+    expect(sent?.body).toEqual({ name: 'wall', environment: 'ALE/Breakout-v5', points: 100, seed: 0 });
+  });
 });
 
 it('deletes a set after a confirmation', async () => {

@@ -7,6 +7,7 @@ import {
   deleteStartSet,
   exportUrl,
   importStartSet,
+  playedGamesQuery,
   sourceRunsQuery,
   startSetsQuery,
   useStartSetMutation,
@@ -22,14 +23,20 @@ import { shortEnvironmentName } from '@/lib/environments';
 import { DASH, formatInteger, parseNumber } from '@/lib/format';
 import classes from './storage.module.css';
 
-const SOURCES: Record<StartSet['source'], string> = {
+const SOURCES: Record<Exclude<StartSet['source'], 'human'>, string> = {
   agent: 'a stored agent',
-  human: 'people',
   scripted: 'a script',
 };
 
+/** Who played the games of a set. */
+const playersOf = ({ source, n_people }: StartSet): string =>
+  source === 'human' ? countOf(n_people, 'person', 'people') : SOURCES[source];
+
 /** What is open: the deletion of a set, or without one the creation. */
 type Dialog = { set?: StartSet; opener: HTMLElement };
+
+const countOf = (n: number, noun: string, plural: string): string =>
+  `${formatInteger(n)} ${n === 1 ? noun : plural}`;
 
 const titleOf = ({ name, version }: StartSet): string => `${name} v${String(version)}`;
 
@@ -86,7 +93,10 @@ export function StartSets() {
       {!data && !error && <Loading label="Loading the start sets" lines={3} />}
       {data?.length === 0 && (
         <div className="panel">
-          <Empty>No start set yet. Create one from the recorded episodes of a run.</Empty>
+          <Empty>
+            No start set yet. Create one from the recorded episodes of a run, or from games that people have
+            played.
+          </Empty>
         </div>
       )}
       {data && data.length > 0 && (
@@ -115,10 +125,13 @@ export function StartSets() {
                   </td>
                   <td className="nowrap">{shortEnvironmentName(set.environment)}</td>
                   <td className="right num">{formatInteger(set.n_points)}</td>
-                  <td className="right num">{formatInteger(set.n_games)}</td>
+                  <td className="right num" title={set.caption}>
+                    {formatInteger(set.n_games)}
+                    {set.is_small && <span className="muted"> (small)</span>}
+                  </td>
                   <td className="right num">{set.n_frames === null ? DASH : formatInteger(set.n_frames)}</td>
                   <td className="nowrap" title={set.origin}>
-                    {SOURCES[set.source]}
+                    {playersOf(set)}
                   </td>
                   <td className={set.error === null ? 'nowrap' : classes.problem}>
                     {set.error === null ? set.state : `failed: ${set.error}`}
@@ -183,11 +196,31 @@ const MAX_POINTS = 500;
 
 function CreateDialog({ onClose }: { onClose: () => void }) {
   const runs = useQuery(sourceRunsQuery);
+  const played = useQuery(playedGamesQuery);
   const [name, setName] = useState('');
   const [chosen, setChosen] = useState<string | null>(null);
   const [points, setPoints] = useState(POINTS);
   const create = useStartSetMutation(createStartSet);
-  const run = chosen ?? runs.data?.[0]?.id ?? '';
+  const loadError = runs.error ?? played.error;
+  const isLoaded = runs.data !== undefined && played.data !== undefined;
+  const sources = [
+    {
+      group: 'Games that people have played',
+      items: (played.data ?? []).map(({ environment, n }) => ({
+        value: environment,
+        label: `${shortEnvironmentName(environment)} (${countOf(n, 'recording', 'recordings')})`,
+      })),
+    },
+    {
+      group: 'Recorded episodes of a run',
+      items: (runs.data ?? []).map(({ id, name: label, environment }) => ({
+        value: id,
+        label: `${label} (${shortEnvironmentName(environment)})`,
+      })),
+    },
+  ].filter(({ items }) => items.length > 0);
+  const source = chosen ?? sources[0]?.items[0]?.value ?? '';
+  const isOfPeople = source.includes('/');
   const problem = asProblem(create.error);
   const fields = new Map(problem.fields.map(({ field, message }) => [field, message]));
   const n = parseNumber(points);
@@ -203,18 +236,21 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
     };
   return (
     <Modal opened onClose={onClose} title="Create a start set" size="md">
-      {runs.error && <Problem error={runs.error} />}
-      {!runs.data && !runs.error && <Loading label="Loading the runs" />}
-      {runs.data?.length === 0 && (
-        <Empty>No run of an Atari game yet: start sets are sampled from its recorded episodes.</Empty>
+      {loadError && <Problem error={loadError} />}
+      {!isLoaded && !loadError && <Loading label="Loading the recorded games" />}
+      {isLoaded && sources.length === 0 && (
+        <Empty>
+          No run of an Atari game yet, and nobody has played one: start sets are sampled from recorded games.
+        </Empty>
       )}
-      {runs.data && runs.data.length > 0 && (
+      {isLoaded && sources.length > 0 && (
         <form
           noValidate
           style={{ display: 'grid', gap: 16 }}
           onSubmit={(event) => {
             event.preventDefault();
-            create.mutate({ name, run, points: n, seed: 0 }, { onSuccess: onClose });
+            const games = isOfPeople ? { environment: source } : { run: source };
+            create.mutate({ name, ...games, points: n, seed: 0 }, { onSuccess: onClose });
           }}
         >
           <TextInput
@@ -227,16 +263,13 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
             onChange={edit(setName)}
           />
           <NativeSelect
-            label="Run"
-            description="Its recorded episodes are the games. The set keeps its own copy of seeds and actions."
-            value={run}
-            error={fields.get('run')}
+            label="Games"
+            description="The set keeps its own copy of seeds and actions. Games of scripts are not among those of people."
+            value={source}
+            error={fields.get(isOfPeople ? 'environment' : 'run')}
             errorProps={{ role: 'alert' }}
             onChange={edit(setChosen)}
-            data={runs.data.map(({ id, name: label, environment }) => ({
-              value: id,
-              label: `${label} (${shortEnvironmentName(environment)})`,
-            }))}
+            data={sources}
           />
           <TextInput
             label="Points"

@@ -38,6 +38,7 @@ def import_run(
         raise fail(f"run_directory: {run_directory} contains no attempt")
     from backend.coordination import claims
     from backend.coordination.context import Context
+    from backend.errors import Invalid
     from backend.runs import service as runs
     from workers.host_files import COMPRESSED, decompress
     from workers.recorder import Recorder
@@ -46,7 +47,10 @@ def import_run(
     upgrade(settings)
     with closing(Context.from_settings(settings)) as context:
         with context.writing() as session:
-            run = runs.create(session, spec)
+            try:
+                run = runs.create(session, spec)
+            except Invalid as error:
+                raise fail(str(error)) from None
             # In the same transaction, so that no worker can claim it.
             claims.start_attempt(session, run, HOST, LEASE_S)
         shutil.copytree(run_directory, context.run_dir(run.id))

@@ -53,16 +53,11 @@ def list_start_sets(
         return
     whole_id = Column("id", min_width=26, no_wrap=True)  # as other commands need it
     table = Table(
-        whole_id,
-        *("set", "environment", "points", "games", "people", "source", "state"),
-        box=None,
-        pad_edge=False,
+        whole_id, "set", "environment", "points", "games", "source", "state", box=None, pad_edge=False
     )
     for row in rows:
         name = f"{row['name']}@{row['version']}"
-        small = " (small)" if row["is_small"] else ""
-        people = f"{row['n_people']:,}" if row["n_people"] else "–"
-        counts = (f"{row['n_points']:,}", f"{row['n_games']:,}{small}", people)
+        counts = (f"{row['n_points']:,}", f"{row['n_games']:,}")
         table.add_row(row["id"], name, row["environment"], *counts, row["source"], row["state"])
     Console(markup=False, emoji=False).print(table)
 

@@ -12,7 +12,8 @@ from ulid import ULID
 from backend.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import quoted
-from backend.specs.protocols import UnsupportedProtocolError
+from backend.specs.protocols import UnsupportedProtocolError, starts_protocol
+from backend.specs.start_sets import STARTS_FILE
 from callboard_cli import fail, require_engine
 from callboard_cli.run_directory import load_spec
 from callboard_cli.run_request import (
@@ -105,6 +106,11 @@ def train(
         environment_settings=environment_setting or [],
     )
     spec = _spec(request | {"seed": seed, "device": device})
+    if starts_protocol(spec.evaluation_protocol) is not None:
+        raise fail(
+            "config.evaluation_protocol: start sets belong to a server: train there, with `callboard runs "
+            "start`, or choose another protocol"
+        )
     _check_device(spec)
     _check_memory(spec)
     folder = run_directory or Settings().runs_dir / str(ULID())
@@ -286,6 +292,12 @@ def evaluate(
         config = spec.evaluation_config(protocol).model_dump(mode="json")
     except UnsupportedProtocolError as error:
         raise fail(f"protocol: {error}") from None
+    starts = None if starts_protocol(protocol) is None else run_directory / STARTS_FILE
+    if starts is not None and (protocol != spec.evaluation_protocol or not starts.is_file()):
+        raise fail(
+            f"protocol: {run_directory} does not have the states of {protocol}: evaluate on the server that "
+            "has the start set"
+        )
     from workers.engine.training.checkpoint import DamagedCheckpointError, newest
     from workers.engine.training.evaluation import evaluate as score
     from workers.engine.training.evaluation import load_policy
@@ -299,7 +311,7 @@ def evaluate(
         policy = load_policy(spec, run_directory / "checkpoints" / Path(name).name, seed)
     except (DamagedCheckpointError, ValueError) as error:
         raise fail(f"checkpoint: {error}") from None
-    result = score(policy, spec, episodes=episodes, seed=seed, processes=2, protocol=protocol)
+    result = score(policy, spec, episodes=episodes, seed=seed, processes=2, protocol=protocol, starts=starts)
     if as_json:
         report = {
             "checkpoint": name,

@@ -164,7 +164,8 @@ class JobRunner(threading.Thread):
         video.parent.mkdir(parents=True, exist_ok=True)
         observed = video.with_name(observations_file(episode.id))
         options = ("--replay", str(replay), "--out", str(video), "--observed", str(observed))
-        self._run_engine(run, "video", *options)
+        with self._starts_of(episode) as of_starts:
+            self._run_engine(run, "video", *options, *of_starts)
         replay.unlink(missing_ok=True)  # the store has it
         digests: dict[Path, str] = {}
         n_bytes = 0
@@ -196,7 +197,8 @@ class JobRunner(threading.Thread):
         out = self._run_dir / "videos" / thumbnail_file(episode.id)
         out.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._run_engine(run, "thumbnail", option, str(source), "--out", str(out))
+            with self._starts_of(episode) as of_starts:
+                self._run_engine(run, "thumbnail", option, str(source), "--out", str(out), *of_starts)
         finally:
             source.unlink(missing_ok=True)  # the store has it
         sha256, n_bytes = file_sha256(out), out.stat().st_size
@@ -251,6 +253,17 @@ class JobRunner(threading.Thread):
             lengths_frames=result["lengths_frames"],
             mean_return=result["mean_return"],
         )
+
+    @contextmanager
+    def _starts_of(self, episode: Episode) -> Iterator[list[str]]:
+        """The engine's options for the start set of an episode's protocol; none if it has no set.
+
+        Raises:
+            JobFailed: the set has been deleted.
+        """
+        read = partial(episodes.protocol_of, self._context.store, episode)
+        with self._starts(self._retry_until_available(read) or "") as options:
+            yield options
 
     @contextmanager
     def _starts(self, protocol: str) -> Iterator[list[str]]:

@@ -16,14 +16,21 @@ from backend.coordination.context import Context
 from backend.db import Checkpoint, Episode, Run, Video
 from backend.runs import service as runs
 from backend.specs.events import EndedEvent
-from backend.specs.run import parse_run_spec
+from backend.specs.protocols import starts_protocol
+from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.start_sets import STARTS_FILE
 from backend.specs.states import RunState
+from backend.starts import service as starts
 from workers import recovered_checkpoints
-from workers.engine.files import file_sha256
+from workers.engine.files import file_sha256, replacing
 from workers.engine_process import ProcessIdentity
 from workers.recorder import Recorder
 
 log = structlog.get_logger(__name__)
+
+
+class StartSetDeleted(Exception):
+    """The start set of the run's evaluations has been deleted; the message is shown to the user."""
 
 
 def prepare(context: Context, claim: Claim) -> str | None:
@@ -40,6 +47,7 @@ def prepare(context: Context, claim: Claim) -> str | None:
 
     Raises:
         Superseded: the attempt no longer holds the run, or the earlier attempt had finished it.
+        StartSetDeleted: the run is evaluated from a set that does not exist any more.
     """
     folder = context.run_dir(claim.run_id) / "attempts"
     for number in range(1, claim.attempt + 1):
@@ -52,8 +60,22 @@ def prepare(context: Context, claim: Claim) -> str | None:
     with context.writing() as session:
         spec = claims.resume_from(session, claim.run_id, claim.attempt, checkpoint)
     _set_aside(folder / str(claim.attempt))
-    write_spec(context.run_dir(claim.run_id), spec)
+    written = write_spec(context.run_dir(claim.run_id), spec)
+    _write_starts(context, claim.run_id, written.evaluation_protocol)
     return checkpoint.file if checkpoint else None
+
+
+def _write_starts(context: Context, run_id: str, protocol: str) -> None:
+    """Write the emulator states of the run's start set to the engine's file, atomically; nothing if it has no
+    set."""
+    if starts_protocol(protocol) is None:
+        return
+    with context.reading() as session:
+        states = starts.states_of(session, protocol)
+    if states is None:
+        raise StartSetDeleted(f"the start set of {protocol}, from which it is evaluated, has been deleted")
+    with replacing(context.run_dir(run_id) / STARTS_FILE) as partial:
+        partial.write_bytes(states)
 
 
 def _set_aside(folder: Path) -> None:
@@ -129,13 +151,15 @@ def _fetch(context: Context, run_id: str, kind: ArtifactKind, file: str, sha256:
     return local if sha256 in (None, file_sha256(local)) else None
 
 
-def write_spec(run_dir: Path, spec: dict[str, Any]) -> None:
-    """Write a stored spec to the engine's file, atomically.
+def write_spec(run_dir: Path, spec: dict[str, Any]) -> RunSpec:
+    """Write a stored spec to the engine's file, atomically, and return it.
 
     Raises:
         InvalidSpec: it was stored by a version with other config fields.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     partial = run_dir / f"spec.json.{uuid4().hex}"
-    partial.write_text(parse_run_spec(spec).model_dump_json(indent=2))
+    parsed = parse_run_spec(spec)
+    partial.write_text(parsed.model_dump_json(indent=2))
     os.replace(partial, run_dir / "spec.json")
+    return parsed

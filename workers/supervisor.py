@@ -294,6 +294,9 @@ class Supervisor:
                 if fault is not None:
                     self._release(session, run, machine_fault(run, fault))
                     return
+                if isinstance(error, resume.StartSetDeleted):
+                    self._release(session, run, Outcome(RunState.FAILED, str(error)))
+                    return
                 reason = f"supervisor error: {type(error).__name__}: {error}"
                 self._release(session, run, Outcome(RunState.FAILED, reason, trace))
 

@@ -247,6 +247,16 @@ def read_game(store: ArtifactStore, episode: Episode) -> RepeatableEpisode:
         raise Gone(f"the replay of episode {episode.id} is missing or damaged") from None
 
 
+def protocol_of(store: ArtifactStore, episode: Episode) -> str | None:
+    """The protocol of an evaluation's episode; None for one of training, and if its replay is damaged."""
+    if episode.kind != "evaluation":
+        return None
+    try:
+        return read_game(store, episode).protocol
+    except Gone:
+        return None
+
+
 def is_damaged(store: ArtifactStore, episode: Episode) -> bool:
     """Whether the episode's rendered video is damaged or lost."""
     try:

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Recording, RecordingPart, User, keyset
+from backend.db import PlaySession, Recording, RecordingPart, User, keyset
 
 
 def add(session: Session, recording: Recording) -> None:
@@ -65,6 +65,13 @@ def names(session: Session, recordings: Sequence[Recording]) -> dict[str, str]:
     """The names of the players, by id."""
     users = select(User.id, User.name).where(User.id.in_({row.user_id for row in recordings}))
     return {row[0]: row[1] for row in session.execute(users)}
+
+
+def open_sessions(session: Session, recordings: Sequence[Recording]) -> set[str]:
+    """The ids of the play sessions of these recordings that have not ended."""
+    ids = {row.session_id for row in recordings}
+    statement = select(PlaySession.id).where(PlaySession.id.in_(ids), PlaySession.state != "ended")
+    return set(session.scalars(statement))
 
 
 def end_all(session: Session, session_id: str, at: datetime) -> None:

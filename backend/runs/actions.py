@@ -14,6 +14,7 @@ from backend.specs.annealing import Annealing, annealing_notice, with_annealing
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.states import ENDED, LEASED, RunState
+from backend.starts import service as starts
 
 
 def change(
@@ -76,12 +77,14 @@ def resume(
         Conflict: it has not ended, it is external, or a limit is reached of a run that has finished or whose
             limits or schedule change.
         InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
+        Invalid: the start set of its evaluations has been deleted.
     """
     run = service.get(session, run_id, for_update=True)
     external.refuse(run, "resume")
     state = RunState(run.state)
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")
+    starts.check_stored(session, run.spec)
     notice = None
     may_complete = state != RunState.FINISHED
     if bounds is not None or annealing is not None:

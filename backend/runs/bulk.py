@@ -207,7 +207,7 @@ def _one(session: Session, request: BulkRequest, run_id: str) -> BulkItem:
         _ACTIONS[request.action](session, run, request)
         session.flush()
         changed = sorted(before ^ set(run.tags))
-    except (Conflict, NotFound) as problem:
+    except (Conflict, Invalid, NotFound) as problem:
         savepoint.rollback()
         return BulkItem(id=run_id, name=name, done=False, detail=problem.detail)
     if request.dry_run:

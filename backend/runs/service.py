@@ -21,6 +21,7 @@ from backend.specs.names import default_name
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
+from backend.starts import service as starts
 from backend.storage import service as storage
 
 _COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
@@ -58,7 +59,12 @@ def create(
         run_id: its id; default: a new one.
         start: another run's checkpoint that it starts from.
         reason: one line for the log.
+
+    Raises:
+        Invalid: its evaluations start from a set that does not exist, or that agents of this environment
+            cannot start from.
     """
+    spec = starts.pinned(session, spec)
     run = Run(
         id=run_id or new_run_id(),
         created_at=database_now(session),

@@ -11,9 +11,9 @@ starts.
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from backend.specs.fields import Frozen
 from backend.specs.problems import quoted
@@ -33,7 +33,7 @@ MAX_FRAMES = 108_000
 MAX_FRAMES_5MIN = 18_000
 """5 minutes of play."""
 
-ProtocolChoice = Literal[
+FIXED_CHOICES = (
     "auto",
     "noop_starts",
     "noop_starts_greedy",
@@ -47,8 +47,45 @@ ProtocolChoice = Literal[
     "sticky_actions_30min_greedy",
     "plain",
     "plain_greedy",
+)
+"""What the setting `evaluation_protocol` may be without a start set: every available protocol, or the default
+of the run."""
+
+
+def _known(choice: str) -> str:
+    if choice not in FIXED_CHOICES and not re.match(STARTS_PROTOCOL, choice):
+        listed = ", ".join(FIXED_CHOICES)
+        raise ValueError(
+            f"must be one of {listed}, or start from a set, as in agent_starts:NAME or human_starts:NAME"
+        )
+    return choice
+
+
+ProtocolChoice = Annotated[
+    str,
+    AfterValidator(_known),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "enum": list(FIXED_CHOICES)},
+                {"type": "string", "pattern": STARTS_PROTOCOL},
+            ]
+        }
+    ),
 ]
-"""What the setting `evaluation_protocol` may be: every available protocol, or the default of the run."""
+"""What the setting `evaluation_protocol` may be: one of `FIXED_CHOICES`, or a protocol with a start set."""
+
+
+def _with_set(choice: str) -> str:
+    if not re.match(STARTS_PROTOCOL, choice):
+        raise ValueError("must start from a set, as in agent_starts:NAME or human_starts:NAME")
+    return choice
+
+
+StartsChoice = Annotated[
+    str, AfterValidator(_with_set), WithJsonSchema({"type": "string", "pattern": STARTS_PROTOCOL})
+]
+"""A protocol with a start set."""
 
 
 class UnsupportedProtocolError(ValueError):

@@ -30,6 +30,9 @@ LEAD_FRAMES = 16
 """Frames before each point that are played again at its start, so that the four stacked frames of the first
 observation are those of the game. No point is earlier in its game."""
 
+STARTS_FILE = "starts.npz"
+"""In the folder of a run that is evaluated from a start set: the emulator states of the set."""
+
 Source = Literal["agent", "human", "scripted"]
 """Who played the games: a stored agent, people, or a program in a person's place."""
 

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 from backend.db import Job, StartSet
 from backend.schemas import Id, Page
 from backend.specs.fields import ULID, Schema, Strict
-from backend.specs.protocols import GREEDY, SET_NAME
+from backend.specs.protocols import SET_NAME
 from backend.specs.run_fields import MAX_ENVIRONMENT, Seed
 from backend.specs.start_sets import MAX_GAMES, MAX_POINTS, N_POINTS, Source, StartSetFile
 from backend.starts import service as starts
@@ -39,8 +39,8 @@ class StartSetRequest(Strict):
     environment: str | None = Field(
         default=None,
         max_length=MAX_ENVIRONMENT,
-        description=f"Instead of `run`, id of a game: the latest {MAX_GAMES} recordings of people who played "
-        "it to the end or left it are the games. None of a script is among them.",
+        description=f"Instead of `run`, id of a game: the latest {MAX_GAMES} recordings of people are the "
+        "games, without those of open play sessions. None of a script is among them.",
     )
     recordings: list[RowId] | None = Field(
         default=None,
@@ -131,10 +131,8 @@ class StartSetOut(Schema):
         values = {name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)}
         if (error := starts.verification_error(row, job)) is not None:
             values |= {"state": "failed", "error": error}
-        base = "human_starts" if row.source == "human" else "agent_starts"
-        protocols = [f"{base}{suffix}:{row.name}@{row.version}" for suffix in ("", GREEDY)]
-        of_set = {"protocols": protocols, "is_small": starts.is_small(row), "caption": starts.caption(row)}
-        return cls.model_validate(values | of_set)
+        values |= {"protocols": starts.protocols_of(row), "is_small": starts.is_small(row)}
+        return cls.model_validate(values | {"caption": starts.caption(row)})
 
 
 class StartSetPage(Page):

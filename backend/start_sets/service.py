@@ -147,8 +147,8 @@ def games_of_recordings(session: Session, recording_ids: Sequence[str]) -> Recor
             row = recordings.get(session, recording_id)
         except NotFound as error:
             raise Invalid.field(fields[-1], str(error)) from None
-        if row.ended_at is None:
-            raise Invalid.field(fields[-1], "the game is being played: wait for its end")
+        if recordings.in_open_sessions(session, [row]):
+            raise Invalid.field(fields[-1], "its play session is open: end it first")
         if row.environment not in ROM_MD5:
             message = f"start sets are of Atari games, and this recording is of {row.environment}"
             raise Invalid.field(fields[-1], message)
@@ -349,8 +349,12 @@ def delete(session: Session, set_id: str) -> None:
 
     Raises:
         NotFound: there is no such set.
+        Conflict: a run that has not ended is evaluated from it.
     """
     get(session, set_id)
     row = repository.get(session, set_id, for_update=True, with_content=True)
     assert row is not None
+    used_by = repository.open_run(session, row.environment, starts.protocols_of(row))
+    if used_by is not None:
+        raise Conflict(f"run {used_by} is evaluated from it: stop the run first, or wait for its end")
     row.state, row.document, row.states, row.error = "deleted", None, None, None

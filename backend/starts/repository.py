@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, undefer
 
-from backend.db import StartSet, keyset
+from backend.db import Run, StartSet, keyset
+from backend.specs.states import ENDED
 
 
 def add(session: Session, row: StartSet) -> None:
@@ -43,6 +44,18 @@ def version(session: Session, name: str, number: int | None) -> StartSet | None:
 def next_version(session: Session, name: str) -> int:
     """One more than the versions of this name so far, deleted ones included."""
     return (session.scalar(select(func.max(StartSet.version)).where(StartSet.name == name)) or 0) + 1
+
+
+def open_run(session: Session, environment: str, protocols: Sequence[str]) -> str | None:
+    """The name of a run in an environment that has not ended and is evaluated under one of these protocols;
+    None if there is none."""
+    protocol = Run.spec["config"]["evaluation_protocol"].as_string()
+    statement = (
+        select(Run.name)
+        .where(Run.environment == environment, Run.state.not_in([*ENDED]), protocol.in_(protocols))
+        .limit(1)
+    )
+    return session.scalar(statement)
 
 
 def ready(session: Session, environment: str) -> Sequence[StartSet]:

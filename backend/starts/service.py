@@ -4,7 +4,8 @@ What asks for evaluations resolves protocols here; `backend.start_sets` is the r
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -16,9 +17,12 @@ from backend.jobs import repository as jobs
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.base import EnvironmentConfig
 from backend.specs.protocols import GREEDY, Protocol, find_protocol, starts_protocol
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.start_sets import SMALL_GAMES, StartSetContent
 from backend.starts import repository
 
+EVALUATION_PROTOCOL = "config.evaluation_protocol"
+"""The setting of a run that names its protocol."""
 _SOURCES = {"human_starts": ("human",), "agent_starts": ("agent", "scripted")}
 """Protocol -> who may have played the games of its sets."""
 
@@ -75,6 +79,30 @@ def _refusal(
     return None
 
 
+def pinned(session: Session, spec: RunSpec) -> RunSpec:
+    """A run's specification with the version of the start set of its evaluations; any other as it is.
+
+    Raises:
+        Invalid: the set does not exist, or agents of this environment cannot start from it.
+    """
+    chosen = spec.config.evaluation_protocol
+    protocol, _ = resolved(session, chosen, spec.environment, spec.environment_config, EVALUATION_PROTOCOL)
+    if protocol == chosen:
+        return spec
+    config = spec.config.model_copy(update={"evaluation_protocol": protocol})
+    return spec.model_copy(update={"config": config})
+
+
+def check_stored(session: Session, spec: Mapping[str, Any]) -> None:
+    """Refuse a stored run that is evaluated from a start set which has been deleted.
+
+    Raises:
+        Invalid: agents can no longer start from the set.
+    """
+    if starts_protocol(str(spec["config"].get("evaluation_protocol"))) is not None:
+        pinned(session, parse_run_spec(dict(spec)))
+
+
 def verification_error(row: StartSet, job: Job | None) -> str | None:
     """Why a set could not be verified: a replay differs, or the job failed; None if it was or may still be.
 
@@ -85,6 +113,12 @@ def verification_error(row: StartSet, job: Job | None) -> str | None:
     if row.state == "verifying" and job is not None and job.state == "failed":
         return ((job.error or "").strip().splitlines() or ["unknown error"])[-1]
     return row.error
+
+
+def protocols_of(row: StartSet) -> list[str]:
+    """The ids of the protocols that start from a version of a set, each also greedy."""
+    bases = [base for base, sources in _SOURCES.items() if row.source in sources]
+    return [f"{base}{suffix}:{row.name}@{row.version}" for base in bases for suffix in ("", GREEDY)]
 
 
 def is_small(row: StartSet) -> bool:
@@ -110,18 +144,23 @@ def protocols(session: Session, environment: str, supported: Sequence[str]) -> l
     if not set(_SOURCES) & set(supported):
         return []
     return [
-        (_protocol(row, f"{base}{suffix}", supported), row.n_points)
+        (_protocol(row, protocol, supported), row.n_points)
         for row in repository.ready(session, environment)
-        for base, sources in _SOURCES.items()
-        if row.source in sources
-        for suffix in ("", GREEDY)
+        for protocol in protocols_of(row)
     ]
 
 
-def _protocol(row: StartSet, base: str, supported: Sequence[str]) -> Protocol:
-    """The protocol that starts from a set, with what the set holds in its description."""
-    protocol = find_protocol(f"{base}:{row.name}@{row.version}", supported, row.environment)
+def _protocol(row: StartSet, name: str, supported: Sequence[str]) -> Protocol:
+    """A protocol that starts from a set, with what the set holds in its description."""
+    protocol = find_protocol(name, supported, row.environment)
     return protocol.model_copy(update={"description": f"{protocol.description} The set: {caption(row)}."})
+
+
+def caption_of(session: Session, protocol: str) -> str | None:
+    """What the start set of a protocol holds, in words; None if the protocol has none."""
+    starts = starts_protocol(protocol)
+    row = None if starts is None else repository.version(session, starts.set_name, starts.version)
+    return None if row is None else caption(row)
 
 
 def states_of(session: Session, protocol: str) -> bytes | None:

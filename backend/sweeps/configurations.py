@@ -8,8 +8,10 @@ from sqlalchemy.orm import Session
 from backend.errors import Invalid
 from backend.runs import grid, requests
 from backend.specs.problems import FieldProblem, InvalidSpec, quoted
+from backend.specs.protocols import starts_protocol
 from backend.specs.run import parse_run_spec
 from backend.specs.sweep import SweepSpec
+from backend.starts import service as starts
 from backend.sweeps import sampling
 from backend.text import UNSTORABLE, unstorable_paths
 
@@ -65,6 +67,40 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     if spec.objective == "evaluation":
         _check_evaluations(spec, configurations[0])
     return configurations
+
+
+def pinned(session: Session, spec: SweepSpec, settings: sampling.ConfigValues) -> SweepSpec:
+    """The sweep with the version of the start set of its runs' evaluations.
+
+    Args:
+        session: any session.
+        spec: a sweep whose runs are valid.
+        settings: its first configuration.
+
+    Raises:
+        Invalid: a set does not exist, or the runs cannot start from it; or one that varies has no version.
+    """
+    name = starts.EVALUATION_PROTOCOL
+    place = f"space.{name}" if name in spec.space else f"run.{name}"
+    config = spec.run.get("config")
+    own = config.get("evaluation_protocol") if isinstance(config, dict) else None
+    chosen = (spec.space[name].values or ()) if name in spec.space else (own,)
+    named = [one for one in chosen if isinstance(one, str) and starts_protocol(one) is not None]
+    if not named:
+        return spec
+    run_spec = parse_run_spec(grid.merged(spec.run, settings))
+    versions = {
+        one: starts.resolved(session, one, run_spec.environment, run_spec.environment_config, place)[0]
+        for one in named
+    }
+    if name in spec.space:
+        for one, version in versions.items():
+            if one != version:
+                raise Invalid.field(place, f"name the version of each start set, as in {version}")
+    elif isinstance(config, dict):
+        versioned = config | {"evaluation_protocol": versions[named[0]]}
+        spec = spec.model_copy(update={"run": spec.run | {"config": versioned}})
+    return spec.model_copy(update={"protocol": versions.get(spec.protocol or "", spec.protocol)})
 
 
 def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None:

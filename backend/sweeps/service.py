@@ -49,6 +49,7 @@ def create(session: Session, writing: Session, spec: SweepSpec, principal: Princ
     # In the runs' request, so that a later name of the sweep does not part them.
     spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
     of_sweep = configurations.of(spec)
+    spec = configurations.pinned(session, spec, of_sweep[0])
     sweep = Sweep(
         id=new_id(),
         created_at=database_now(writing),
@@ -223,7 +224,13 @@ def reconcile(session: Session, sweep_id: str) -> bool:
         except InvalidSpec as error:  # stored by another version, whose settings were others
             configuration.eliminated = f"its settings are no longer valid: {error}"
             continue
-        run = runs.create(session, run_spec, created_by=sweep.created_by, reason=f"started by {sweep.name}")
+        try:
+            run = runs.create(
+                session, run_spec, created_by=sweep.created_by, reason=f"started by {sweep.name}"
+            )
+        except Invalid as error:  # its start set has been deleted
+            configuration.eliminated = str(error)
+            continue
         repository.add_member(session, sweep_id, number, seed, run.id)
     if due.finished is not None:
         _set_state(session, sweep, "finished", due.finished)

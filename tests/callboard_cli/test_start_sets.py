@@ -37,7 +37,6 @@ def test_set_is_created_listed_exported_imported_and_deleted(
     assert callboard("start-sets", "delete", set_id).exit_code == 0
     table = callboard("start-sets", "list").output
     assert "court@1" in table
-    assert "1 (small)" in table
     assert "pong@1" not in table
 
 
@@ -58,3 +57,27 @@ def test_wrong_input_is_refused_with_one_line(
         assert refused.exit_code == 2
         assert message in refused.output
     assert json.loads(callboard("start-sets", "list", "--json").output) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("train", "--algorithm", "paac", "--environment", "ALE/Pong-v5", "--agent-steps", "10", "--set",
+             "evaluation_protocol=agent_starts:pong"),
+            "config.evaluation_protocol: start sets belong to a server",
+        ),
+        (("studies", "start", "a3c-table-1", "--starts", "pong"), "--starts: give GAME=PROTOCOL"),
+        (
+            ("studies", "start", "gorila-table-2", "--scale", "hours", "--starts",
+             "ALE/Assault-v5=agent_starts:a"),
+            "has no set for ALE/RoadRunner-v5",
+        ),
+    ],
+)  # fmt: skip
+def test_start_sets_of_runs_and_studies_are_refused_where_they_cannot_be_used(
+    callboard: Callboard, arguments: tuple[str, ...], message: str
+) -> None:
+    refused = callboard(*arguments)
+    assert refused.exit_code == 2
+    assert message in refused.output

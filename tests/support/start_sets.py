@@ -56,8 +56,12 @@ def add_recording(
     protocol: str = "human_play",
     n: int = 50,
     ended: bool = True,
+    session_id: str | None = None,
 ) -> str:
-    """Store the recording of a game of `n` decisions that no emulator has played; return its id."""
+    """Store the recording of a game of `n` decisions that no emulator has played; return its id.
+
+    Its session is `session_id`, or one whose row is gone.
+    """
     config = play_config(ENVIRONMENTS[environment], every_frame=False).model_dump(mode="json")
     start = GameStart(
         seed=7, frames_per_step=4, action_names=["NOOP", "FIRE"], rom_sha256="0" * 64, versions={}
@@ -74,7 +78,7 @@ def add_recording(
     with writing(engine) as session:
         row = recordings.start(
             session,
-            session_id=new_id(),
+            session_id=session_id or new_id(),
             user_id=user_id,
             environment=environment,
             environment_config=config,

@@ -7,25 +7,31 @@ import pytest
 import torch
 from sqlalchemy import Engine
 
+from backend.coordination import claims
+from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Evaluation, Job, Run, StartSet
 from backend.db.engine import reading, writing
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
+from backend.runs import service as runs
 from backend.specs.run import parse_run_spec
-from backend.specs.start_sets import StartPoint, StartSetContent
+from backend.specs.start_sets import STARTS_FILE, StartPoint, StartSetContent
 from backend.start_sets import service as start_sets
 from backend.starts import service as starts
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import checkpoint_row, episode_row, make_run
 from tests.support.waiting import PATIENCE_S
-from workers import jobs
+from tests.workers.support import FAKE_ENGINE
+from workers import jobs, resume
 from workers.engine.envs import make_env
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.training.checkpoint import save
+from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
+from workers.supervisor import Supervisor
 
 pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
@@ -148,3 +154,63 @@ def test_replay_of_an_episode_is_read_as_it_was_played(context: Context, engine:
     with reading(engine) as session:
         game = episodes.read_game(context.store, episodes.get(session, episode_id))
     assert (game.seed, game.protocol, len(game.actions), len(game.rewards)) == (5, None, N, N)
+
+
+def test_states_of_a_runs_set_are_written_for_its_engine(context: Context, engine: Engine) -> None:
+    set_id = _create(context, engine, _record(context, engine, _run(engine)))
+    _do_next_job(context, engine)
+    run = make_run(engine, environment=GAME, config={"evaluation_protocol": "agent_starts:wall"})
+    assert run.spec["config"]["evaluation_protocol"] == "agent_starts:wall@1"
+    with writing(engine) as session:
+        claims.start_attempt(session, runs.get(session, run.id, for_update=True), "a", 600)
+        states = starts.states_of(session, "agent_starts:wall@1")
+    claim = Claim(run.id, 1, memory_estimate_bytes=0, may_use_gpu=False)
+    resume.prepare(context, claim)
+    assert (context.run_dir(run.id) / STARTS_FILE).read_bytes() == states
+    with writing(engine) as session:
+        row = session.get_one(StartSet, set_id)
+        row.states = None
+    supervisor = Supervisor(context, claim, gameplay=Gameplay(context.settings.redis), command=FAKE_ENGINE)
+    supervisor.start()
+    supervisor.join(PATIENCE_S)
+    with reading(engine) as session:
+        ended = runs.get(session, run.id)
+    reason = "the start set of agent_starts:wall@1, from which it is evaluated, has been deleted"
+    assert (ended.state, ended.state_reason, ended.error) == ("failed", reason, None)
+
+
+@pytest.mark.long
+def test_video_of_an_evaluation_is_rendered_from_its_start(context: Context, engine: Engine) -> None:
+    _create(context, engine, _record(context, engine, _run(engine)))
+    _do_next_job(context, engine)
+    run = make_run(engine, environment=GAME, config={"evaluation_protocol": "agent_starts:wall"})
+    spec = parse_run_spec(run.spec)
+    with reading(engine) as session:
+        states = starts.states_of(session, spec.evaluation_protocol)
+    assert states is not None
+    file = context.run_dir(run.id) / STARTS_FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(states)
+    env = make_env(spec.environment, spec.evaluation_config(spec.evaluation_protocol), file)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(0, observation)
+    recorder = EpisodeRecorder()
+    for action in (1, 2, 3) * 4:
+        step = env.step(action, observation)
+        recorder.add(action, step.reward, 0.0, np.full(6, 1 / 6), env.lives())
+    replay = context.run_dir(run.id) / "replays" / "a1-e100.npz"
+    recorder.save(
+        replay, seed=0, protocol=spec.evaluation_protocol, frames_per_step=4, action_names=env.action_names
+    )
+    context.store.put(replay, run.id, "replays")
+    with writing(engine) as session:
+        episode = episode_row(run.id, replay=replay.name, kind="evaluation")
+        session.add(episode)
+        session.flush()
+        episodes.request_video(session, episode, again=False)
+    job = _do_next_job(context, engine)
+    assert (job.state, job.error) == ("done", None)
+    with writing(engine) as session:
+        episodes.request_thumbnail(session, episodes.get(session, episode.id), again=True)
+    job = _do_next_job(context, engine)
+    assert (job.state, job.error) == ("done", None)

@@ -3,8 +3,8 @@
     python -m workers.engine train RUN_DIR --attempt N [--resume FILE] [--control-fd FD]
     python -m workers.engine evaluate FOLDER --checkpoint PATH [--protocol ID] --episodes N --seed S
         [--starts PATH]
-    python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH]
-    python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH
+    python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH] [--starts PATH]
+    python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH [--starts PATH]
     python -m workers.engine start-set FOLDER --document PATH --out PATH
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
@@ -90,14 +90,14 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
 def _video(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.training.video import render
 
-    render(spec, args.replay, args.out, args.observed)
+    render(spec, args.replay, args.out, args.observed, args.starts)
     return 0
 
 
 def _thumbnail(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.training.video import middle_frame, middle_frame_of_video, write_thumbnail
 
-    frame = middle_frame_of_video(args.video) if args.video else middle_frame(spec, args.replay)
+    frame = middle_frame_of_video(args.video) if args.video else middle_frame(spec, args.replay, args.starts)
     write_thumbnail(frame, args.out)
     return 0
 
@@ -148,7 +148,6 @@ def main() -> int:
     evaluate.add_argument("--episodes", type=int, default=30)
     evaluate.add_argument("--seed", type=int, default=0)
     evaluate.add_argument("--processes", type=int, default=2)
-    evaluate.add_argument("--starts", type=Path, help="states of the protocol's start set")
     evaluate.set_defaults(execute=_evaluate)
     video = commands.add_parser("video", help="render a replay as MP4")
     video.add_argument("--replay", type=Path, required=True)
@@ -161,6 +160,8 @@ def main() -> int:
     source.add_argument("--video", type=Path, help="take it from the rendered video")
     thumbnail.add_argument("--out", type=Path, required=True)
     thumbnail.set_defaults(execute=_thumbnail)
+    for command in (evaluate, video, thumbnail):
+        command.add_argument("--starts", type=Path, help="states of the protocol's start set")
     encode = commands.add_parser("encode", help="encode an uploaded video; prints one JSON line")
     encode.add_argument("--upload", type=Path, required=True)
     encode.add_argument("--out", type=Path, required=True)

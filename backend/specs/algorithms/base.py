@@ -77,7 +77,8 @@ class AlgorithmConfig(Strict, ABC):
         group="evaluation",
         description="How episodes of an evaluation start and end. auto: as in the algorithm's paper on "
         "Atari, no-op starts for GA3C; sticky_actions_5min for an agent trained with sticky actions; plain "
-        "in other environments. With _greedy the agent always takes its best action.",
+        "in other environments. With _greedy the agent always takes its best action. agent_starts:SET and "
+        "human_starts:SET start from a start set of the game.",
     )
     checkpoint_interval_s: float = setting(
         40.0,

@@ -37,6 +37,19 @@ function field(key: string, defaults = {}): ConfigField {
 }
 
 describe('readFields', () => {
+  it('takes choices that are not listed but match a pattern', () => {
+    const anyOf = [
+      { type: 'string', enum: ['auto', 'plain'] },
+      { type: 'string', pattern: '^agent_starts:[a-z]+$' },
+    ];
+    const [protocol] = readFields({ properties: { protocol: { anyOf, default: 'auto' } } }, 'config');
+    if (!protocol) throw new Error('no field');
+    expect(protocol).toMatchObject({ kind: 'choice', choices: ['auto', 'plain'], optional: false });
+    expect(parseRaw(protocol, 'agent_starts:pong')).toEqual({ value: 'agent_starts:pong', error: null });
+    expect(parseRaw(protocol, 'agent_starts:').error).toBe('Choose one of auto, plain.');
+    expect(parseRaw(field('network'), 'agent_starts:pong').error).toBe('Choose one of nips, nature.');
+  });
+
   it('reads title, symbol, bounds and default of a property', () => {
     expect(field('n_e')).toMatchObject({
       path: 'config.n_e',

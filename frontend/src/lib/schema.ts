@@ -19,6 +19,8 @@ export type ConfigField = {
   group: string;
   kind: 'integer' | 'number' | 'boolean' | 'choice' | 'text';
   choices: string[];
+  /** What a choice beyond those must match; null if there is no other. */
+  pattern: string | null;
   /** Inclusive and exclusive bounds. */
   min: number | null;
   above: number | null;
@@ -53,12 +55,13 @@ const isJson = (value: unknown): value is Json =>
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
-/** `anyOf: [T, null]` is an optional T. */
-function unwrap(property: Json): { type: Json; optional: boolean } {
-  if (!Array.isArray(property.anyOf)) return { type: property, optional: false };
+/** `anyOf: [T, null]` is an optional T; `anyOf: [choices, pattern]` has choices that are not listed. */
+function unwrap(property: Json): { type: Json; optional: boolean; pattern: string | null } {
+  if (!Array.isArray(property.anyOf)) return { type: property, optional: false, pattern: null };
   const parts = property.anyOf.filter(isJson);
   const type = parts.find((part) => part.type !== 'null') ?? {};
-  return { type, optional: parts.some((part) => part.type === 'null') };
+  const pattern = text(parts.find((part) => part !== type && 'pattern' in part)?.pattern);
+  return { type, optional: parts.some((part) => part.type === 'null'), pattern };
 }
 
 function kindOf(type: Json): ConfigField['kind'] {
@@ -72,7 +75,7 @@ export function readFields(schema: unknown, section: Section, defaults: Json = {
   const properties = isJson(schema) && isJson(schema.properties) ? schema.properties : {};
   return Object.entries(properties).flatMap(([key, property]) => {
     if (!isJson(property)) return [];
-    const { type, optional } = unwrap(property);
+    const { type, optional, pattern } = unwrap(property);
     return {
       path: `${section}.${key}`,
       section,
@@ -84,6 +87,7 @@ export function readFields(schema: unknown, section: Section, defaults: Json = {
       group: text(property.group) ?? section,
       kind: kindOf(type),
       choices: Array.isArray(type.enum) ? type.enum.map(String) : [],
+      pattern,
       min: number(type.minimum),
       above: number(type.exclusiveMinimum),
       max: number(type.maximum),
@@ -153,7 +157,10 @@ export function parseRaw(field: ConfigField, raw: Raw): Parsed {
   if (typeof raw === 'boolean') return ok(raw);
   if (raw.trim() === '') return field.optional ? ok(null) : invalid('Enter a value.');
   if (field.kind === 'choice') {
-    return field.choices.includes(raw) ? ok(raw) : invalid(`Choose one of ${field.choices.join(', ')}.`);
+    const isOther = field.pattern !== null && new RegExp(field.pattern).test(raw);
+    return isOther || field.choices.includes(raw)
+      ? ok(raw)
+      : invalid(`Choose one of ${field.choices.join(', ')}.`);
   }
   if (field.kind === 'text') return ok(raw);
   const value = parseNumber(raw);

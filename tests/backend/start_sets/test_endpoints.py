@@ -11,7 +11,7 @@ from backend.recordings import repository as recordings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.start_sets import StartSetContent
 from backend.starts import service as starts
-from tests.support.rows import make_checkpoint, make_run
+from tests.support.rows import add_host, make_checkpoint, make_run
 from tests.support.service import RunningService
 from tests.support.start_sets import add_game, add_recording, mark_verified
 
@@ -288,15 +288,30 @@ def test_set_of_scripts_recordings_is_never_one_of_people(service: RunningServic
     for body, field, reason in [
         ({"recordings": [human, scripted[0]]}, "recordings.1", "never in one set"),
         ({"recordings": [human, pong]}, "recordings.1", "is of ALE/Pong-v5"),
-        ({"recordings": [open_one]}, "recordings.0", "being played"),
+        ({"recordings": [open_one]}, "recordings.0", "session is open"),
         ({"recordings": ["0" * 26]}, "recordings.0", "does not exist"),
         ({"environment": "ALE/Seaquest-v5"}, "environment", "nobody has played ALE/Seaquest-v5"),
         ({"environment": "CartPole-v1"}, "environment", "Atari games"),
-        ({"environment": GAME, "run": run}, "", "give one of run, episodes, environment and recordings"),
+        ({"environment": GAME, "run": run}, "body", "one of run, episodes, environment and recordings"),
     ]:
         errors = _errors(service.client.post(URL, json={"name": "wall"} | body))
         assert reason in errors[field], errors
     assert len(service.client.get(URL).json()["items"]) == 1
+
+
+def test_games_of_an_open_play_session_are_no_source(service: RunningService) -> None:
+    me = _user_id(service.client)
+    add_host(service.engine, "a", environments=[GAME])
+    session = service.client.post("/api/v1/play", json={"environment": GAME}).json()["id"]
+    recording = add_recording(service.engine, me, session_id=session)
+    body = {"name": "wall", "points": 10}
+    of_game = _errors(service.client.post(URL, json=body | {"environment": GAME}))
+    assert "nobody has played" in of_game["environment"]
+    of_recording = _errors(service.client.post(URL, json=body | {"recordings": [recording]}))
+    assert "session is open" in of_recording["recordings.0"]
+    assert service.client.delete(f"/api/v1/play/{session}").status_code == 204
+    row = service.client.post(URL, json=body | {"environment": GAME}).json()
+    assert (row["source"], row["n_games"]) == ("human", 1)
 
 
 def test_damaged_recording_is_refused(service: RunningService) -> None:
@@ -322,6 +337,81 @@ def test_set_whose_verification_job_failed_is_refused_with_its_error(
     url = f"/api/v1/runs/{agent.id}/evaluations"
     errors = _errors(service.client.post(url, json={"protocol": "agent_starts:wall"}))
     assert errors["protocol"] == "start set wall@1 could not be verified: ImportError: no ale-py"
+
+
+def _requested(protocol: str, **changes: Any) -> dict[str, Any]:
+    config = {"evaluation_protocol": protocol}
+    stop = {"agent_steps": 1_000}
+    return {"algorithm": "paac", "environment": GAME, "config": config, "stop": stop} | changes
+
+
+def test_run_is_evaluated_from_the_version_that_was_the_latest_when_it_was_created(
+    service: RunningService, tmp_path: Path
+) -> None:
+    row = _ready(service, tmp_path)
+    created = service.client.post("/api/v1/runs", json=_requested("agent_starts_greedy:wall"))
+    assert created.status_code == 201, created.text
+    [run] = created.json()["items"]
+    assert run["spec"]["config"]["evaluation_protocol"] == "agent_starts_greedy:wall@1"
+    refused = service.client.delete(f"{URL}/{row['id']}")
+    assert (refused.status_code, "is evaluated from it" in refused.text) == (409, True)
+    assert service.client.post(f"/api/v1/runs/{run['id']}/stop").status_code == 200
+    assert service.client.delete(f"{URL}/{row['id']}").status_code == 204
+    errors = _errors(service.client.post(f"/api/v1/runs/{run['id']}/resume"))
+    assert errors == {"config.evaluation_protocol": "start set wall@1 has been deleted"}
+    bulk = {"action": "resume", "ids": [run["id"]]}
+    [item] = service.client.post("/api/v1/runs/bulk", json=bulk).json()["items"]
+    assert (item["done"], "has been deleted" in item["detail"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "environment", "reason"),
+    [
+        ("agent_starts:none", GAME, "there is no start set none"),
+        ("human_starts:wall", GAME, "was not played by people"),
+        ("agent_starts:wall", "ALE/Pong-v5", "is of ALE/Breakout-v5"),
+        ("agent_starts:wall", "CartPole-v1", "has no protocol"),
+        ("agent_starts:Wall", GAME, "must be one of auto, noop_starts"),
+    ],
+)
+def test_run_or_sweep_with_a_set_that_it_cannot_start_from_is_refused(
+    service: RunningService, tmp_path: Path, protocol: str, environment: str, reason: str
+) -> None:
+    _ready(service, tmp_path)
+    body = _requested(protocol, environment=environment)
+    errors = _errors(service.client.post("/api/v1/runs", json=body))
+    assert reason in errors["config.evaluation_protocol"], errors
+    space = {"config.gamma": {"values": [0.9, 0.99]}}
+    sweep = {"name": "gamma", "run": body, "space": space, "max_seeds": 1, "racing": None}
+    errors = _errors(service.client.post("/api/v1/sweeps", json=sweep))
+    assert reason in errors["run.config.evaluation_protocol"], errors
+    assert len(service.client.get("/api/v1/runs").json()["items"]) == 1, "the one with the games"
+
+
+def test_sweep_is_evaluated_from_one_version(service: RunningService, tmp_path: Path) -> None:
+    _ready(service, tmp_path)
+    sweep = {
+        "name": "gamma",
+        "run": _requested("agent_starts:wall"),
+        "space": {"config.gamma": {"values": [0.9, 0.99]}},
+        "max_seeds": 1,
+        "racing": None,
+        "objective": "evaluation",
+        "protocol": "agent_starts:wall",
+    }
+    created = service.client.post("/api/v1/sweeps", json=sweep)
+    assert created.status_code == 201, created.text
+    items = service.client.get("/api/v1/runs", params={"spec": "true"}).json()["items"]
+    of_sweep = [run["spec"]["config"] for run in items if run["group"] == "gamma"]
+    assert len(of_sweep) == 2
+    protocols = {config["evaluation_protocol"] for config in of_sweep}
+    assert protocols == {"agent_starts:wall@1"}
+    varied = {"config.evaluation_protocol": {"values": ["noop_starts", "agent_starts:wall"]}}
+    run = _requested("auto") | {"config": {}}
+    errors = _errors(
+        service.client.post("/api/v1/sweeps", json=sweep | {"run": run, "space": varied, "protocol": None})
+    )
+    assert "name the version" in errors["space.config.evaluation_protocol"], errors
 
 
 def test_viewers_read_and_operators_change(service: RunningService, tmp_path: Path) -> None:

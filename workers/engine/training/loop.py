@@ -11,7 +11,9 @@ from typing import Literal
 from backend.specs import machine_faults
 from backend.specs.events import AnyEvent, EndedEvent, ReportEvent, SettingsChangedEvent
 from backend.specs.problems import InvalidSpec
+from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, changed_live
+from backend.specs.start_sets import STARTS_FILE
 from workers.engine.envs.info import MAX_NAMES
 from workers.engine.methods.base import EpisodeEnd, Learner
 from workers.engine.methods.registry import METHODS
@@ -67,6 +69,7 @@ class Training:
             self._journal,
             self._checkpoints,
             self._replays,
+            None if starts_protocol(spec.evaluation_protocol) is None else run_dir / STARTS_FILE,
             lambda: self._control.stop_requested() is not None,
         )
         self._returns: deque[float] = deque(maxlen=100)

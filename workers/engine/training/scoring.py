@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from backend.specs.events import EvaluationEvent
 from backend.specs.run import RunSpec
@@ -24,13 +25,16 @@ class Scoring:
         journal: Journal,
         checkpoints: Checkpoints,
         replays: Replays,
+        starts: Path | None,
         interrupted: Callable[[], bool],
     ) -> None:
-        """`interrupted` is called between decisions; True interrupts an evaluation."""
+        """`starts` is the file of the start set of the run's protocol; None without a set. `interrupted` is
+        called between decisions; True interrupts an evaluation."""
         self.best = None
         self._journal = journal
         self._checkpoints = checkpoints
         self._replays = replays
+        self._starts = starts
         self._interrupted = interrupted
 
     def score(self, spec: RunSpec, learner: Learner) -> None:
@@ -81,6 +85,7 @@ class Scoring:
             episodes=episodes,
             seed=seed,
             processes=_processes(spec),
+            starts=self._starts,
             interrupted=self._interrupted,
         )
         journal.emit_points()

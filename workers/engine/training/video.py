@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec
 from workers.engine.envs import Env, env_config, make_env
 from workers.engine.files import replacing
@@ -33,7 +34,9 @@ class ReplayMismatchError(RuntimeError):
     """Repeating a replay gave other rewards: another emulator version, or a damaged file."""
 
 
-def render(spec: RunSpec, replay: Path, out: Path, observed: Path | None = None) -> int:
+def render(
+    spec: RunSpec, replay: Path, out: Path, observed: Path | None = None, starts: Path | None = None
+) -> int:
     """Write an MP4 of a replay to `out`, atomically.
 
     Args:
@@ -42,14 +45,16 @@ def render(spec: RunSpec, replay: Path, out: Path, observed: Path | None = None)
         out: the file to write.
         observed: where to write a second video, of the network's input, one frame per decision; not written
             if the observations are not images.
+        starts: file of the start set of the replay's protocol; None if it has no set.
 
     Returns:
         The number of frames.
 
     Raises:
         ReplayMismatchError: the rewards differ from the recorded ones.
+        ValueError: the starts are missing.
     """
-    env, recorded = _environment_of(spec, replay)
+    env, recorded = _environment_of(spec, replay, starts)
     observation = np.empty(env.observation_shape, env.observation_dtype)
     are_images = len(env.observation_shape) == 3 and env.observation_dtype == np.uint8
     with ExitStack() as files:
@@ -69,20 +74,22 @@ def render(spec: RunSpec, replay: Path, out: Path, observed: Path | None = None)
     return video.n_frames
 
 
-def middle_frame(spec: RunSpec, replay: Path) -> NDArray[np.uint8]:
+def middle_frame(spec: RunSpec, replay: Path, starts: Path | None = None) -> NDArray[np.uint8]:
     """The frame in the middle of a replay, which is repeated up to there.
 
     Args:
         spec: of its run.
         replay: an .npz written by `EpisodeRecorder.save`.
+        starts: file of the start set of the replay's protocol; None if it has no set.
 
     Returns:
         (H, W, 3) RGB.
 
     Raises:
         ReplayMismatchError: the rewards differ from the recorded ones.
+        ValueError: the starts are missing.
     """
-    env, recorded = _environment_of(spec, replay)
+    env, recorded = _environment_of(spec, replay, starts)
     observation = np.empty(env.observation_shape, env.observation_dtype)
     frames: list[NDArray[np.uint8]] = []
     middle = len(recorded.actions) // 2
@@ -145,11 +152,14 @@ class _Recorded:
             )
 
 
-def _environment_of(spec: RunSpec, replay: Path) -> tuple[Env, _Recorded]:
+def _environment_of(spec: RunSpec, replay: Path, starts: Path | None) -> tuple[Env, _Recorded]:
     with np.load(replay, allow_pickle=False) as data:
         recorded = _Recorded(int(data["seed"]), data["actions"], data["rewards"])
         protocol = str(data["protocol"]) or None  # none: a training episode
-    return make_env(spec.environment, env_config(spec, protocol)), recorded
+    has_set = protocol is not None and starts_protocol(protocol) is not None
+    if has_set and starts is None:
+        raise ValueError(f"the replay starts from a point of {protocol}, whose states are missing")
+    return make_env(spec.environment, env_config(spec, protocol), starts if has_set else None), recorded
 
 
 def side_by_side(observation: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -53,6 +53,9 @@ export const ConfigInput = memo(function ConfigInput({
   // Selects and switches hold one value; a list of values is typed.
   const [listed, setListed] = useState(values.length > 1);
   const typed = kind === 'integer' || kind === 'number' || kind === 'text' || (several && listed);
+  // A value that is not listed, such as a start set of a fork's parent.
+  const isOther = field.pattern !== null && typeof raw === 'string' && !field.choices.includes(raw);
+  const other = isOther && values.length === 1 ? [raw] : [];
   const toggleList = (): void => {
     const all = kind === 'boolean' ? ['yes', 'no'] : field.choices;
     onChange(path, listed ? toRaw(values[0] ?? field.default) : all.join(', '));
@@ -155,7 +158,7 @@ export const ConfigInput = memo(function ConfigInput({
       ) : kind === 'choice' && !typed ? (
         <NativeSelect
           {...shared}
-          data={field.choices.map((choice) => ({
+          data={[...field.choices, ...other].map((choice) => ({
             value: choice,
             label: choice,
             disabled: choice === unavailable,

@@ -6,6 +6,7 @@ import { hostsQuery } from '@/api/hosts';
 import { asProblem, type FieldProblem } from '@/api/problem';
 import { checkpointsQuery } from '@/api/runResources';
 import { forkRun, type Run, createRuns, useRunMutation } from '@/api/runs';
+import { startSetsQuery } from '@/api/startSets';
 import { createSweep } from '@/api/sweeps';
 import { useDenied } from '@/components/permission';
 import type { TermId } from '@/components/glossary';
@@ -13,7 +14,7 @@ import { Terms } from '@/components/Term';
 import type { Raw } from '@/lib/schema';
 import { ConfigPanels } from './ConfigPanels';
 import { useEstimate } from './CostLine';
-import { baseOf, environmentOf, fieldsOf, type Catalogue, type Draft } from './draft';
+import { baseOf, environmentOf, fieldsOf, withStartSets, type Catalogue, type Draft } from './draft';
 import { ForkSidebar } from './ForkSidebar';
 import classes from './launch.module.css';
 import { LaunchBar } from './LaunchBar';
@@ -92,11 +93,12 @@ export function LaunchForm(props: Props) {
   // A changed draft is another request, and a repeated one the same.
   const key = useMemo(() => ({ draft, text: newKey() }), [draft]);
   const refusal = useDenied('operator');
+  const { data: sets } = useQuery({ ...startSetsQuery, enabled: draft.environment.startsWith('ALE/') });
   const fields = useMemo(
-    () => fieldsOf(catalogue, draft),
+    () => withStartSets(fieldsOf(catalogue, draft), sets, draft.environment),
     // The fields depend on these two parts of the draft only.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-    [catalogue, draft.algorithm, draft.environment],
+    [catalogue, sets, draft.algorithm, draft.environment],
   );
   const base = useMemo(
     () => baseOf(catalogue, draft),

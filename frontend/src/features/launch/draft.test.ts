@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '@/api/runs';
-import { draftFrom, newDraft, nSeedsOf, presetsOf, type Catalogue, type Draft } from './draft';
+import type { StartSet } from '@/api/startSets';
+import { readFields } from '@/lib/schema';
+import { draftFrom, newDraft, nSeedsOf, presetsOf, withStartSets, type Catalogue, type Draft } from './draft';
 
 const CATALOGUE = {
   algorithms: [
@@ -27,6 +29,23 @@ const run = (stop: object, progress: Partial<Run>): Run =>
     spec: { config: {}, environment_config: {}, stop },
     ...progress,
   }) as unknown as Run;
+
+it('offers the protocols of the verified start sets of the environment', () => {
+  const set = (name: string, environment: string, state: string) =>
+    ({ environment, state, protocols: [`agent_starts:${name}@1`] }) as StartSet;
+  const sets = [
+    set('a', 'ALE/Pong-v5', 'ready'),
+    set('b', 'ALE/Pong-v5', 'verifying'),
+    set('c', 'ALE/Breakout-v5', 'ready'),
+  ];
+  const choice = { enum: ['auto'], default: 'auto' };
+  const fields = readFields({ properties: { evaluation_protocol: choice, network: choice } }, 'config');
+  const choices = (environment: string): string[][] =>
+    withStartSets(fields, sets, environment).map((field) => field.choices);
+  expect(choices('ALE/Pong-v5')).toEqual([['auto', 'agent_starts:a@1'], ['auto']]);
+  expect(choices('CartPole-v1')).toEqual([['auto'], ['auto']]);
+  expect(withStartSets(fields, undefined, 'ALE/Pong-v5')).toBe(fields);
+});
 
 describe('nSeedsOf', () => {
   const draft = (nSeeds: string): Draft => ({

@@ -3,6 +3,7 @@ import type { Algorithm, Environment, Preset } from '@/api/catalogue';
 import { MAX_NAME, MAX_RUNS } from '@/api/runBounds';
 import type { Run, RunFields, StopSpec } from '@/api/runs';
 import schemas from '@/api/schemas.json';
+import type { StartSet } from '@/api/startSets';
 import { parseNumber } from '@/lib/format';
 import { offerFor, PONG } from '@/lib/offers';
 import { nextBound } from '@/lib/run';
@@ -31,6 +32,8 @@ export type Draft = {
   host: string;
   priority: string;
 };
+
+const PROTOCOL = 'config.evaluation_protocol';
 
 export type Catalogue = { algorithms: readonly Algorithm[]; environments: readonly Environment[] };
 
@@ -69,6 +72,22 @@ export function fieldsOf(catalogue: Catalogue, draft: Draft): ConfigField[] {
   const environment = environmentOf(catalogue, draft);
   const algorithm = algorithmOf(catalogue, draft);
   return environment && algorithm ? allFields(algorithm, environment, schemas.StopSpec) : [];
+}
+
+/** The fields, with the protocols that start from a verified start set of the environment. */
+export function withStartSets(
+  fields: ConfigField[],
+  sets: readonly StartSet[] | undefined,
+  environment: string,
+): ConfigField[] {
+  const protocols = (sets ?? [])
+    .filter((set) => set.environment === environment && set.state === 'ready')
+    .flatMap((set) => set.protocols);
+  return protocols.length === 0
+    ? fields
+    : fields.map((field) =>
+        field.path === PROTOCOL ? { ...field, choices: [...field.choices, ...protocols] } : field,
+      );
 }
 
 const toRawByPath = (section: Section, values: Record<string, unknown>): Record<string, Raw> =>
@@ -111,12 +130,11 @@ function withProtocol(
   protocol: string | undefined,
 ): Draft {
   if (!protocol || !environment?.evaluation_protocols.includes(protocol)) return draft;
-  const path = 'config.evaluation_protocol';
   const own = environment.evaluation_protocols.includes(algorithm?.evaluation_protocol ?? '')
     ? algorithm?.evaluation_protocol
     : environment.evaluation_protocol;
-  if (protocol === own && !(path in draft.raw)) return draft;
-  return { ...draft, raw: { ...draft.raw, [path]: protocol } };
+  if (protocol === own && !(PROTOCOL in draft.raw)) return draft;
+  return { ...draft, raw: { ...draft.raw, [PROTOCOL]: protocol } };
 }
 
 /** A new draft for the requested environment and algorithm, where they exist and fit together. */

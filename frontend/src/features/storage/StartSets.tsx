@@ -20,7 +20,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { shortEnvironmentName } from '@/lib/environments';
-import { DASH, formatInteger, parseNumber } from '@/lib/format';
+import { DASH, formatInteger, parseNumber, plural } from '@/lib/format';
 import classes from './storage.module.css';
 
 const SOURCES: Record<Exclude<StartSet['source'], 'human'>, string> = {
@@ -30,13 +30,10 @@ const SOURCES: Record<Exclude<StartSet['source'], 'human'>, string> = {
 
 /** Who played the games of a set. */
 const playersOf = ({ source, n_people }: StartSet): string =>
-  source === 'human' ? countOf(n_people, 'person', 'people') : SOURCES[source];
+  source === 'human' ? plural(n_people, 'person', 'people') : SOURCES[source];
 
 /** What is open: the deletion of a set, or without one the creation. */
 type Dialog = { set?: StartSet; opener: HTMLElement };
-
-const countOf = (n: number, noun: string, plural: string): string =>
-  `${formatInteger(n)} ${n === 1 ? noun : plural}`;
 
 const titleOf = ({ name, version }: StartSet): string => `${name} v${String(version)}`;
 
@@ -208,7 +205,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       group: 'Games that people have played',
       items: (played.data ?? []).map(({ environment, n }) => ({
         value: environment,
-        label: `${shortEnvironmentName(environment)} (${countOf(n, 'recording', 'recordings')})`,
+        label: `${shortEnvironmentName(environment)} (${plural(n, 'recording')})`,
       })),
     },
     {

@@ -1,17 +1,22 @@
 """Start sets, verified by the real emulator, and evaluations from them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from backend.specs.events import EpisodeEvent, EvaluationEvent
+from backend.specs.protocols import MAX_FRAMES
 from backend.specs.run import RunSpec, parse_run_spec
-from backend.specs.start_sets import RecordedGame, StartPoint, StartSetContent
+from backend.specs.start_sets import STARTS_FILE, RecordedGame, StartPoint, StartSetContent
+from tests.workers.engine.training.training_runs import columns, only, train
 from workers.engine.envs import make_env, starts
 from workers.engine.envs.atari import AtariEnv
 from workers.engine.training.evaluation import EvaluationResult, evaluate
 from workers.engine.training.start_sets import StartSetMismatchError, verify
+from workers.engine.training.video import middle_frame, render
 
 GAME = "ALE/Breakout-v5"
 SEED = 5
@@ -183,3 +188,38 @@ def test_starts_of_another_emulator_version_are_refused(tmp_path: Path, monkeypa
     monkeypatch.setattr("ale_py.__version__", "0.0.1")
     with pytest.raises(starts.StartsError, match=r"0\.0\.1"):
         make_env(GAME, spec_of().evaluation_config(PROTOCOL), tmp_path / "s.npz")
+
+
+def test_own_evaluation_of_a_run_starts_from_its_set_and_its_replay_is_rendered_from_there(
+    tmp_path: Path,
+) -> None:
+    _, [start] = verify(set_of([40]))
+    late = replace(start, frames=MAX_FRAMES - 40)  # ten decisions are left
+    starts.save(tmp_path / STARTS_FILE, [late])
+    spec = parse_run_spec(
+        {
+            "algorithm": "paac",
+            "environment": GAME,
+            "config": {
+                "network": "nips",
+                "n_e": 2,
+                "n_w": 1,
+                "evaluation_episodes": 1,
+                "evaluation_protocol": PROTOCOL,
+            },
+            "stop": {"agent_steps": 20},
+        }
+    )
+    reported = train(spec, tmp_path)
+    [score] = only(EvaluationEvent, reported)
+    assert (score.protocol, score.lengths_frames) == (PROTOCOL, [40])
+    assert columns(reported, f"eval/{PROTOCOL}/mean_return")
+    [episode] = [event for event in only(EpisodeEvent, reported) if event.kind == "evaluation"]
+    replay = tmp_path / "replays" / episode.replay
+    with np.load(replay) as recorded:
+        assert (str(recorded["protocol"]), len(recorded["actions"])) == (PROTOCOL, 10)
+    n_frames = render(spec, replay, tmp_path / "replay.mp4", starts=tmp_path / STARTS_FILE)
+    assert n_frames == 20, "every other frame of ten decisions"
+    assert middle_frame(spec, replay, tmp_path / STARTS_FILE).shape == (210, 160, 3)
+    with pytest.raises(ValueError, match="whose states are missing"):
+        render(spec, replay, tmp_path / "other.mp4")

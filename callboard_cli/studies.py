@@ -86,6 +86,12 @@ def start(
     file: Annotated[
         Path | None, typer.Option(help="A study of one's own, as JSON, instead of a figure or table.")
     ] = None,
+    starts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Start set of a game, as in ALE/Pong-v5=agent_starts:pong: one for every game of the scale."
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Another name.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Print what it costs; start nothing.")] = False,
     wait: Wait = False,
@@ -97,6 +103,10 @@ def start(
     body: dict[str, Any] = {"item": item, "scale": scale} if file is None else {"study": _read(file)}
     if name is not None:
         body["name"] = name
+    if starts:
+        if not all("=" in choice for choice in starts):
+            raise fail("--starts: give GAME=PROTOCOL, as in ALE/Pong-v5=agent_starts:pong")
+        body["starts"] = dict(choice.split("=", 1) for choice in starts)
     with _remote() as remote:
         if estimate:
             _print_estimate(remote.request("POST", "/studies/estimate", body=body), as_json=as_json)

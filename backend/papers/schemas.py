@@ -48,6 +48,8 @@ class PaperItem(Schema):
     """What the paper's own figure or table shows, in words."""
     needs: str
     """What this installation lacks for the paper's version; empty if nothing."""
+    needs_people: bool
+    """Whether the paper's version starts from states of games played by people."""
     page: str
     """Address of the page that shows it without any run; empty if it needs runs."""
     extra: bool
@@ -69,6 +71,7 @@ class PaperItem(Schema):
             claim=item.claim,
             paper_shows=item.paper_shows,
             needs=item.needs,
+            needs_people=item.needs_people,
             page=item.page,
             extra=item.extra,
             scales=[

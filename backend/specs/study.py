@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from backend.specs.fields import Strict, Text
+from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import MAX_SEED, GivenName, Notes, Seed
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_DIMENSIONS, MAX_RUNS, SECTIONS, Budget, Dimension
 
@@ -195,6 +196,11 @@ class StudySpec(Strict):
         description="Ids of the environments, from `GET /environments`.",
     )
     draws: Draws = Field(description="The repetitions of each arm on each environment.")
+    starts: dict[str, StartsChoice] = Field(
+        default_factory=dict,
+        description="Environment -> protocol with a start set of it, such as `agent_starts:pong`, for its "
+        "evaluations, in place of the arms' `evaluation_protocol`.",
+    )
     run: dict[str, JsonValue] = Field(
         default_factory=dict,
         description="What all runs have in common: fields of a body of `POST /runs`, such as `stop`, "
@@ -247,6 +253,9 @@ class StudySpec(Strict):
         for at, environment in enumerate(self.environments):
             if environment in self.environments[:at]:
                 yield f"environments.{at}", "is listed twice"
+        for environment in self.starts:
+            if environment not in self.environments:
+                yield f"starts.{environment}", "is not an environment of the study"
         for name in (*CHOSEN, "environment_config"):
             if name in self.run:
                 yield f"run.{name}", "a study chooses it: leave it out"

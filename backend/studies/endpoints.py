@@ -20,6 +20,7 @@ from backend.http.transfer import json_response
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
 from backend.specs.studies import ITEMS, study_of
+from backend.specs.studies.base import differs_of
 from backend.specs.study import Scale, StudySpec
 from backend.studies import estimate, export, reduction, repository, service
 from backend.studies.schemas import (
@@ -96,7 +97,7 @@ def estimate_study(
             UnmeasuredKind(algorithm=algorithm, environment=environment)
             for algorithm, environment in cost.unmeasured
         ],
-        differs=list(at.differs) if at else [],
+        differs=differs_of(at, body.starts) if at else [],
     )
 
 
@@ -252,7 +253,10 @@ def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
         raise Invalid.field("item", item.needs or f"{item.label} needs no runs: see {item.page}")
     if body.scale not in definition.scales:
         raise Invalid.field("scale", f"{item.label} has the scales {', '.join(definition.scales)}")
-    spec = study_of(paper, definition, body.scale)
+    missing = set(definition.scales[body.scale].environments) - body.starts.keys()
+    if body.starts and missing:
+        raise Invalid.field("starts", f"has no set for {', '.join(sorted(missing))}: give one for every game")
+    spec = study_of(paper, definition, body.scale, body.starts)
     changes = {} if body.name is None else {"name": body.name}
     return spec.model_copy(update=changes), definition.id, body.scale
 
@@ -262,7 +266,12 @@ def _located(body: StudyRequest, error: Invalid) -> Invalid:
     if body.study is not None:
         return Invalid([one.model_copy(update={"field": f"study.{one.field}"}) for one in error.errors])
     return Invalid(
-        [FieldProblem(field="scale", message=f"{one.field}: {one.message}") for one in error.errors]
+        [
+            one
+            if one.field.startswith("starts.")
+            else FieldProblem(field="scale", message=f"{one.field}: {one.message}")
+            for one in error.errors
+        ]
     )
 
 

@@ -14,8 +14,10 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.names import default_name
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, quoted
+from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, is_custom, parse_run_spec
 from backend.specs.study import Arm, StudySpec
+from backend.starts import service as starts
 from backend.studies.equal_runs import key_of
 from backend.sweeps.sampling import ConfigValues, random_settings
 from backend.text import UNSTORABLE, unstorable_paths
@@ -130,11 +132,46 @@ def protocols_of(spec: StudySpec) -> dict[str, str]:
     for name in spec.environments:
         environment = ENVIRONMENTS.get(name)
         algorithm = ALGORITHMS.get(spec.arms[0].algorithm)
-        chosen = str(spec.arms[0].config.get("evaluation_protocol", "auto"))
+        own = str(spec.arms[0].config.get("evaluation_protocol", "auto"))
+        chosen = spec.starts.get(name, own)
         if environment is not None and algorithm is not None and chosen == "auto":
             chosen = environment.default_protocol(algorithm.evaluation_protocol, environment.config())
         found[name] = chosen
     return found
+
+
+def pinned(session: Session, spec: StudySpec, custom: Mapping[str, Any]) -> StudySpec:
+    """The study with the version of each start set, so that all its runs start from the same states.
+
+    Raises:
+        Invalid: a set does not exist, or the arms cannot start from it.
+    """
+    problems: dict[str, str] = {}
+    chosen = dict(spec.starts)
+    arms = list(spec.arms)
+    for at, arm in enumerate(spec.arms):
+        own = str(arm.config.get("evaluation_protocol"))
+        for environment in spec.environments:
+            of_environment = environment in spec.starts
+            protocol = spec.starts.get(environment, own)
+            if starts_protocol(protocol) is None:
+                continue
+            field = f"starts.{environment}" if of_environment else f"arms.{at}.{starts.EVALUATION_PROTOCOL}"
+            try:
+                config = run_spec_of(spec, at, environment, 0, {}, custom).environment_config
+                version, _ = starts.resolved(session, protocol, environment, config, field)
+            except InvalidSpec:  # reported with its runs
+                continue
+            except Invalid as error:
+                problems |= {one.field: one.message for one in error.errors}
+                continue
+            if of_environment:
+                chosen[environment] = version
+            else:
+                config_values = arm.config | {"evaluation_protocol": version}
+                arms[at] = arm.model_copy(update={"config": config_values})
+    refuse(problems)
+    return spec.model_copy(update={"starts": chosen, "arms": tuple(arms)})
 
 
 def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> list[PlannedCell]:
@@ -182,11 +219,13 @@ def run_spec_of(
         InvalidSpec: with one problem per invalid field.
     """
     arm = spec.arms[arm_number]
+    starts_from = spec.starts.get(environment)
+    of_starts = {} if starts_from is None else {"evaluation_protocol": starts_from}
     request: dict[str, Any] = {
         **spec.run,
         "algorithm": arm.algorithm,
         "environment": environment,
-        "config": arm.config,
+        "config": arm.config | of_starts,
         "environment_config": arm.environment_config,
         "stop": arm.stop or spec.run.get("stop", {}),
         "seed": spec.draws.first_seed + draw,
@@ -205,7 +244,9 @@ def _located(
     of_arm = ["algorithm", "config", "environment_config", *(["stop"] if spec.arms[arm].stop else [])]
     for problem in problems:
         section, _, rest = problem.field.partition(".")
-        if problem.field in spec.draws.space:
+        if problem.field == starts.EVALUATION_PROTOCOL and spec.environments[place] in spec.starts:
+            field = f"starts.{spec.environments[place]}"
+        elif problem.field in spec.draws.space:
             field = f"draws.space.{problem.field}"
         elif section == "environment":
             field = f"environments.{place}"

@@ -4,7 +4,7 @@ Scores come from finished runs alone: any other was cut short. Curves also have 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,10 +26,11 @@ from backend.runs.fields import config_fields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
-from backend.specs.protocols import protocol_title
+from backend.specs.protocols import protocol_title, starts_protocol
 from backend.specs.run import default_config
 from backend.specs.states import RunState
 from backend.specs.study import MAX_CURVES, Arm, ReductionRule, StudyFigure, StudySpec
+from backend.starts import service as starts
 from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, CellKey, Reduction
 from backend.statistics.members import MemberRun, Points
@@ -41,6 +42,8 @@ from backend.studies.tables import Column, Table, TableCell, TableRow
 
 MAX_RUNS_PER_CURVE = 20
 """Runs of an arm on an environment that a curve is the mean of, at most: the first ones by draw."""
+_MAX_SETS = 3
+"""Start sets that a caption or a heading names."""
 _HOURS = 3600.0
 _EPOCH_FRAMES = 4_000_000.0
 _POINTS = 200
@@ -118,6 +121,24 @@ def draw(
     if figure is None:
         known = ", ".join(one.id for one in spec.figures)
         raise NotFound(f"the study has no figure {quoted(figure_id)}; it has {known}")
+    drawn = _draw(session, study, spec, figure, theme, width_px)
+    captions = filter(None, [drawn.caption, *_captions_of_starts(session, spec)])
+    return replace(drawn, caption="; ".join(captions))
+
+
+def _captions_of_starts(session: Session, spec: StudySpec) -> Iterator[str]:
+    """What the start sets of the evaluations hold, each in words; of many the first ones."""
+    protocols = [one for one in dict.fromkeys(expansion.protocols_of(spec).values()) if starts_protocol(one)]
+    for protocol in protocols[:_MAX_SETS]:
+        yield f"{protocol_title(protocol)}: {starts.caption_of(session, protocol) or 'not here any more'}"
+    if len(protocols) > _MAX_SETS:
+        yield f"and {len(protocols) - _MAX_SETS} more start sets"
+
+
+def _draw(
+    session: Session, study: Study, spec: StudySpec, figure: StudyFigure, theme: Theme, width_px: int | None
+) -> Drawn:
+    """One figure, without what its start sets hold."""
     data = _load(session, study, spec, figure)
     frame = Frame(figure.title, [arm.label for arm in data.arms], theme, width_px)
     panels = [data.title(one) for one in spec.environments]
@@ -508,8 +529,7 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     rule = reduction.caption.partition(";")[0]
     columns = [Column("Environment", "", "name")]
     source = figure.reduction.source
-    ours = {protocol_title(one) for one in data.protocols.values()}
-    how = "last 100 training episodes" if source == "training" else ", ".join(sorted(ours))
+    how = "last 100 training episodes" if source == "training" else _heading(data.protocols.values())
     columns += [Column(arm.label, f"{how}; {rule}", "ours", unit=reduction.unit) for arm in data.arms]
     published = _published(data, figure.published)
     columns += [
@@ -547,6 +567,15 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
 
 def _known(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
+
+
+def _heading(protocols: Collection[str]) -> str:
+    """Protocols in words; of many start sets without their names."""
+    titles = {protocol_title(one) for one in protocols}
+    if len(titles) > _MAX_SETS:
+        parsed = {one: starts_protocol(one) for one in protocols}
+        titles = {protocol_title(name if one is None else one.base) for name, one in parsed.items()}
+    return ", ".join(sorted(titles))
 
 
 def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -11,9 +11,11 @@ from backend.db import Run, Study, StudyCell
 from backend.figures.schemas import FigureOut
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
+from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import GivenName, Notes
 from backend.specs.states import RunState
 from backend.specs.studies import DEFINITIONS
+from backend.specs.studies.base import differs_of
 from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
 from backend.studies.cells import CellRow
@@ -26,6 +28,11 @@ class StudyRequest(Strict):
         default=None, max_length=100, description="Id of a figure or table, from `GET /papers`."
     )
     scale: Scale = Field(default="minutes", description="How much of its experiment is repeated.")
+    starts: dict[str, StartsChoice] = Field(
+        default_factory=dict,
+        description="With `item`: environment -> protocol with a start set of it, such as "
+        "`agent_starts:pong`, for every game of the scale. Scores are then not normalised.",
+    )
     study: StudySpec | None = Field(default=None, description="A study of one's own, instead of `item`.")
     name: GivenName | None = Field(default=None, description="Another name than the item's.")
 
@@ -33,6 +40,8 @@ class StudyRequest(Strict):
     def _check(self) -> Self:
         if (self.item is None) == (self.study is None):
             raise ValueError("give either item or study")
+        if self.starts and self.item is None:
+            raise ValueError("starts: only with item; a study of one's own has its own")
         return self
 
 
@@ -199,6 +208,7 @@ class StudyDetail(StudyOut):
         paper, definition = DEFINITIONS.get(summary.definition or "", (None, None))
         at = definition.scales.get(summary.scale) if definition and summary.scale else None
         own = [cell for cell in cells if not cell.reused]
+        shown = {figure.id for figure in spec.figures}
         return cls(
             **summary.model_dump(),
             spec=spec,
@@ -210,11 +220,11 @@ class StudyDetail(StudyOut):
                     title=item.title,
                     claim=item.claim,
                     paper_shows=item.paper_shows,
-                    figure=None if item.figure is None else item.figure.id,
+                    figure=item.figure.id if item.figure and item.figure.id in shown else None,
                 )
                 for item in (definition.items if definition else ())
             ],
-            differs=list(at.differs) if at else [],
+            differs=differs_of(at, spec.starts) if at else [],
             progress=_progress(spec, cells),
             n_reused=len(cells) - len(own),
             agent_steps=sum(cell.agent_steps for cell in own),

@@ -83,8 +83,9 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     """
     expansion.check(spec)
     spec = expansion.resolve_presets(spec)
-    expansion.refuse(rules.missing_references(spec, expansion.protocols_of(spec)))
     custom = expansion.descriptions(session, spec)
+    spec = expansion.pinned(session, spec, custom)
+    expansion.refuse(rules.missing_references(spec, expansion.protocols_of(spec)))
     return spec, expansion.cells(spec, custom), custom
 
 
@@ -151,8 +152,10 @@ def retry(session: Session, study_id: str) -> Study:
 
     Raises:
         Conflict: there is nothing to do, or some runs are still stopping.
+        Invalid: a start set of its evaluations has been deleted.
     """
     study = get(session, study_id, for_update=True)
+    expansion.pinned(session, spec_of(study), study.spec.get("custom") or {})
     n_retried = _retry_cells(session, study)
     if not n_retried and study.state != "stopped":
         raise Conflict("none of its runs has failed, was stopped or was deleted")
@@ -197,6 +200,11 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
         raise Invalid(problems_of(error)) from None
     expansion.check(spec)
     custom = expansion.descriptions(session, spec)
+    for at, environment in enumerate(added):
+        if spec.starts and environment not in spec.starts:
+            message = "the evaluations start from sets, and this environment has none: start another study"
+            raise Invalid.field(f"environments.{at}", message)
+    expansion.pinned(session, spec, custom)
     rows = repository.cells(writing, study_id)
     known = {(row.arm, row.environment, row.draw) for row in rows}
     first_draw = 0 if added else before.draws.n
@@ -283,7 +291,13 @@ def _start(
         except InvalidSpec as error:  # stored by another version, whose settings were others
             cell.error = f"its settings are no longer valid: {error}"
             continue
-        run = runs.create(session, run_spec, created_by=study.created_by, reason=f"started by {study.name}")
+        try:
+            run = runs.create(
+                session, run_spec, created_by=study.created_by, reason=f"started by {study.name}"
+            )
+        except Invalid as error:  # its start set has been deleted
+            cell.error = str(error)
+            continue
         cell.started, cell.run_id = True, run.id
     session.flush()
 

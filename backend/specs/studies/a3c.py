@@ -1,7 +1,17 @@
 """Mnih et al. 2016: asynchronous methods for deep reinforcement learning."""
 
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm, games, rates
+from backend.specs.studies.base import (
+    HUMAN_STARTS,
+    NOOP_STARTS,
+    AtScale,
+    Definition,
+    Item,
+    Paper,
+    arm,
+    games,
+    rates,
+)
 from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "SpaceInvaders")
@@ -22,7 +32,6 @@ HOURS_STOP = {"agent_steps": 1_000_000}
 PAPER_STOP = {"agent_steps": 80_000_000}
 UNSTATED = "The paper does not state how long these runs trained: 320 million frames are assumed"
 SMALL = "CartPole instead of five Atari games, 2 actor-learners and a small network without convolutions"
-HUMAN_STARTS = "Human starts need games played by people: here every episode starts with no-ops"
 
 
 def methods(preset: str | None = None) -> tuple[Arm, ...]:
@@ -287,6 +296,7 @@ TABLES_1_S1 = Definition(
                 reduction=_FINAL.model_copy(update={"normalise": "human"}),
             ),
             needs=HUMAN_STARTS,
+            needs_people=True,
         ),
         Item(
             id="a3c-table-s1",
@@ -304,6 +314,7 @@ TABLES_1_S1 = Definition(
                 published=("A3C FF", "A3C", "human"),
             ),
             needs=HUMAN_STARTS,
+            needs_people=True,
         ),
     ),
     scales={
@@ -322,14 +333,14 @@ TABLES_1_S1 = Definition(
             environments=games("Breakout", "Pong", "SpaceInvaders"),
             draws=Draws(n=1),
             stop=HOURS_STOP,
-            differs=("No-op starts instead of human starts", "Three games", "4 actor-learners, 10 minutes"),
+            differs=(NOOP_STARTS, "Three games", "4 actor-learners, 10 minutes"),
         ),
         "paper": AtScale(
             arms=(arm("A3C FF", "a3c", "paper-57-games"), arm("A3C LSTM", "a3c", "paper-lstm")),
             environments=GAMES_57,
             draws=Draws(n=1),
             stop={"wall_time_s": 4 * 86_400, "agent_steps": 250_000_000},
-            differs=("No-op starts instead of human starts",),
+            differs=(NOOP_STARTS,),
         ),
     },
 )

@@ -11,6 +11,14 @@ from typing import Any, Literal
 from backend.specs.study import Arm, Draws, Scale, StudyFigure, StudySpec
 from backend.specs.sweep import Dimension
 
+HUMAN_STARTS = (
+    "Needs games played by people: without a start set of them, evaluations start from states of agents' "
+    "games, or with no-ops"
+)
+NOOP_STARTS = "No-op starts instead of human starts"
+_AGENT_STARTS = "States of agents' games instead of human starts: scores are not normalised"
+_OWN_STARTS = "States of games that people have played here, not the paper's: scores are not normalised"
+
 Shape = Literal["curves", "scatter", "bars", "stacked_bars", "table", "steps", "counts", "sorted"]
 """The small drawing on an item's card."""
 
@@ -51,6 +59,8 @@ class Item:
     """Address of the page that shows it without any run."""
     needs: str = ""
     """What this installation lacks for the paper's version, and what stands in its place."""
+    needs_people: bool = False
+    """Whether the paper's version starts from states of games played by people."""
     extra: bool = False
     """Whether it is no figure or table of the paper's main count."""
 
@@ -89,12 +99,14 @@ def arm(label: str, algorithm: str, preset: str | None = None, **config: Any) ->
     return Arm(label=label, algorithm=algorithm, preset=preset, config=config)
 
 
-def fitting(figure: StudyFigure, environments: Sequence[str]) -> StudyFigure:
-    """The figure, without normalised scores where only Atari games have the scores for that."""
-    if all(environment.startswith("ALE/") for environment in environments):
+def fitting(figure: StudyFigure, environments: Sequence[str], starts: Mapping[str, str]) -> StudyFigure:
+    """The figure, without normalised scores where there are no scores for that: those of Atari games are of
+    other starts than of start sets."""
+    if not starts and all(environment.startswith("ALE/") for environment in environments):
         return figure
     plain = figure.reduction.model_copy(update={"normalise": None})
-    return figure.model_copy(update={"reduction": plain})
+    title = "Scores from our starts" if starts and figure.reduction.normalise else figure.title
+    return figure.model_copy(update={"reduction": plain, "title": title})
 
 
 def games(*names: str) -> tuple[str, ...]:
@@ -107,19 +119,42 @@ def rates(low: float = 1e-4, high: float = 1e-2) -> dict[str, Dimension]:
     return {"config.learning_rate": Dimension(distribution="log_uniform", low=low, high=high)}
 
 
-def study_of(paper: Paper, definition: Definition, scale: Scale) -> StudySpec:
-    """The study of a definition at a scale."""
+def differs_of(at: AtScale, starts: Mapping[str, str]) -> list[str]:
+    """What differs from the paper if evaluations start from these sets, each in one line."""
+    if not starts:
+        return [*at.differs]
+    of_people = all(protocol.startswith("human_starts") for protocol in starts.values())
+    rest = [line for line in at.differs if line != NOOP_STARTS]
+    return [_OWN_STARTS if of_people else _AGENT_STARTS, *rest]
+
+
+def study_of(
+    paper: Paper, definition: Definition, scale: Scale, starts: Mapping[str, str] | None = None
+) -> StudySpec:
+    """The study of a definition at a scale.
+
+    Args:
+        paper: of the definition.
+        definition: what is studied.
+        scale: one of the definition's.
+        starts: protocol with a start set, by environment: the study then has the figures of the items whose
+            paper's version starts from such sets. None or empty: the default protocols.
+    """
+    starts = starts or {}
     at = definition.scales[scale]
-    labels = ", ".join(item.label for item in definition.items)
+    of_starts = [item for item in definition.items if item.needs_people] if starts else []
+    items = of_starts or definition.items
+    labels = ", ".join(item.label for item in items)
     return StudySpec(
         name=f"{paper.short} {labels}, {scale}",
         arms=at.arms,
         environments=at.environments,
         draws=at.draws,
+        starts=dict(starts),
         run={"stop": at.stop} if at.stop else {},
         figures=tuple(
-            fitting(figure, at.environments)
-            for item in definition.items
+            fitting(figure, at.environments, starts)
+            for item in items
             for figure in (item.figure, *item.more)
             if figure is not None
         ),

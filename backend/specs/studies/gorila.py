@@ -1,7 +1,7 @@
 """Nair et al. 2015: massively parallel methods for deep reinforcement learning."""
 
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm, games
+from backend.specs.studies.base import HUMAN_STARTS, NOOP_STARTS, AtScale, Definition, Item, Paper, arm, games
 from backend.specs.study import Draws, ReductionRule, StudyFigure
 
 GAMES_49 = tuple(
@@ -9,7 +9,6 @@ GAMES_49 = tuple(
     for name, environment in ENVIRONMENTS.items()
     if any((one.label, one.protocol) == ("Gorila", "noop_starts_5min") for one in environment.published)
 )
-HUMAN_STARTS = "Human starts need games played by people: here every episode starts with no-ops"
 _SMALL = (arm("DQN", "dqn"), arm("Gorila", "gorila_dqn"))
 _HOURS = (arm("DQN", "dqn", "quarter-hour"), arm("Gorila", "gorila_dqn", "quarter-hour"))
 _PAPER = (arm("DQN", "dqn", "paper"), arm("Gorila", "gorila_dqn", "paper"))
@@ -18,7 +17,7 @@ _SMALL_DIFFERS = (
     "2 seeds instead of 5; Gorila in one process instead of 131",
 )
 _PAPER_DIFFERS = (
-    "No-op starts instead of human starts",
+    NOOP_STARTS,
     "DQN has 5 seeds and Gorila's number of agent steps",
 )
 _KEPT = ReductionRule(rule="best_kept")
@@ -43,6 +42,7 @@ SCORES = Definition(
                 id="human", title="Human-normalised scores", kind="games", reduction=_normalised("human")
             ),
             needs=HUMAN_STARTS,
+            needs_people=True,
         ),
         Item(
             id="gorila-figure-4",
@@ -57,6 +57,7 @@ SCORES = Definition(
                 arms=("Gorila",),
             ),
             needs=HUMAN_STARTS,
+            needs_people=True,
         ),
         Item(
             id="gorila-table-1",
@@ -82,6 +83,7 @@ SCORES = Definition(
                 reduction=_normalised("human"),
             ),
             needs=HUMAN_STARTS,
+            needs_people=True,
         ),
         Item(
             id="gorila-table-3",
@@ -95,6 +97,7 @@ SCORES = Definition(
                 published=("random", "human", "DQN", "Gorila"),
             ),
             needs=HUMAN_STARTS,
+            needs_people=True,
         ),
         Item(
             id="gorila-table-4",
@@ -122,7 +125,7 @@ SCORES = Definition(
             environments=games("Assault", "RoadRunner"),
             draws=Draws(n=1),
             stop={"wall_time_s": 1_200},
-            differs=("Two games, one seed, 20 minutes a run", "Gorila on one machine", _PAPER_DIFFERS[0]),
+            differs=("Two games, one seed, 20 minutes a run", "Gorila on one machine", NOOP_STARTS),
         ),
         "paper": AtScale(
             arms=_PAPER,
@@ -160,6 +163,7 @@ FIGURE_5 = Definition(
                 ),
             ),
             needs=HUMAN_STARTS,
+            needs_people=True,
         ),
     ),
     scales={

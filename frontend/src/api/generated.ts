@@ -2220,7 +2220,8 @@ export interface paths {
         put?: never;
         /**
          * Create Start Set
-         * @description Create a start set from recorded episodes of agents: states sampled at random from their games.
+         * @description Create a start set from recorded episodes of agents, or from recordings of people: states sampled at
+         *     random from their games. A set of scripts' recordings is never one of people.
          *
          *     A worker then replays the games and keeps the emulator's state at each point; until then the set is
          *     `verifying`. The set has its own copy of seeds and actions.
@@ -5687,6 +5688,11 @@ export interface components {
              */
             needs: string;
             /**
+             * Needs People
+             * @description Whether the paper's version starts from states of games played by people.
+             */
+            needs_people: boolean;
+            /**
              * Page
              * @description Address of the page that shows it without any run; empty if it needs runs.
              */
@@ -8602,9 +8608,20 @@ export interface components {
             n_games: number;
             /**
              * N People
-             * @description How many people played them.
+             * @description How many people played them; 0 for games of agents and scripts.
              */
             n_people: number;
+            /**
+             * Is Small
+             * @description Whether it has so few games that its starts are much alike.
+             */
+            is_small: boolean;
+            /**
+             * Caption
+             * @description What it holds, for captions.
+             * @example 100 starts from 6 games by 2 people, 123,456 frames
+             */
+            caption: string;
             /**
              * N Frames
              * @description Frames of the games up to their last starts; null until they are verified.
@@ -8676,7 +8693,7 @@ export interface components {
         };
         /**
          * StartSetRequest
-         * @description A start set to create from recorded episodes: those of a run, or the named ones.
+         * @description A start set to create from recorded games: episodes of agents, or recordings of play.
          * @example {
          *       "name": "pong",
          *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -8704,6 +8721,16 @@ export interface components {
              * @description Ids of recorded episodes of one game, instead of `run`.
              */
             episodes?: string[] | null;
+            /**
+             * Environment
+             * @description Instead of `run`, id of a game: the latest 200 recordings of people are the games, without those of open play sessions. None of a script is among them.
+             */
+            environment?: string | null;
+            /**
+             * Recordings
+             * @description Instead of `run`, ids of recordings of one game: all of people, or all of scripts.
+             */
+            recordings?: string[] | null;
             /**
              * Points
              * @description How many states are sampled at random from the games (Nair et al. 2015, 5.1: 100).
@@ -9313,6 +9340,13 @@ export interface components {
              * @enum {string}
              */
             scale: "minutes" | "hours" | "paper";
+            /**
+             * Starts
+             * @description With `item`: environment -> protocol with a start set of it, such as `agent_starts:pong`, for every game of the scale. Scores are then not normalised.
+             */
+            starts?: {
+                [key: string]: string;
+            };
             /** @description A study of one's own, instead of `item`. */
             study?: components["schemas"]["StudySpec"] | null;
             /**
@@ -9389,6 +9423,13 @@ export interface components {
             environments: string[];
             /** @description The repetitions of each arm on each environment. */
             draws: components["schemas"]["Draws"];
+            /**
+             * Starts
+             * @description Environment -> protocol with a start set of it, such as `agent_starts:pong`, for its evaluations, in place of the arms' `evaluation_protocol`.
+             */
+            starts?: {
+                [key: string]: string;
+            };
             /**
              * Run
              * @description What all runs have in common: fields of a body of `POST /runs`, such as `stop`, `device` or `priority`.
@@ -15455,6 +15496,7 @@ export interface operations {
                      *               "claim": "text",
                      *               "paper_shows": "text",
                      *               "needs": "text",
+                     *               "needs_people": true,
                      *               "page": "text",
                      *               "extra": true,
                      *               "scales": [
@@ -18098,6 +18140,8 @@ export interface operations {
                      *           "n_points": 100,
                      *           "n_games": 1,
                      *           "n_people": 1,
+                     *           "is_small": true,
+                     *           "caption": "100 starts from 6 games by 2 people, 123,456 frames",
                      *           "n_frames": null,
                      *           "mode": null,
                      *           "difficulty": null,
@@ -18159,6 +18203,8 @@ export interface operations {
                      *       "n_points": 100,
                      *       "n_games": 1,
                      *       "n_people": 1,
+                     *       "is_small": true,
+                     *       "caption": "100 starts from 6 games by 2 people, 123,456 frames",
                      *       "n_frames": null,
                      *       "mode": null,
                      *       "difficulty": null,
@@ -18220,6 +18266,8 @@ export interface operations {
                      *       "n_points": 100,
                      *       "n_games": 1,
                      *       "n_people": 1,
+                     *       "is_small": true,
+                     *       "caption": "100 starts from 6 games by 2 people, 123,456 frames",
                      *       "n_frames": null,
                      *       "mode": null,
                      *       "difficulty": null,
@@ -18277,6 +18325,8 @@ export interface operations {
                      *       "n_points": 100,
                      *       "n_games": 1,
                      *       "n_people": 1,
+                     *       "is_small": true,
+                     *       "caption": "100 starts from 6 games by 2 people, 123,456 frames",
                      *       "n_frames": null,
                      *       "mode": null,
                      *       "difficulty": null,

@@ -91,18 +91,22 @@ export const studyFigureQuery = (study: StudyDetail, figure: string, request: Fi
     structuralSharing: false,
   });
 
+/** Environment -> protocol with a start set. */
+export type Starts = Record<string, string>;
+
 /** What a figure or table of a paper would cost at a scale. */
-export const estimateQuery = (item: string, scale: Scale) =>
+export const estimateQuery = (item: string, scale: Scale, starts: Starts) =>
   queryOptions({
-    queryKey: keys.estimate({ item, scale }),
-    queryFn: ({ signal }) => unwrap(api.POST('/api/v1/studies/estimate', { body: { item, scale }, signal })),
+    queryKey: keys.estimate({ item, scale, starts }),
+    queryFn: ({ signal }) =>
+      unwrap(api.POST('/api/v1/studies/estimate', { body: { item, scale, starts }, signal })),
     staleTime: 30_000,
     retry: false,
   });
 
 /** Starts a figure or table of a paper; requests with the same key start it once. */
-export const startStudy = (item: string, scale: Scale, key: string): Promise<Study> =>
-  unwrap(api.POST('/api/v1/studies', { body: { item, scale }, headers: { 'Idempotency-Key': key } }));
+export const startStudy = (item: string, scale: Scale, starts: Starts, key: string): Promise<Study> =>
+  unwrap(api.POST('/api/v1/studies', { body: { item, scale, starts }, headers: { 'Idempotency-Key': key } }));
 
 /** The address of everything of a study as one archive. */
 export const exportUrl = (id: string): string => `/api/v1/studies/${id}/export`;

@@ -1,4 +1,5 @@
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from backend.specs.states import ENDED, RunState
 from backend.studies import service as studies
 from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
 from tests.support.service import RunningService
+from tests.support.start_sets import add_game, mark_verified
 
 pytestmark = pytest.mark.service
 
@@ -334,3 +336,104 @@ def test_attempts_of_unknown_version_are_not_reused(service: RunningService, cli
             attempt.provenance = None
     created(client, name="again", draws={"n": 1}, concurrency=100)
     assert n_runs(service.engine) == 8
+
+
+def _start_set(service: RunningService, folder: Path, name: str, environment: str) -> str:
+    """Create a set of an agent's games as if a worker had verified it; return its id."""
+    run = make_run(service.engine, environment=environment)
+    add_game(service.engine, service.artifacts, run, folder)
+    body = {"name": name, "run": run.id, "points": 5}
+    set_id: str = service.client.post("/api/v1/start-sets", json=body).json()["id"]
+    mark_verified(service.engine, set_id)
+    with writing(service.engine) as session:
+        runs.transition(session, runs.get(session, run.id, for_update=True), RunState.STOPPED, "for the test")
+    return set_id
+
+
+def test_study_is_evaluated_from_the_sets_of_its_games_and_says_so(
+    service: RunningService, client: Client, tmp_path: Path
+) -> None:
+    games = ["ALE/Breakout-v5", "ALE/Pong-v5"]
+    sets = [_start_set(service, tmp_path, name, game) for name, game in zip("bp", games, strict=True)]
+    starts = {games[0]: "agent_starts:b", games[1]: "agent_starts:p"}
+    figure = {"id": "scores", "title": "Scores", "kind": "table", "reduction": {"source": "evaluations"}}
+    study = created(client, environments=games, starts=starts, figures=[figure], draws={"n": 1})
+    with reading(service.engine) as session:
+        of_study = session.scalars(select(Run).where(Run.group == study["name"])).all()
+    protocols = {(run.environment, run.spec["config"]["evaluation_protocol"]) for run in of_study}
+    assert protocols == {(games[0], "agent_starts:b@1"), (games[1], "agent_starts:p@1")}
+    drawn = client.get(f"{STUDIES}/{study['id']}/figures/scores").json()
+    small = "5 starts from 1 game, 100 frames; small: fewer than 5 games"
+    assert f"agent starts, b v1: {small}" in drawn["caption"]
+    assert f"agent starts, p v1: {small}" in drawn["caption"]
+    end_runs(service.engine, RunState.FAILED)
+    assert client.delete(f"/api/v1/start-sets/{sets[1]}").status_code == 204
+    refused = client.post(f"{STUDIES}/{study['id']}/retry")
+    assert refused.status_code == 422
+    [error] = refused.json()["errors"]
+    assert (error["field"], error["message"]) == (
+        f"starts.{games[1]}",
+        "start set p@1 has been deleted",
+    )
+    added = client.post(f"{STUDIES}/{study['id']}/extend", json={"environments": ["ALE/Qbert-v5"]})
+    assert added.json()["errors"][0]["field"] == "environments.0"
+
+
+def test_study_with_a_set_that_it_cannot_start_from_is_refused_with_its_field(
+    service: RunningService, client: Client, tmp_path: Path
+) -> None:
+    _start_set(service, tmp_path, "b", "ALE/Breakout-v5")
+    arm = {"label": "PAAC", "algorithm": "paac", "config": {"evaluation_protocol": "agent_starts:b"}}
+    for changes, field, reason in [
+        ({"starts": {"ALE/Pong-v5": "agent_starts:b"}}, "starts.ALE/Pong-v5", "is of ALE/Breakout-v5"),
+        (
+            {"starts": {"ALE/Pong-v5": "agent_starts:none"}},
+            "starts.ALE/Pong-v5",
+            "there is no start set none",
+        ),
+        ({"starts": {"ALE/Qbert-v5": "agent_starts:b"}}, "starts.ALE/Qbert-v5", "not an environment"),
+        ({"starts": {"ALE/Pong-v5": "noop_starts"}}, "starts.ALE/Pong-v5", "must start from a set"),
+        ({"arms": [arm]}, "arms.0.config.evaluation_protocol", "is of ALE/Breakout-v5"),
+    ]:
+        body = study_body(environments=["ALE/Pong-v5"], **changes)
+        answer = client.post(STUDIES, json={"study": body})
+        assert answer.status_code == 422, answer.text
+        errors = {error["field"]: error["message"] for error in answer.json()["errors"]}
+        assert reason in errors[f"study.{field}"], errors
+    assert client.get(STUDIES).json()["items"] == []
+
+
+def test_item_that_needs_people_offers_agent_starts_of_every_game_of_a_scale(
+    service: RunningService, client: Client, tmp_path: Path
+) -> None:
+    papers = client.get("/api/v1/papers").json()["items"]
+    items = {item["id"]: item for paper in papers for item in paper["items"]}
+    assert sorted(name for name, item in items.items() if item["needs_people"]) == [
+        "a3c-table-1", "a3c-table-s1", "gorila-figure-3", "gorila-figure-4", "gorila-figure-5",
+        "gorila-table-2", "gorila-table-3",
+    ]  # fmt: skip
+    table = items["gorila-table-2"]
+    assert table["needs"].startswith("Needs games played by people")
+    [games] = [scale["environments"] for scale in table["scales"] if scale["scale"] == "hours"]
+    starts = {}
+    for number, game in enumerate(games):
+        _start_set(service, tmp_path, f"set-{number}", game)
+        starts[game] = f"agent_starts:set-{number}"
+    body = {"item": table["id"], "scale": "hours", "starts": starts}
+    cost = client.post(f"{STUDIES}/estimate", json=body).json()
+    assert any("scores are not normalised" in line for line in cost["differs"])
+    assert "No-op starts instead of human starts" not in cost["differs"]
+    study = client.post(STUDIES, json=body)
+    assert study.status_code == 201, study.text
+    shown = detail(client, study.json())
+    assert shown["spec"]["starts"] == {game: f"{protocol}@1" for game, protocol in starts.items()}
+    assert shown["differs"] == cost["differs"]
+    assert {figure["reduction"]["normalise"] for figure in shown["spec"]["figures"]} == {None}
+    with_figures = {item["id"] for item in shown["items"] if item["figure"] is not None}
+    assert "gorila-table-2" in with_figures
+    assert "gorila-table-1" not in with_figures, "from no-op starts"
+    first = client.post(STUDIES, json=body | {"starts": {games[0]: starts[games[0]]}})
+    assert (first.status_code, games[1] in first.json()["errors"][0]["message"]) == (422, True)
+    wrong = starts | {games[1]: "human_starts:set-1"}
+    [error] = client.post(STUDIES, json=body | {"starts": wrong}).json()["errors"]
+    assert (error["field"], "was not played by people" in error["message"]) == (f"starts.{games[1]}", True)

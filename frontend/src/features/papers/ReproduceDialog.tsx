@@ -1,33 +1,62 @@
-import { Button, Group, Modal, SegmentedControl } from '@mantine/core';
+import { Button, Group, Modal, NativeSelect, SegmentedControl } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { keys } from '@/api/keys';
+import { startSetsQuery, type StartSet } from '@/api/startSets';
 import { estimateQuery, startStudy, type PaperItem, type Scale, type StudyEstimate } from '@/api/studies';
 import { LoadingButton } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
-import { formatBytes, formatCoarseDuration, formatCount, formatInteger } from '@/lib/format';
+import { formatBytes, formatCoarseDuration, formatCount, formatInteger, plural } from '@/lib/format';
 import classes from './papers.module.css';
 
 type Props = { paper: string; item: PaperItem; onClose: () => void; onStarted: (study: string) => void };
 
 const LABELS: Record<Scale, string> = { minutes: 'Minutes', hours: 'Hours', paper: 'As in the paper' };
 
+/** Who played the games of the start sets. */
+type Players = 'human' | 'agent';
+const PLAYERS: Record<Players, string> = {
+  human: 'Human starts: states of games played by people',
+  agent: "Agent starts: states of a stored agent's games",
+};
+/** Start sets that are described. */
+const MAX_LISTED = 3;
+
+/** The latest verified start set of each game, where there is one. */
+const setsOf = (sets: readonly StartSet[] | undefined, games: readonly string[], players: Players) =>
+  games.flatMap(
+    (game) =>
+      sets?.find(
+        ({ environment, state, source }) =>
+          environment === game && state === 'ready' && (source === 'human') === (players === 'human'),
+      ) ?? [],
+  );
+
 /** Chooses how much of an experiment is repeated, says what it costs, and starts it. */
 export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
   const denied = useDenied();
   const client = useQueryClient();
   const [scale, setScale] = useState<Scale>(item.scales[0]?.scale ?? 'minutes');
+  const [wanted, setWanted] = useState<Players | null>(null);
   const [key] = useState(() => crypto.randomUUID());
-  const estimate = useQuery(estimateQuery(item.id, scale));
+  const chosen = item.scales.find((one) => one.scale === scale);
+  const games = item.needs_people ? (chosen?.environments ?? []) : [];
+  const offersStarts = games.length > 0 && games.every((game) => game.startsWith('ALE/'));
+  const { data: sets } = useQuery({ ...startSetsQuery, enabled: offersStarts });
+  const found = wanted && offersStarts ? setsOf(sets, games, wanted) : [];
+  // Another scale may have games without a set.
+  const starting = found.length === games.length ? found : [];
+  const players = starting.length > 0 ? wanted : null;
+  const starts = Object.fromEntries(starting.map((set) => [set.environment, set.protocols[0] ?? '']));
+  const estimate = useQuery(estimateQuery(item.id, scale, starts));
   const start = useMutation({
-    mutationFn: () => startStudy(item.id, scale, `${key}-${scale}`),
+    mutationFn: () => startStudy(item.id, scale, starts, `${key}-${scale}-${players ?? ''}`),
     onSuccess: async ({ id }) => {
       onStarted(id);
       await client.invalidateQueries({ queryKey: keys.papers() });
     },
   });
-  const chosen = item.scales.find((one) => one.scale === scale);
   return (
     <Modal opened onClose={onClose} title={`Reproduce: ${paper}, ${item.label}`} size="lg">
       <div style={{ display: 'grid', gap: 16 }}>
@@ -39,6 +68,32 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
           onChange={(value) => setScale(value)}
           data={item.scales.map((one) => ({ value: one.scale, label: LABELS[one.scale] }))}
         />
+        {offersStarts && (
+          <NativeSelect
+            label="Starts of the evaluations"
+            description={
+              starting.length > 0
+                ? starting
+                    .map((set) => `${set.name} v${String(set.version)}: ${set.caption}`)
+                    .slice(0, MAX_LISTED)
+                    .join('; ')
+                : 'The paper starts from states of games played by people: create start sets in Settings, Storage.'
+            }
+            value={players ?? ''}
+            onChange={({ currentTarget: { value } }) => setWanted((value || null) as Players | null)}
+            data={[
+              { value: '', label: 'No-op starts' },
+              ...(['human', 'agent'] as const).map((players) => {
+                const missing = games.length - setsOf(sets, games, players).length;
+                return {
+                  value: players,
+                  label: PLAYERS[players] + (missing > 0 ? ` (${plural(missing, 'game')} without a set)` : ''),
+                  disabled: missing > 0,
+                };
+              }),
+            ]}
+          />
+        )}
         {estimate.error && <Problem error={estimate.error} />}
         {!estimate.data && !estimate.error && <Loading label="Estimating the cost" lines={3} />}
         {estimate.data && <Cost estimate={estimate.data} />}
@@ -46,7 +101,7 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
           <section aria-label="What differs from the paper">
             <h3 className="section-title">What differs from the paper</h3>
             <ul className={classes.list}>
-              {chosen.differs.map((difference) => (
+              {((starting.length > 0 && estimate.data?.differs) || chosen.differs).map((difference) => (
                 <li key={difference}>{difference}</li>
               ))}
             </ul>

@@ -17,13 +17,14 @@ import { partsOf, progressText, runsText } from './studyState';
 import { StudyTableView } from './StudyTableView';
 
 const requests = vi.hoisted(() => {
-  const sent: { path: string; body: unknown }[] = [];
+  const state = { sent: [] as { path: string; body: unknown }[], sets: [] as unknown[] };
   // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const request = input as Request;
     const path = new URL(request.url).pathname;
     const body: unknown = request.method === 'POST' ? await request.clone().json() : null;
-    sent.push({ path, body });
+    state.sent.push({ path, body });
+    if (path.endsWith('/start-sets')) return Response.json({ items: state.sets, next_cursor: null });
     if (path.endsWith('/estimate'))
       return Response.json({
         n_runs: 24,
@@ -39,12 +40,12 @@ const requests = vi.hoisted(() => {
     if (path.endsWith('/me')) return Response.json({ role: 'operator', name: 'ada' });
     return Response.json({ id: 'S1' }, { status: 201 });
   };
-  return sent;
+  return state;
 });
 
 afterEach(() => {
   cleanup();
-  requests.length = 0;
+  requests.sent.length = 0;
 });
 
 const STUDY = {
@@ -141,9 +142,52 @@ it('says what a study costs before one click starts it', async () => {
   expect(cost.textContent).toContain('about 5 min on two idle cores');
   fireEvent.click(within(dialog).getByRole('button', { name: 'Start 24 runs' }));
   await vi.waitFor(() => expect(onStarted).toHaveBeenCalledWith('S1'));
-  expect(requests.filter(({ path }) => path === '/api/v1/studies').map(({ body }) => body)).toEqual([
-    { item: 'a3c-figure-2', scale: 'minutes' },
+  expect(requests.sent.filter(({ path }) => path === '/api/v1/studies').map(({ body }) => body)).toEqual([
+    { item: 'a3c-figure-2', scale: 'minutes', starts: {} },
   ]);
+});
+
+it('offers the start sets of its games where the paper needs games played by people', async () => {
+  const set = (name: string, environment: string, source: string, state = 'ready') => ({
+    name,
+    environment,
+    source,
+    state,
+    version: 1,
+    caption: `5 starts of ${name}`,
+    protocols: [`${source}_starts:${name}@1`, `${source}_starts_greedy:${name}@1`],
+  });
+  requests.sets = [
+    set('new', 'ALE/Assault-v5', 'agent', 'verifying'),
+    set('assault', 'ALE/Assault-v5', 'agent'),
+    set('old', 'ALE/Assault-v5', 'agent'),
+    set('road', 'ALE/RoadRunner-v5', 'agent'),
+    set('people', 'ALE/Assault-v5', 'human'),
+  ];
+  const games = ['ALE/Assault-v5', 'ALE/RoadRunner-v5'];
+  const scales = [
+    { ...ITEM.scales[0], scale: 'hours', environments: games },
+    { ...ITEM.scales[0], scale: 'minutes', environments: ['CartPole-v1'] },
+  ];
+  const item = { ...ITEM, needs_people: true, scales } as unknown as PaperItem;
+  await show(<ReproduceDialog paper="Gorila" item={item} onClose={() => undefined} onStarted={vi.fn()} />);
+  const dialog = await screen.findByRole('dialog');
+  const people = await within(dialog).findByRole('option', { name: /Human starts.*\(1 game without a set\)/ });
+  expect((people as HTMLOptionElement).disabled).toBe(true);
+  fireEvent.change(within(dialog).getByLabelText('Starts of the evaluations'), { target: { value: 'agent' } });
+  expect(within(dialog).getByText('assault v1: 5 starts of assault; road v1: 5 starts of road')).toBeTruthy();
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Start 24 runs' }));
+  const starts = {
+    'ALE/Assault-v5': 'agent_starts:assault@1',
+    'ALE/RoadRunner-v5': 'agent_starts:road@1',
+  };
+  await vi.waitFor(() =>
+    expect(requests.sent.filter(({ path }) => path === '/api/v1/studies').map(({ body }) => body)).toEqual([
+      { item: 'a3c-figure-2', scale: 'hours', starts },
+    ]),
+  );
+  fireEvent.click(within(dialog).getByRole('radio', { name: 'Minutes' }));
+  expect(within(dialog).queryByLabelText('Starts of the evaluations')).toBeNull();
 });
 
 it('labels published columns and missing values of a table', async () => {

@@ -190,6 +190,8 @@ def test_starts_of_another_emulator_version_are_refused(tmp_path: Path, monkeypa
         make_env(GAME, spec_of().evaluation_config(PROTOCOL), tmp_path / "s.npz")
 
 
+@pytest.mark.service
+@pytest.mark.long
 def test_own_evaluation_of_a_run_starts_from_its_set_and_its_replay_is_rendered_from_there(
     tmp_path: Path,
 ) -> None:
@@ -211,6 +213,7 @@ def test_own_evaluation_of_a_run_starts_from_its_set_and_its_replay_is_rendered_
         }
     )
     reported = train(spec, tmp_path)
+    assert reported[-1].reason == "reached 20 agent steps"
     [score] = only(EvaluationEvent, reported)
     assert (score.protocol, score.lengths_frames) == (PROTOCOL, [40])
     assert columns(reported, f"eval/{PROTOCOL}/mean_return")

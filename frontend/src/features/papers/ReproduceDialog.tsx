@@ -87,7 +87,8 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
                 const missing = games.length - setsOf(sets, games, players).length;
                 return {
                   value: players,
-                  label: PLAYERS[players] + (missing > 0 ? ` (${plural(missing, 'game')} without a set)` : ''),
+                  label:
+                    PLAYERS[players] + (missing > 0 ? ` (${plural(missing, 'game')} without a set)` : ''),
                   disabled: missing > 0,
                 };
               }),

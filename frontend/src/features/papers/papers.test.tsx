@@ -172,9 +172,13 @@ it('offers the start sets of its games where the paper needs games played by peo
   const item = { ...ITEM, needs_people: true, scales } as unknown as PaperItem;
   await show(<ReproduceDialog paper="Gorila" item={item} onClose={() => undefined} onStarted={vi.fn()} />);
   const dialog = await screen.findByRole('dialog');
-  const people = await within(dialog).findByRole('option', { name: /Human starts.*\(1 game without a set\)/ });
+  const people = await within(dialog).findByRole('option', {
+    name: /Human starts.*\(1 game without a set\)/,
+  });
   expect((people as HTMLOptionElement).disabled).toBe(true);
-  fireEvent.change(within(dialog).getByLabelText('Starts of the evaluations'), { target: { value: 'agent' } });
+  fireEvent.change(within(dialog).getByLabelText('Starts of the evaluations'), {
+    target: { value: 'agent' },
+  });
   expect(within(dialog).getByText('assault v1: 5 starts of assault; road v1: 5 starts of road')).toBeTruthy();
   fireEvent.click(within(dialog).getByRole('button', { name: 'Start 24 runs' }));
   const starts = {

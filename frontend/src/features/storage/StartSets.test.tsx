@@ -120,7 +120,12 @@ it('creates a set of games that people have played, and counts games, people and
   service.answers['GET /recordings'] = {
     status: 200,
     body: {
-      items: [recording, recording, { ...recording, ended_at: null }, { ...recording, environment: 'Catch-v0' }],
+      items: [
+        recording,
+        recording,
+        { ...recording, ended_at: null },
+        { ...recording, environment: 'Catch-v0' },
+      ],
       next_cursor: null,
     },
   };
@@ -132,10 +137,9 @@ it('creates a set of games that people have played, and counts games, people and
   expect(row?.textContent).not.toContain('small');
   service.answers['POST /start-sets'] = { status: 201, body: ofPeople };
   fireEvent.click(screen.getByRole('button', { name: 'Create a start set' }));
-  expect((await screen.findByRole('option', { name: 'Breakout (2 recordings)' })).parentElement).toHaveProperty(
-    'label',
-    'Games that people have played',
-  );
+  expect(
+    (await screen.findByRole('option', { name: 'Breakout (2 recordings)' })).parentElement,
+  ).toHaveProperty('label', 'Games that people have played');
   fireEvent.change(screen.getByLabelText('Name'), { target: { value: 'wall' } });
   fireEvent.click(screen.getByRole('button', { name: 'Create' }));
   await waitFor(() => {

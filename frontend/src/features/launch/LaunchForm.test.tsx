@@ -1,5 +1,11 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import {
+  createMemoryHistory,
+  createRootRoute,
+  createRouter,
+  RouterContextProvider,
+} from '@tanstack/react-router';
 import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { useState } from 'react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -24,6 +30,9 @@ vi.mock('@/api/runs', async (original) => ({ ...(await original<object>()), crea
 vi.mock('@/api/sweeps', async (original) => ({ ...(await original<object>()), createSweep: vi.fn() }));
 
 const onSweepStarted = vi.fn();
+
+/** For the links of the form, which lead nowhere here. */
+const ROUTER = createRouter({ routeTree: createRootRoute(), history: createMemoryHistory() });
 
 const CATALOGUE = {
   algorithms: [
@@ -129,7 +138,9 @@ function show({
   render(
     <MantineProvider>
       <QueryClientProvider client={client}>
-        <Page />
+        <RouterContextProvider router={ROUTER as never}>
+          <Page />
+        </RouterContextProvider>
       </QueryClientProvider>
     </MantineProvider>,
   );

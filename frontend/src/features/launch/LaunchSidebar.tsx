@@ -1,6 +1,7 @@
+import { Link } from '@tanstack/react-router';
 import type { Algorithm } from '@/api/catalogue';
 import type { Host } from '@/api/hosts';
-import { unavailableReason } from '@/lib/environments';
+import { isPlayable, unavailableReason } from '@/lib/environments';
 import { Choices } from './Choices';
 import {
   algorithmsFor,
@@ -43,7 +44,14 @@ export function LaunchSidebar({ catalogue, draft, hosts, onEdit }: Props) {
           value={draft.environment}
           onChange={(id) => onEdit(withEnvironment(catalogue, draft, id))}
         />
-        <span className="muted">{environment?.summary}</span>
+        <span className="muted">
+          {environment?.summary}{' '}
+          {environment && isPlayable(environment) && (
+            <Link to="/play" search={{ environment: environment.id }}>
+              Play {environment.title} yourself
+            </Link>
+          )}
+        </span>
         {unavailable && (
           <span role="note" className={classes.unavailable}>
             {unavailable} The run waits in the queue until a host can run it.

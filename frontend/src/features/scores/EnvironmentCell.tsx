@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { Environment } from '@/api/catalogue';
 import type { Host } from '@/api/hosts';
-import { environmentImage, isPlayable, unavailableReason } from '@/lib/environments';
+import { environmentImage, unavailableReason } from '@/lib/environments';
 import { formatValue, plural, protocolLabel } from '@/lib/format';
 import { boundsText, readFields } from '@/lib/schema';
 import classes from './scores.module.css';
@@ -62,13 +62,6 @@ function Details({ environment }: Pick<Props, 'environment'>) {
             Runs
           </Link>
         </li>
-        {isPlayable(environment) && (
-          <li>
-            <Link to="/play" search={{ environment: environment.id }}>
-              Play it yourself
-            </Link>
-          </li>
-        )}
         {fields.map((field) => (
           <li key={field.key} title={[field.help, boundsText(field)].filter(Boolean).join(' ')}>
             {field.title}: <span className="num">{formatValue(field.default)}</span>{' '}

@@ -5,6 +5,7 @@ import type { ScoreColumn, ScoreRow, Scores } from '@/api/scores';
 import { ButtonLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
+import { isPlayable } from '@/lib/environments';
 import { DASH, formatScore, plural } from '@/lib/format';
 import { EnvironmentCell } from './EnvironmentCell';
 import { percent, ScoreValue, type Follow } from './ScoreValue';
@@ -95,6 +96,20 @@ export function ScoresTable({ scores, rows, environments, hosts, isNormalised }:
                     <PermittedButton size="compact-xs" variant="default" denied={denied}>
                       New run
                     </PermittedButton>
+                  )}
+                  {environment && isPlayable(environment) && (
+                    <>
+                      {' '}
+                      <ButtonLink
+                        size="compact-xs"
+                        variant="subtle"
+                        to="/play"
+                        search={{ environment: row.environment }}
+                        aria-label={`Play ${row.title} yourself`}
+                      >
+                        Play
+                      </ButtonLink>
+                    </>
                   )}
                 </td>
               </tr>

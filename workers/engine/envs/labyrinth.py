@@ -23,6 +23,8 @@ from workers.engine.envs.images import SIZE
 from workers.engine.envs.maze import random_maze, view_with_map
 from workers.engine.envs.udmf import Thing, middle, things_text, wad, walls_text
 
+cv2.setNumThreads(1)  # one thread per process: the processes are the parallelism
+
 GAME_FRAMES_PER_SECOND = 35
 PLAYER, APPLE, PORTAL = 1, 2014, 2013
 APPLE_REWARD, PORTAL_REWARD = 1.0, 10.0

@@ -194,7 +194,7 @@ class Player:
         text = json.dumps(status, separators=(",", ":")).encode()
         jpeg = b""
         if self._frame is not None:
-            jpeg = cv2.imencode(".jpg", cv2.cvtColor(self._frame, cv2.COLOR_RGB2BGR), _JPEG)[1].tobytes()
+            jpeg = encoded(self._frame)
         with suppress(BlockingIOError):  # the worker is busy: the frame is lost
             self._send(FRAME + _LENGTH.pack(len(text)) + text + jpeg)
 
@@ -266,6 +266,11 @@ class Player:
             self._channel.send(message)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise WorkerGone from error
+
+
+def encoded(frame: NDArray[np.uint8]) -> bytes:
+    """A frame, (H, W, 3) RGB, as a JPEG."""
+    return cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), _JPEG)[1].tobytes()
 
 
 def _rom_sha256(environment: str) -> str | None:

@@ -15,7 +15,7 @@ from backend.specs.play import PlaySetup, play_config
 from backend.specs.recordings import FRAME, GAME_REPORT, GamePlayed, GameReport, GameStarted
 from tests.support.waiting import PATIENCE_S
 from workers.engine.envs.atari import AtariEnv
-from workers.engine.training.play import Player, WorkerGone
+from workers.engine.training.play import Player, WorkerGone, encoded
 
 BREAKOUT = "ALE/Breakout-v5"
 
@@ -27,6 +27,8 @@ class Session:
         self._channel = channel
         self.reports: list[GameReport] = []
         self.status: dict[str, Any] = {}
+        self.shown: list[tuple[dict[str, Any], bytes]] = []
+        """Status and JPEG of each frame."""
 
     def send(self, **message: Any) -> None:
         """Send a message of the player."""
@@ -51,6 +53,7 @@ class Session:
         if message[:1] == FRAME:
             length = int.from_bytes(message[1:3], "little")
             self.status = json.loads(message[3 : 3 + length])
+            self.shown.append((self.status, message[3 + length :]))
         else:
             self.reports.append(GAME_REPORT.validate_json(message[1:]))
 
@@ -133,9 +136,26 @@ def test_every_frame_of_the_console_is_shown_in_order() -> None:
     config = _config()
     with _session(AtariEnv(BREAKOUT, config), config) as session:
         session.until(paused=True)
-        session.send(type="action", action=0)
-        seen: list[int] = []
-        while len(seen) < 20:
-            session.after(session.status["frames"] + 1)
-            seen.append(session.status["frames"])
-    assert seen == list(range(seen[0], seen[0] + 20))
+        session.send(type="speed", speed=0.25)  # none is lost, even if this thread is late
+        session.send(type="action", action=1)
+        session.after(18)
+        session.send(type="pause", paused=True)
+        session.until(paused=True)
+        shown = {status["frames"]: jpeg for status, jpeg in session.shown}
+        session.send(type="new_game")
+        session.until(game=2)
+    start = session.reports[0]
+    assert isinstance(start, GameStarted)
+    parts = [report.part for report in session.parts()]
+    n_frames = sum(part.n_frames for part in parts)
+    assert n_frames >= 20
+    assert list(shown) == list(range(n_frames + 1)), "0: the beginning of the game"
+    again = AtariEnv(BREAKOUT, config)
+    again.reset(start.game.seed, np.empty(again.observation_shape, again.observation_dtype))
+    frame = 0
+    for action in (action for part in parts for action in part.actions):
+        for _ in range(4):
+            again.ale.act(again.actions[action])
+            frame += 1
+            assert shown[frame] == encoded(again.ale.getScreenRGB()), frame
+    assert len({shown[frame] for frame in range(1, n_frames + 1)}) > n_frames / 2

@@ -94,7 +94,7 @@ frontend/node_modules/.quick: $(WEB_SOURCES)
 	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test -- --changed main --passWithNoTests
 	@touch $@
 
-.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks
+.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
 	$(PYTEST) -s --stage=benchmark
@@ -134,6 +134,9 @@ mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in th
 
 looks: $(VENV)/.ready-dev ## by hand, minutes: pictures of every page in both themes; folder and widths in ARGS
 	$(BIN)/python -m tests.campaigns.looks $(ARGS)
+
+play-pacing: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two minutes: frame intervals and delay of keys of played games in a browser; options in ARGS
+	$(BIN)/python -m tests.campaigns.play_pacing $(ARGS)
 
 .PHONY: demo
 demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the moving pictures of its page, options in ARGS

@@ -60,6 +60,11 @@ def thumbnail_file(episode_id: str) -> str:
     return f"{episode_id}-thumbnail.jpg"
 
 
+def game_file(recording_id: str) -> str:
+    """File name of the video of a recorded game."""
+    return f"{recording_id}.mp4"
+
+
 def encoded_file(video_id: str) -> str:
     """File name of an encoded video."""
     return f"{video_id}.mp4"

@@ -1,5 +1,5 @@
 """Jobs apart from runs: rendering an episode's video or thumbnail, evaluating a checkpoint, encoding a video
-that a script has uploaded, verifying a start set.
+that a script has uploaded, verifying a start set, rendering the video of a recorded game.
 
 A job runs as a child process like an engine, one at a time per host, next to the runs that train there.
 """
@@ -19,17 +19,19 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.artifacts import encoded_file, observations_file, thumbnail_file
+from backend.artifacts import encoded_file, game_file, observations_file, thumbnail_file
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
-from backend.db.job import OF_EPISODES, VIDEO
+from backend.db.job import GAME, OF_EPISODES, VIDEO
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
 from backend.jobs import service as jobs
+from backend.recordings import service as recordings
 from backend.runs import service as runs
 from backend.specs import machine_faults
+from backend.specs.play import PlaySetup
 from backend.specs.protocols import starts_protocol
 from backend.specs.start_sets import StartSetContent
 from backend.starts import service as starts
@@ -135,6 +137,8 @@ class JobRunner(threading.Thread):
     def _execute(self) -> Result:
         if self._job.kind == VERIFICATION:
             return self._verify_start_set()
+        if self._job.kind == GAME:
+            return self._render_game()
         run, episode, evaluation, video = self._retry_until_available(self._find)
         if run is None or (episode is None and evaluation is None and video is None):
             raise JobFailed("its run, episode, evaluation or video has been deleted")
@@ -311,6 +315,29 @@ class JobRunner(threading.Thread):
         finally:
             shutil.rmtree(self._run_dir, ignore_errors=True)
         return partial(starts.record_verified, set_id=set_id, content=verified, states=states)
+
+    def _render_game(self) -> Result:
+        recording_id = self._job.target_id
+
+        def read() -> tuple[PlaySetup, bytes] | None:
+            with self._context.reading() as session:
+                return recordings.to_render(session, recording_id)
+
+        game = self._retry_until_available(read)
+        if game is None:
+            return lambda session: None
+        setup, content = game
+        try:
+            with self._job_folder() as folder:
+                replay, out = folder / "replay.npz", folder / game_file(recording_id)
+                replay.write_bytes(content)
+                (folder / "spec.json").write_text(setup.model_dump_json())
+                self._wait_for_engine(folder, "game", ("--replay", str(replay), "--out", str(out)))
+                sha256, n_bytes = file_sha256(out), out.stat().st_size
+                self._retry_until_available(partial(self._context.store.put, out, recording_id, "videos"))
+        finally:
+            shutil.rmtree(self._run_dir, ignore_errors=True)
+        return partial(recordings.record_video, recording_id=recording_id, sha256=sha256, n_bytes=n_bytes)
 
     def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
         """The checkpoint to evaluate, with its file fetched to this host; None unless intact."""

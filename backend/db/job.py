@@ -13,13 +13,17 @@ VIDEO = "video"
 THUMBNAIL = "thumbnail"
 """Kind of the job that renders an episode's thumbnail."""
 
+GAME = "game"
+"""Kind of the job that renders the video of a recorded game."""
+
 OF_EPISODES = (VIDEO, THUMBNAIL)
 """Kinds of the jobs whose target is an episode."""
 
 
 class Job(Base):
     """One job, claimed like a run: `video` or `thumbnail` of an episode, `evaluation` of a checkpoint,
-    `encode` of a video that a script has sent, or `start_set`, which verifies a start set."""
+    `encode` of a video that a script has sent, `start_set`, which verifies a start set, or `game`, the video
+    of a recorded game."""
 
     __tablename__ = "jobs"
     __table_args__ = (UniqueConstraint("kind", "target_id"),)

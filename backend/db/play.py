@@ -64,6 +64,9 @@ class Recording(Base):
     episode_return: Mapped[float] = mapped_column(default=0.0)
     length_steps: Mapped[int] = mapped_column(default=0)
     length_frames: Mapped[int] = mapped_column(default=0)
+    video_sha256: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the rendered video; None before the first request."""
+    video_bytes: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class RecordingPart(Base):

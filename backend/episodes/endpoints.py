@@ -1,29 +1,24 @@
 """Recorded episodes: videos, thumbnails, actions, rewards and value estimates."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from time import monotonic
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
-from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
 
 from backend.artifacts import observations_file, thumbnail_file
 from backend.db import Episode, Job
-from backend.db.engine import writing
 from backend.db.job import THUMBNAIL, VIDEO
 from backend.episodes import repository, service
-from backend.episodes.schemas import EpisodeOut, EpisodePage, RenderingPending, Trace
+from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace
 from backend.errors import NotFound
 from backend.http.access import Viewer
-from backend.http.dependencies import AppState, AppStateDep, Artifacts, ReadSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, RunId
+from backend.http.rendering import VIDEO_ANSWERS, RenderingPending, found_or_requested
 from backend.http.streaming import BINARY, IMMUTABLE, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
-from backend.principals import Principal
 from backend.runs import service as runs
 from backend.specs.fields import ULID
 
@@ -32,11 +27,6 @@ router = APIRouter(tags=["episodes"])
 EpisodeId = Annotated[str, Path(pattern=ULID, description="Id of the episode.")]
 
 SORT_PATTERN = f"^-?({'|'.join(repository.SORTS)})$"
-VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"video/mp4": BINARY}, "description": "H.264 MP4."},
-    202: {"model": RenderingPending, "description": "Not rendered yet; retry after `Retry-After` seconds."},
-    206: {"content": {"video/mp4": BINARY}, "description": "The range of the `Range` header."},
-}
 
 
 @router.get("/runs/{run_id}/episodes", response_model=EpisodePage)
@@ -168,7 +158,7 @@ async def read_video(
         session.close()  # so that no connection is held during the wait for a turn
         return episode, job
 
-    return await _found_or_requested(state, principal, find, partial(service.request_video, again=again))
+    return await found_or_requested(state, principal, find, partial(service.request_video, again=again))
 
 
 @router.get(
@@ -205,29 +195,4 @@ async def read_thumbnail(
         session.close()  # so that no connection is held during the wait for a turn
         return episode, job
 
-    return await _found_or_requested(state, principal, find, partial(service.request_thumbnail, again=again))
-
-
-async def _found_or_requested(
-    state: AppState,
-    principal: Principal,
-    find: Callable[[], tuple[Episode, Response | Job | None]],
-    request: Callable[..., Job],
-) -> Response:
-    """The response that `find` returns, or 202 with the job that renders what is missing."""
-
-    def write(wait_s: float) -> Job:
-        with writing(state.db_engine, wait_s=wait_s) as writer:
-            job = request(writer, episode, requested_by=principal.id)
-        state.bus.publish_changes(writer)
-        return job
-
-    episode, found = await run_in_threadpool(find)
-    if isinstance(found, Response):
-        return found
-    if found is None or found.state not in ("queued", "running"):
-        # Only here, so that those who watch do not wait for others who write.
-        async with state.limits.writes.turn(principal.credential.id) as ends_at:
-            found = await run_in_threadpool(write, max(0.0, ends_at - monotonic()))
-    pending = RenderingPending(job=found.id, state="queued" if found.state == "queued" else "running")
-    return JSONResponse(pending.model_dump(), 202, headers={"Retry-After": "1"})
+    return await found_or_requested(state, principal, find, partial(service.request_thumbnail, again=again))

@@ -80,12 +80,3 @@ class Trace(Schema):
     """Whether the agent learns Q: `values` are then those of the greedy action."""
     lives: list[int]
     """Lives left at each agent step."""
-
-
-class RenderingPending(Schema):
-    """The video or thumbnail is being rendered: retry later."""
-
-    job: Id
-    """Id of the job that renders it; the events of `GET /events` name it."""
-    state: Literal["queued", "running"]
-    """State of that job."""

@@ -7,14 +7,14 @@ from sqlalchemy import case, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from backend.db import Job, Run, StartSet
-from backend.db.job import VIDEO
+from backend.db import Job, Recording, Run, StartSet
+from backend.db.job import GAME, VIDEO
 from backend.db.start_set import VERIFICATION
 
 ENCODE = "encode"
 """Kind of the job that encodes a video that the script of an external run has sent: any host can."""
 
-_ORDER = case({VIDEO: 0, ENCODE: 2}, value=Job.kind, else_=1)
+_ORDER = case({VIDEO: 0, GAME: 0, ENCODE: 2}, value=Job.kind, else_=1)
 """First the videos that users wait for, which their thumbnails do not delay."""
 
 
@@ -59,8 +59,8 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
 
     Args:
         session: a writing session.
-        environments: environments of the runs and start sets whose jobs count; the encoding of videos always
-            counts.
+        environments: environments of the runs, start sets and recorded games whose jobs count; the encoding
+            of videos always counts.
         now: the database's time.
     """
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
@@ -73,6 +73,8 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
                 Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))),
                 (Job.kind == VERIFICATION)
                 & Job.target_id.in_(select(StartSet.id).where(StartSet.environment.in_(environments))),
+                (Job.kind == GAME)
+                & Job.target_id.in_(select(Recording.id).where(Recording.environment.in_(environments))),
             )
         )
         .order_by(_ORDER, Job.id)

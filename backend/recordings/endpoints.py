@@ -1,14 +1,21 @@
 """Recordings of games that people or scripts have played."""
 
+from contextlib import suppress
+from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 
+from backend.artifacts import game_file
+from backend.db import Job, Recording
+from backend.db.job import GAME
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit
-from backend.http.streaming import BINARY
+from backend.http.rendering import VIDEO_ANSWERS, found_or_requested
+from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
+from backend.jobs import repository as jobs
 from backend.recordings import repository, service
 from backend.recordings.schemas import RecordingOut, RecordingPage, RecordingTrace
 from backend.specs.fields import ULID
@@ -72,6 +79,37 @@ def export_recording(recording_id: RecordingId, principal: Viewer, session: Read
     content = service.replay_file(recording, service.read_parts(session, recording))
     headers = {"Content-Disposition": f'attachment; filename="recording-{recording.id}.npz"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/{recording_id}/video", response_model=None, response_class=Response, responses=VIDEO_ANSWERS)
+async def read_recording_video(
+    recording_id: RecordingId,
+    principal: Viewer,
+    slot: DownloadSlot,
+    session: ReadSession,
+    state: AppStateDep,
+    artifacts: Artifacts,
+    again: Annotated[
+        bool, Query(description="Render again if rendering has failed, or the video is damaged.")
+    ] = False,
+    range: Annotated[str | None, Header(description="A part of the file, as in `bytes=0-1023`.")] = None,
+) -> Response:
+    """A recording's video, rendered on the first request: its game is simulated again, frame by frame. A game
+    that is being played: 409; a damaged recording: 410; too many that are not rendered yet: 429."""
+
+    def find() -> tuple[Recording, Response | Job | None]:
+        recording = service.get(session, recording_id)
+        if service.has_video(artifacts, recording, again=again):
+            with suppress(FileNotFoundError):
+                file = game_file(recording_id)
+                return recording, send_file(
+                    artifacts, recording_id, "videos", file, media_type="video/mp4", range_header=range
+                )
+        job = jobs.find(session, GAME, recording_id)
+        session.close()  # so that no connection is held during the wait for a turn
+        return recording, job
+
+    return await found_or_requested(state, principal, find, partial(service.request_video, again=again))
 
 
 @router.delete("/{recording_id}", status_code=204)

@@ -6,7 +6,8 @@ from datetime import datetime
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import PlaySession, Recording, RecordingPart, User, keyset
+from backend.db import Job, PlaySession, Recording, RecordingPart, User, keyset
+from backend.db.job import GAME
 
 
 def add(session: Session, recording: Recording) -> None:
@@ -88,7 +89,15 @@ def set_protocol(session: Session, session_id: str, protocol: str) -> None:
     session.execute(update(Recording).where(Recording.session_id == session_id).values(protocol=protocol))
 
 
+def orphaned_jobs(session: Session, now: datetime) -> Sequence[Job]:
+    """The jobs of videos of recordings that no longer exist, but for those that a worker runs."""
+    orphans = select(Job).where(Job.kind == GAME, Job.target_id.not_in(select(Recording.id)))
+    return session.scalars(orphans.where((Job.state != "running") | (Job.lease_expires_at < now))).all()
+
+
 def remove(session: Session, recording_id: str) -> None:
-    """Delete a recording with its parts."""
+    """Delete a recording with its parts, and the job of its video unless a worker runs it."""
+    of_recording = (Job.kind == GAME, Job.target_id == recording_id)
+    session.execute(delete(Job).where(*of_recording, Job.state != "running"))
     session.execute(delete(RecordingPart).where(RecordingPart.recording_id == recording_id))
     session.execute(delete(Recording).where(Recording.id == recording_id))

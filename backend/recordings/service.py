@@ -1,4 +1,8 @@
-"""Recordings of games that people or scripts have played: seed, actions, and when keys were pressed."""
+"""Recordings of games that people or scripts have played: seed, actions, and when keys were pressed.
+
+The video of a recording is rendered on the first request. It is stored like a file of a run whose id is the
+recording's.
+"""
 
 import hashlib
 import io
@@ -10,14 +14,26 @@ import numpy as np
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.db import Recording, RecordingPart
+from backend.artifacts import ArtifactStore, Damaged, game_file
+from backend.db import Job, Recording, RecordingPart
 from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.errors import Conflict, Forbidden, Gone, NotFound
+from backend.db.job import GAME
+from backend.errors import Conflict, Forbidden, Gone, NotFound, TooMany
+from backend.jobs import repository as job_rows
+from backend.jobs import service as jobs
 from backend.principals import Principal, Role
 from backend.recordings import repository
-from backend.specs.play import HUMAN_PLAY
+from backend.specs.play import HUMAN_PLAY, PlaySetup
 from backend.specs.recordings import GameStart, Part
+from backend.storage import service as storage
+
+MAX_WAITING_VIDEOS = 200
+MAX_WAITING_VIDEOS_OF_USER = 30
+"""Videos of recordings that wait to be rendered or are, of all users and of one."""
+RETRY_S = 10.0
+WOKEN_QUEUE = "cpu"
+"""Queue whose workers are woken for a video; every worker that has the environment may render it."""
 
 
 def get(session: Session, recording_id: str) -> Recording:
@@ -176,6 +192,94 @@ def delete(session: Session, principal: Principal, recording_id: str) -> None:
     if recording.ended_at is None:
         raise Conflict("the game is being played: end the session first")
     repository.remove(session, recording_id)
+    storage.remove_all_files(session, recording_id)
+
+
+def request_video(
+    session: Session, recording: Recording, *, again: bool, requested_by: str | None = None
+) -> Job:
+    """Queue a job that renders the video of a recording, or renders it again.
+
+    Raises:
+        NotFound: the recording has been deleted.
+        Conflict: it is being played or has no decisions, or rendering has failed and `again` is not set.
+        Gone: it is damaged.
+        TooMany: too many videos wait to be rendered, of all users or of this one.
+    """
+    recording = get(session, recording.id)
+    if recording.ended_at is None:
+        raise Conflict("the game is being played: it can be replayed when it has ended")
+    if not recording.length_steps:
+        raise Conflict("the game has ended before its first decision: there is nothing to replay")
+    read_parts(session, recording)
+    waiting = job_rows.count_waiting(session, GAME)
+    if (
+        sum(waiting.values()) >= MAX_WAITING_VIDEOS
+        or waiting.get(requested_by, 0) >= MAX_WAITING_VIDEOS_OF_USER
+    ):
+        raise TooMany("too many videos are queued for rendering: try again later", RETRY_S)
+    job = job_rows.find(session, GAME, recording.id)
+    if job is not None and job.state == "failed" and not again:
+        lines = (job.error or "").strip().splitlines() or ["unknown error"]
+        raise Conflict(f"rendering the video failed: {lines[-1]}; retry with again=true")
+    recording.video_sha256 = recording.video_bytes = None
+    return jobs.request(session, GAME, None, recording.id, queue=WOKEN_QUEUE, requested_by=requested_by)
+
+
+def has_video(store: ArtifactStore, recording: Recording, *, again: bool) -> bool:
+    """Whether the video of a recording is rendered and stored.
+
+    Args:
+        store: of artifacts.
+        recording: the recording.
+        again: whether a damaged one is to be rendered again, and so counts as missing.
+
+    Raises:
+        Gone: it is damaged.
+    """
+    if recording.video_sha256 is None:
+        return False
+    try:
+        store.check(recording.id, "videos", game_file(recording.id), recording.video_sha256)
+    except FileNotFoundError:
+        return False
+    except Damaged:
+        if again:
+            return False
+        detail = f"the video of recording {recording.id} is damaged; render it again with again=true"
+        raise Gone(detail) from None
+    return True
+
+
+def to_render(session: Session, recording_id: str) -> tuple[PlaySetup, bytes] | None:
+    """The environment of a recording, and its .npz file; None if it has been deleted.
+
+    Raises:
+        Gone: it is damaged.
+    """
+    recording = repository.get(session, recording_id)
+    if recording is None:
+        return None
+    setup = PlaySetup(environment=recording.environment, environment_config=recording.environment_config)
+    return setup, replay_file(recording, read_parts(session, recording))
+
+
+def record_video(session: Session, recording_id: str, *, sha256: str, n_bytes: int) -> None:
+    """Record the rendered video of a recording; that of one that has been deleted meanwhile is removed."""
+    recording = repository.get(session, recording_id)
+    if recording is None:
+        storage.remove_all_files(session, recording_id)
+    else:
+        recording.video_sha256, recording.video_bytes = sha256, n_bytes
+
+
+def remove_orphans(session: Session) -> int:
+    """Remove the videos of recordings that were deleted with their player; return their number."""
+    orphans = repository.orphaned_jobs(session, database_now(session))
+    for job in orphans:
+        storage.remove_all_files(session, job.target_id)
+        session.delete(job)
+    return len(orphans)
 
 
 def _damaged(recording: Recording) -> Gone:

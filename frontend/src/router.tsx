@@ -165,6 +165,13 @@ const playSessionRoute = createRoute({
   component: lazyRouteComponent(() => import('@/routes/PlaySessionPage')),
 });
 
+const recordingRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/play/recordings/$recordingId',
+  validateSearch: replaySearch,
+  component: lazyRouteComponent(() => import('@/routes/RecordingPage')),
+});
+
 const hostsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/hosts',
@@ -243,6 +250,7 @@ const routeTree = rootRoute.addChildren([
     environmentsRoute,
     playRoute,
     playSessionRoute,
+    recordingRoute,
     hostsRoute,
     settingsRoute.addChildren([
       accountRoute,

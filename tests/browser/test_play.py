@@ -108,6 +108,17 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
     page.get_by_role("link", name="All games").click()
     row = page.get_by_role("row").filter(has_text=BREAKOUT).first
     expect(row).to_contain_text("left before the end")
+    row.get_by_role("link", name="Replay").click()
+    expect(page.get_by_role("heading", name="Game of Breakout")).to_be_visible()
+    expect(page.get_by_label(re.compile("^Video of the game of "))).to_be_visible()
+    position = page.get_by_role("slider", name="Position in the episode")
+    expect(position).to_have_attribute("aria-valuemax", str(len(trace["actions"]) - 1))
+    position.press("End")
+    expect(
+        page.get_by_role("list", name="Action").get_by_role("listitem").filter(has_text="(selected)")
+    ).to_be_visible()
+    assert serious_violations(page) == {}
+    page.get_by_role("link", name="All games").click()
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     until(lambda: script.get(f"/api/v1/recordings/{recording['id']}").status_code == 404)
@@ -135,3 +146,10 @@ def test_pages_of_play_are_accessible_and_the_controls_work_by_touch(
     expect(page.get_by_text("The game is over. Press N for a new one.")).to_be_visible()
     page.get_by_role("button", name="End session").click()
     expect(page.get_by_text("The session has ended")).to_be_visible()
+
+
+def test_scores_and_the_form_of_a_new_run_lead_to_play_with_their_environment(page: Page) -> None:
+    for address in ("/scores?q=ALE/Breakout-v5&family=atari", f"/new?environment={BREAKOUT}"):
+        page.goto(address)
+        page.get_by_role("link", name="Play Breakout yourself").click()
+        expect(page.get_by_role("combobox", name="Environment")).to_have_value(BREAKOUT)

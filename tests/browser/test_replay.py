@@ -52,3 +52,5 @@ def test_replay_of_a_value_method_shows_q_values(
     expect(page.get_by_text("max Q").first).to_be_visible()
     expect(page.get_by_text("%")).to_have_count(0)
     expect(page.get_by_role("button", name="Next lost life")).to_have_count(0)
+    page.get_by_role("link", name="Play CartPole yourself").click()
+    page.wait_for_url("**/play?environment=CartPole-v1")

@@ -94,6 +94,15 @@ def _video(args: argparse.Namespace, spec: RunSpec) -> int:
     return 0
 
 
+def _game(args: argparse.Namespace) -> int:
+    from backend.specs.play import PlaySetup
+    from workers.engine.training.video import render_game
+
+    setup = PlaySetup.model_validate_json((args.run_dir / "spec.json").read_text("utf-8"))
+    render_game(setup, args.replay, args.out)
+    return 0
+
+
 def _thumbnail(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.training.video import middle_frame, middle_frame_of_video, write_thumbnail
 
@@ -154,6 +163,10 @@ def main() -> int:
     video.add_argument("--out", type=Path, required=True)
     video.add_argument("--observed", type=Path, help="where to write a video of the network's input")
     video.set_defaults(execute=_video)
+    game = commands.add_parser("game", help="render a game that a person has played as MP4")
+    game.add_argument("--replay", type=Path, required=True)
+    game.add_argument("--out", type=Path, required=True)
+    game.set_defaults(without_spec=_game)
     thumbnail = commands.add_parser("thumbnail", help="write the frame in the middle of an episode as JPEG")
     source = thumbnail.add_mutually_exclusive_group(required=True)
     source.add_argument("--replay", type=Path, help="repeat the replay")
@@ -175,7 +188,7 @@ def main() -> int:
     encode.set_defaults(without_spec=_encode)
     start_set.set_defaults(without_spec=_start_set)
     play.set_defaults(without_spec=_play)
-    for command in (train, evaluate, video, thumbnail, encode, start_set, play):
+    for command in (train, evaluate, video, game, thumbnail, encode, start_set, play):
         command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )

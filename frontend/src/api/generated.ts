@@ -2205,6 +2205,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/recordings/{recording_id}/video": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Recording Video
+         * @description A recording's video, rendered on the first request: its game is simulated again, frame by frame. A game
+         *     that is being played: 409; a damaged recording: 410; too many that are not rendered yet: 429.
+         */
+        get: operations["read_recording_video"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/start-sets": {
         parameters: {
             query?: never;
@@ -18097,6 +18118,66 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_recording_video: {
+        parameters: {
+            query?: {
+                /** @description Render again if rendering has failed, or the video is damaged. */
+                again?: boolean;
+            };
+            header?: {
+                /** @description A part of the file, as in `bytes=0-1023`. */
+                range?: string | null;
+            };
+            path: {
+                /** @description Id of the recording. */
+                recording_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description H.264 MP4. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "video/mp4": string;
+                };
+            };
+            /** @description Not rendered yet; retry after `Retry-After` seconds. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "state": "queued"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RenderingPending"];
+                };
+            };
+            /** @description The range of the `Range` header. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "video/mp4": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Gone"];
+            416: components["responses"]["RangeNotSatisfiable"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];

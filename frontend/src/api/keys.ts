@@ -32,6 +32,7 @@ export const keys = {
   playSession: (id: string) => ['play', id] as const,
   playSessions: () => ['play'] as const,
   recordings: () => ['recordings'] as const,
+  recording: (id: string, ...rest: readonly unknown[]) => ['recording', id, ...rest] as const,
   startSets: () => ['start-sets'] as const,
   papers: () => ['papers'] as const,
   study: (id: string, ...rest: readonly unknown[]) => ['study', id, ...rest] as const,

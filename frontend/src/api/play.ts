@@ -2,6 +2,7 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
+import type { Trace } from './runResources';
 
 export type PlaySession = components['schemas']['PlaySessionOut'];
 export type Recording = components['schemas']['RecordingOut'];
@@ -40,6 +41,23 @@ export const recordingsQuery = infiniteQueryOptions({
   staleTime: 0,
 });
 
+export const recordingQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.recording(id),
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET('/api/v1/recordings/{recording_id}', { params: { path: { recording_id: id } }, signal }),
+      ),
+  });
+
+/** The decisions of a recorded game, like those of an agent's episode but without values and policies. */
+export async function readRecordingTrace(id: string, signal: AbortSignal): Promise<Trace> {
+  const trace = await unwrap(
+    api.GET('/api/v1/recordings/{recording_id}/trace', { params: { path: { recording_id: id } }, signal }),
+  );
+  return { ...trace, values: trace.actions.map(() => null), policies: [], action_values: false };
+}
+
 export const openPlaySession = (body: Partial<PlayRequest> & { environment: string }) =>
   unwrap(api.POST('/api/v1/play', { body: { every_frame: false, scripted: false, ...body } }));
 
@@ -48,5 +66,11 @@ export const endPlaySession = (id: string) =>
 
 export const deleteRecording = (id: string) =>
   unwrap(api.DELETE('/api/v1/recordings/{recording_id}', { params: { path: { recording_id: id } } }));
+
+/** Whether a game can be replayed: it has ended, and something was played. */
+export const isReplayable = ({ ended_at, length_steps }: Recording): boolean =>
+  ended_at !== null && length_steps > 0;
+
+export const recordingVideoUrl = (id: string): string => `/api/v1/recordings/${id}/video`;
 
 export const recordingFileUrl = (id: string): string => `/api/v1/recordings/${id}/file`;

@@ -83,17 +83,8 @@ export const episodeQuery = (run: string, id: string) =>
   });
 
 /** A recorded episode never changes, so its trace is cached. */
-export const traceQuery = (id: string) =>
-  queryOptions({
-    queryKey: keys.trace(id),
-    queryFn: ({ signal }) =>
-      unwrap(
-        api.GET('/api/v1/episodes/{episode_id}/trace', { params: { path: { episode_id: id } }, signal }),
-      ),
-    staleTime: Infinity,
-    gcTime: 60_000,
-    structuralSharing: false,
-  });
+export const readTrace = (id: string, signal: AbortSignal): Promise<Trace> =>
+  unwrap(api.GET('/api/v1/episodes/{episode_id}/trace', { params: { path: { episode_id: id } }, signal }));
 
 export const evaluationsQuery = (run: string) =>
   queryOptions({

@@ -2,11 +2,14 @@ import { useDebouncedCallback, useDocumentTitle, useWindowEvent } from '@mantine
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
+import { environmentsQuery } from '@/api/catalogue';
 import { episodeQuery } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
 import { Loading, PageProblem, titleOf } from '@/components/feedback';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
+import { sourceOfEpisode } from '@/features/replay/source';
 import { learnerOf } from '@/features/replay/trace';
+import { isPlayable } from '@/lib/environments';
 import { useStepTaken } from '@/lib/firstSteps';
 import { formatScore, formatInteger } from '@/lib/format';
 
@@ -32,6 +35,8 @@ export default function ReplayPage() {
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
   useStepTaken('replay', episode.isSuccess);
+  const { data: environments } = useQuery(environmentsQuery);
+  const environment = environments?.find(({ id }) => id === run.data?.environment);
   const name = run.data?.name;
   const config = run.data?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);
@@ -60,6 +65,11 @@ export default function ReplayPage() {
             run, seed <span className="num">{episode.data.seed}</span>
           </span>
         )}
+        {!error && environment && isPlayable(environment) && (
+          <Link to="/play" search={{ environment: environment.id }}>
+            Play {environment.title} yourself
+          </Link>
+        )}
       </header>
       {error && (
         <PageProblem error={error} onRetry={() => void Promise.all([run.refetch(), episode.refetch()])} />
@@ -70,7 +80,7 @@ export default function ReplayPage() {
           <section className="panel" style={{ padding: 16 }}>
             <EpisodePlayer
               key={episodeId}
-              episode={episode.data}
+              source={sourceOfEpisode(episode.data)}
               learner={learner}
               large
               at={at}

@@ -1,6 +1,7 @@
 """Streaming routes: bounded, cut when the client does not read, and freed when it leaves."""
 
 import gc
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,13 +12,17 @@ import redis
 from starlette.types import Message
 from websockets.sync.client import connect
 
-from backend.artifacts import observations_file
+from backend.artifacts import game_file, observations_file
+from backend.auth import repository as auth
+from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.http import connections
 from backend.http.limits import Slots
 from backend.http.streaming import BLOCK_BYTES, Download
 from backend.principals import Role
 from backend.pubsub.bus import CHANNEL, frames_channel
+from backend.recordings import service as recordings
+from backend.specs.recordings import GameStart
 from backend.specs.states import RunState
 from tests.backend.metrics.oracle import METRICS, RecordedRun
 from tests.support import asynchronous
@@ -37,6 +42,7 @@ STREAMING = {
     "/api/v1/checkpoints/{checkpoint_id}/file": "downloads",
     "/api/v1/episodes/{episode_id}/video": "downloads",
     "/api/v1/episodes/{episode_id}/observations": "downloads",
+    "/api/v1/recordings/{recording_id}/video": "downloads",
     "/api/v1/videos/{video_id}/file": "downloads",
     "/api/v1/events": "streams",
 }
@@ -74,6 +80,20 @@ def large(sqlite_service: RunningService, tmp_path: Path) -> dict[str, str]:
     for kind, name in (("checkpoints", checkpoint.file), ("videos", "video.mp4")):
         (tmp_path / name).write_bytes(bytes(FILE_BYTES))
         store.put(tmp_path / name, run.id, kind)  # type: ignore[arg-type]
+    with writing(engine) as session:
+        start = GameStart(seed=1, frames_per_step=4, action_names=[], rom_sha256=None, versions={})
+        recording = recordings.start(
+            session,
+            session_id=new_id(),
+            user_id=auth.add_user(session, "player", Role.OPERATOR).id,
+            environment="ALE/Pong-v5",
+            environment_config={},
+            protocol="human_play",
+            game=start,
+        ).id
+        sha256 = hashlib.sha256(bytes(FILE_BYTES)).hexdigest()
+        recordings.record_video(session, recording, sha256=sha256, n_bytes=FILE_BYTES)
+    store.put(tmp_path / "video.mp4", recording, "videos", game_file(recording))
     observations = tmp_path / observations_file(episode.id)
     observations.write_bytes(bytes(FILE_BYTES))
     store.put(observations, run.id, "videos")
@@ -83,6 +103,7 @@ def large(sqlite_service: RunningService, tmp_path: Path) -> dict[str, str]:
         "/api/v1/checkpoints/{checkpoint_id}/file": f"/api/v1/checkpoints/{checkpoint.id}/file",
         "/api/v1/episodes/{episode_id}/video": f"/api/v1/episodes/{episode.id}/video",
         "/api/v1/episodes/{episode_id}/observations": f"/api/v1/episodes/{episode.id}/observations",
+        "/api/v1/recordings/{recording_id}/video": f"/api/v1/recordings/{recording}/video",
         "/api/v1/videos/{video_id}/file": f"/api/v1/videos/{video.id}/file",
     }
 

@@ -1,16 +1,20 @@
 """Play sessions over REST and their stream, without a worker."""
 
+import hashlib
 import json
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from backend.artifacts import game_file
 from backend.coordination.context import Context
 from backend.coordination.lease_expiry import expire
 from backend.db.engine import reading, writing
+from backend.jobs import service as jobs
 from backend.play import service as play
 from backend.principals import Role
 from backend.recordings import repository as recording_rows
+from backend.recordings import service as recordings
 from backend.specs.recordings import GameStart, Part
 from tests.support.playing import Player, open_session, playing
 from tests.support.rows import add_host
@@ -185,14 +189,15 @@ def test_session_with_an_expired_lease_ends_and_its_game_is_kept(service: Runnin
 
 def test_recording_with_a_changed_byte_is_refused(service: RunningService) -> None:
     add_host(service.engine, "a", environments=[BREAKOUT])
-    open_session(service.client, BREAKOUT)
+    session = open_session(service.client, BREAKOUT)
     recording = _record(service, _claim(service), _part(0, 1, 0), _part(2, 1, finished=True))
     trace = service.client.get(f"/api/v1/recordings/{recording}/trace").json()
     assert (trace["actions"], trace["seed"]) == ([1, 0, 1], 7)
-    with writing(service.engine) as session:
-        part = recording_rows.parts(session, recording)[0]
+    with writing(service.engine) as writer:
+        part = recording_rows.parts(writer, recording)[0]
         part.content = part.content[:-1] + bytes([part.content[-1] ^ 1])
-    for path in ("trace", "file"):
+    service.client.delete(f"/api/v1/play/{session['id']}")
+    for path in ("trace", "file", "video"):
         answer = service.client.get(f"/api/v1/recordings/{recording}/{path}")
         assert answer.status_code == 410
         assert "is damaged" in json.dumps(answer.json())
@@ -211,3 +216,63 @@ def test_only_its_player_or_an_admin_deletes_a_recording_that_has_ended(service:
     assert service.client.get(address).status_code == 404
     with reading(service.engine) as reader:
         assert recording_rows.parts(reader, recording) == []
+
+
+def test_video_is_queued_once_and_refused_for_a_game_that_is_played_or_has_no_decision(
+    service: RunningService,
+) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    session_id = _claim(service)
+    empty, played = _record(service, session_id), _record(service, session_id, _part(0, 1))
+    answer = service.client.get(f"/api/v1/recordings/{played}/video")
+    assert (answer.status_code, "is being played" in answer.text) == (409, True)
+    service.client.delete(f"/api/v1/play/{session['id']}")
+    answer = service.client.get(f"/api/v1/recordings/{empty}/video")
+    assert (answer.status_code, "before its first decision" in answer.text) == (409, True)
+    with service.client_as(Role.VIEWER) as viewer:
+        first, again = (viewer.get(f"/api/v1/recordings/{played}/video") for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json() == again.json()
+    assert first.json()["state"] == "queued"
+    assert first.headers["Retry-After"] == "1"
+
+
+def test_failed_rendering_is_repeated_only_on_request(sqlite_service: RunningService) -> None:
+    service = sqlite_service
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    recording = _record(service, _claim(service), _part(0, 1))
+    service.client.delete(f"/api/v1/play/{session['id']}")
+    address = f"/api/v1/recordings/{recording}/video"
+    assert service.client.get(address).status_code == 202
+    with writing(service.engine) as writer:
+        job = jobs.claim(writer, "a", 60.0, [BREAKOUT])
+        assert job is not None
+        jobs.fail(writer, job.id, job.tries, "another ROM")
+    answer = service.client.get(address)
+    assert (answer.status_code, "rendering the video failed: another ROM" in answer.text) == (409, True)
+    assert service.client.get(address, params={"again": True}).status_code == 202
+
+
+def test_damaged_video_is_refused_and_rendered_again_on_request(sqlite_service: RunningService) -> None:
+    service = sqlite_service
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session = open_session(service.client, BREAKOUT)
+    recording = _record(service, _claim(service), _part(0, 1))
+    service.client.delete(f"/api/v1/play/{session['id']}")
+    video = service.settings.home_dir / game_file(recording)
+    video.parent.mkdir(parents=True, exist_ok=True)
+    video.write_bytes(b"video")
+    service.artifacts.put(video, recording, "videos")
+    address = f"/api/v1/recordings/{recording}/video"
+    sha256 = hashlib.sha256(b"video").hexdigest()
+    with writing(service.engine) as writer:
+        recordings.record_video(writer, recording, sha256=sha256, n_bytes=5)
+    answer = service.client.get(address, headers={"Range": "bytes=1-2"})
+    assert (answer.status_code, answer.content) == (206, b"id")
+    with writing(service.engine) as writer:
+        recordings.record_video(writer, recording, sha256="0" * 64, n_bytes=5)
+    answer = service.client.get(address)
+    assert (answer.status_code, "again=true" in answer.text) == (410, True)
+    assert service.client.get(address, params={"again": True}).status_code == 202

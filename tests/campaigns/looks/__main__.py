@@ -71,7 +71,9 @@ def _views(script: httpx.Client, made: dict[str, list[str]]) -> Iterator[tuple[s
     episode = episodes[-1]["id"]
     yield from home.addresses(made, episode)
     ids = {"runId": trained, "episodeId": episode}
-    for address in page_addresses(ids | dict.fromkeys(("sweepId", "studyId", "sessionId"), "none")):
+    for address in page_addresses(
+        ids | dict.fromkeys(("sweepId", "studyId", "sessionId", "recordingId"), "none")
+    ):
         if "none" not in address and address != "/login":
             name = address.replace(trained, "run").replace(episode, "episode")
             yield f"page{name.replace('/', '-')}", address

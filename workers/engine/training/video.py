@@ -12,6 +12,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import PlaySetup
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec
 from workers.engine.envs import Env, env_config, make_env
@@ -55,6 +57,38 @@ def render(
         ValueError: the starts are missing.
     """
     env, recorded = _environment_of(spec, replay, starts)
+    return _write_video(env, recorded, out, observed)
+
+
+def render_game(setup: PlaySetup, replay: Path, out: Path) -> int:
+    """Write an MP4 of a game that a person has played to `out`, atomically: every frame that was shown.
+
+    Args:
+        setup: of its session.
+        replay: the recording as an .npz file.
+        out: the file to write.
+
+    Returns:
+        The number of frames.
+
+    Raises:
+        ReplayMismatchError: the rewards, or the ROM, differ from the recorded ones.
+    """
+    config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
+    env = make_env(setup.environment, config)
+    with np.load(replay, allow_pickle=False) as data:
+        recorded = _Recorded(int(data["seed"]), data["actions"], data["rewards"])
+        rom = str(data["rom_sha256"])
+    if setup.environment.startswith("ALE/"):
+        from workers.engine.envs.atari import rom_sha256
+
+        env.show_every_frame()  # type: ignore[attr-defined]
+        if rom != rom_sha256(setup.environment):
+            raise ReplayMismatchError("the game was played with another ROM than this host has")
+    return _write_video(env, recorded, out, None)
+
+
+def _write_video(env: Env, recorded: "_Recorded", out: Path, observed: Path | None) -> int:
     observation = np.empty(env.observation_shape, env.observation_dtype)
     are_images = len(env.observation_shape) == 3 and env.observation_dtype == np.uint8
     with ExitStack() as files:

@@ -1,9 +1,10 @@
 import { Button } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { User } from '@/api/account';
 import { keys } from '@/api/keys';
-import { deleteRecording, recordingFileUrl, type Recording } from '@/api/play';
+import { deleteRecording, isReplayable, recordingFileUrl, type Recording } from '@/api/play';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { useDownload } from '@/components/download';
 import { ScrollPanel } from '@/components/ScrollPanel';
@@ -59,6 +60,17 @@ export function RecordingsTable({ recordings, me }: Props) {
                   {formatAgo(recording.started_at, now)}
                 </td>
                 <td className="actions nowrap">
+                  {isReplayable(recording) && (
+                    <>
+                      <Link
+                        to="/play/recordings/$recordingId"
+                        params={{ recordingId: recording.id }}
+                        aria-label={`Replay the game of ${recording.environment} by ${recording.player}`}
+                      >
+                        Replay
+                      </Link>{' '}
+                    </>
+                  )}
                   <a href={recordingFileUrl(recording.id)} onClick={onClick}>
                     Export
                   </a>{' '}

@@ -40,6 +40,25 @@ export function PolicyBars({ names, policy, selected }: PolicyProps) {
   );
 }
 
+type NamesProps = { names: readonly string[]; selected: number | undefined };
+
+/** The actions, where nothing but the one that was taken is known. */
+export function ActionNames({ names, selected }: NamesProps) {
+  return (
+    <ul className={classes.bars} aria-label="Action">
+      {names.map((name, action) => (
+        <ActionBar
+          key={name}
+          name={name}
+          fraction={action === selected ? 1 : 0}
+          text=""
+          selected={action === selected}
+        />
+      ))}
+    </ul>
+  );
+}
+
 type QProps = {
   names: readonly string[];
   q: Numbers;

@@ -11,6 +11,7 @@ import { formatCount, formatScore } from '@/lib/format';
 import { EpisodePlayer } from './EpisodePlayer';
 import { LiveView } from './LiveView';
 import classes from './replay.module.css';
+import { sourceOfEpisode } from './source';
 import { learnerOf } from './trace';
 
 type View = 'live' | 'latest' | 'best';
@@ -120,7 +121,7 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
           </div>
           <EpisodePlayer
             key={current.id}
-            episode={current}
+            source={sourceOfEpisode(current)}
             learner={learner}
             onEnded={() => newer && setPlaying(newer)}
             onAt={(at) => setPosition({ episode: current.id, at })}

@@ -3,18 +3,18 @@ import { useReducedMotion, useWindowEvent } from '@mantine/hooks';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useRef, useState, type CSSProperties } from 'react';
-import { traceQuery, type Episode } from '@/api/runResources';
 import { useMediaUrl } from '@/api/session';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
-import { ActionComponents, PolicyBars, QBars, rangeOfQ } from './ActionBars';
+import { ActionComponents, ActionNames, PolicyBars, QBars, rangeOfQ } from './ActionBars';
 import { jumpsOf, nextOf, valueErrors } from './jumps';
 import { Observations } from './Observations';
 import classes from './replay.module.css';
+import type { Source } from './source';
 import { Timeline } from './Timeline';
 import { discountedReturns, toTrace, type Learner } from './trace';
 import { usePlayback } from './usePlayback';
-import { shapeOf, USUAL_SHAPE, videoQuery, videoUrl } from './video';
+import { shapeOf, USUAL_SHAPE, videoQueryAt } from './video';
 
 type Key = Pick<
   KeyboardEvent,
@@ -27,7 +27,7 @@ const UNFOCUSED = 'body, main, section, header';
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
 type Props = {
-  episode: Episode;
+  source: Source;
   onEnded?: () => void;
   /** The learner's discount and reward clipping, to compute the discounted return. */
   learner?: Learner | undefined;
@@ -39,18 +39,24 @@ type Props = {
   onAt?: (step: number) => void;
 };
 
-/** An episode's video with its rewards, values and policy at each step. */
-export function EpisodePlayer({ episode, onEnded, learner, large = false, at, onAt }: Props) {
+/** The video of an episode or game with its rewards, values and policy at each step. */
+export function EpisodePlayer({ source, onEnded, learner, large = false, at, onAt }: Props) {
   const root = useRef<HTMLDivElement>(null);
   const [retries, setRetries] = useState(0);
   const [shape, setShape] = useState(USUAL_SHAPE);
-  const src = useMediaUrl(videoUrl(episode.id));
+  const src = useMediaUrl(source.videoUrl);
   const reducedMotion = useReducedMotion();
-  const video = useQuery(videoQuery(episode.run_id, episode.id, retries));
-  const recording = useQuery(traceQuery(episode.id));
+  const video = useQuery(videoQueryAt(source.videoKey, source.videoUrl, retries));
+  const recording = useQuery({
+    queryKey: source.traceKey,
+    queryFn: ({ signal }) => source.readTrace(source.id, signal),
+    staleTime: Infinity,
+    gcTime: 60_000,
+    structuralSharing: false,
+  });
   const trace = useMemo(() => recording.data && toTrace(recording.data), [recording.data]);
   const { attach, step, hasSeeked, playing, speed, duration_s, time_s, toggle, setSpeed, ...playback } =
-    usePlayback(trace?.actions.length ?? episode.length_steps, at);
+    usePlayback(trace?.actions.length ?? source.steps, at);
   const seek = (to: number): void => {
     playback.seek(to);
     onAt?.(to);
@@ -73,7 +79,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
     // Selects handle these keys themselves, sliders the arrows and buttons the space key.
     if (target.matches('select') || (event.key === ' ' && target.matches('button'))) return;
     if (target.matches('[role=slider]') && event.key.startsWith('Arrow')) return;
-    const last = (trace?.actions.length ?? episode.length_steps) - 1;
+    const last = (trace?.actions.length ?? source.steps) - 1;
     if (event.key === ' ') toggle();
     else if (event.key === ',' || event.key === 'ArrowLeft') seek(Math.max(0, step - 1));
     else if (event.key === '.' || event.key === 'ArrowRight') seek(Math.min(last, step + 1));
@@ -119,7 +125,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
               playsInline
               autoPlay={!reducedMotion && !hasSeeked}
               preload="auto"
-              aria-label={`Video of the episode that ended at agent step ${episode.agent_steps}`}
+              aria-label={source.label}
               onLoadedMetadata={({ currentTarget }) => setShape(shapeOf(currentTarget))}
               onEnded={onEnded}
               onClick={toggle}
@@ -135,6 +141,8 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
           {trace &&
             (Array.isArray(action) ? (
               <ActionComponents names={trace.actionNames} values={action} />
+            ) : !source.byAgent ? (
+              <ActionNames names={trace.actionNames} selected={action} />
             ) : trace.actionValues ? (
               <QBars
                 names={trace.actionNames}
@@ -145,11 +153,11 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
             ) : (
               <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} selected={action} />
             ))}
-          {ready && (
+          {ready && source.byAgent && (
             <Observations
-              episode={episode.id}
+              episode={source.id}
               step={step}
-              steps={trace?.actions.length ?? episode.length_steps}
+              steps={trace?.actions.length ?? source.steps}
               playback={{ playing, speed, duration_s }}
             />
           )}
@@ -218,6 +226,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
           step={step}
           onSeek={seek}
           compact={!large}
+          hasValues={source.byAgent}
         />
       )}
     </div>

@@ -20,6 +20,8 @@ type Props = {
   onSeek: (step: number) => void;
   /** Only the values; rewards are the marks below them. */
   compact?: boolean;
+  /** Whether values were recorded: a person has none. */
+  hasValues?: boolean;
 };
 
 type Row = {
@@ -48,16 +50,20 @@ const SNAP_PX = 4;
 /** Numbers on the axis of a row. */
 const MAX_TICKS = 3;
 
+type RowProps = Pick<Props, 'trace' | 'returns' | 'errors' | 'hasValues'>;
+
 /** The rows of the timeline: reward, value with return, and value error, each on its own scale. */
-function rowsOf({ trace, returns, errors }: Pick<Props, 'trace' | 'returns' | 'errors'>): Row[] {
+function rowsOf({ trace, returns, errors, hasValues }: RowProps): Row[] {
   const value = range(trace.values);
   const valueTitle = trace.actionValues ? 'max Q' : 'value V';
+  const reward: Row = {
+    title: 'reward',
+    lines: [{ values: trace.rewards, colour: '--running' }],
+    bounds: withZero(trace.rewards),
+  };
+  if (!hasValues) return [reward];
   return [
-    {
-      title: 'reward',
-      lines: [{ values: trace.rewards, colour: '--running' }],
-      bounds: withZero(trace.rewards),
-    },
+    reward,
     {
       title: returns ? `${valueTitle} and discounted return` : valueTitle,
       lines: [
@@ -75,15 +81,24 @@ function rowsOf({ trace, returns, errors }: Pick<Props, 'trace' | 'returns' | 'e
 const topOf = (row: number, compact: boolean): number => (compact ? 4 : GAP) + row * (ROW + GAP);
 
 /** Reward, value, value error and lost lives over the whole episode; a slider by click, drag and arrow keys. */
-export function Timeline({ trace, returns, errors: all, jumps, step, onSeek, compact = false }: Props) {
+export function Timeline({
+  trace,
+  returns,
+  errors: all,
+  jumps,
+  step,
+  onSeek,
+  compact = false,
+  hasValues = true,
+}: Props) {
   const errors = compact ? undefined : all;
   const { ref, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const scheme = useComputedColorScheme('light');
   const steps = trace.rewards.length;
   const rows = useMemo(
-    () => rowsOf({ trace, returns, errors }).slice(compact ? 1 : 0),
-    [trace, returns, errors, compact],
+    () => rowsOf({ trace, returns, errors, hasValues }).slice(compact ? 1 : 0),
+    [trace, returns, errors, compact, hasValues],
   );
   const height = topOf(rows.length, compact) - GAP + BOTTOM;
 
@@ -160,7 +175,14 @@ export function Timeline({ trace, returns, errors: all, jumps, step, onSeek, com
 
   return (
     <div>
-      <TimelineHead trace={trace} returns={returns} errors={errors} step={step} compact={compact} />
+      <TimelineHead
+        trace={trace}
+        returns={returns}
+        errors={errors}
+        step={step}
+        compact={compact}
+        hasValues={hasValues}
+      />
       <div
         ref={ref}
         role="slider"

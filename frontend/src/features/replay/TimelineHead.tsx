@@ -10,10 +10,11 @@ type Props = {
   step: number;
   /** Only what the compact timeline draws. */
   compact?: boolean;
+  hasValues: boolean;
 };
 
 /** The values at the current step. Their columns are as wide as the longest number, so that they stay in place. */
-export function TimelineHead({ trace, returns, errors, step, compact = false }: Props) {
+export function TimelineHead({ trace, returns, errors, step, compact = false, hasValues }: Props) {
   const steps = trace.rewards.length;
   const value = trace.actionValues ? 'max Q' : 'value V';
   const digits = String(steps).length;
@@ -30,10 +31,12 @@ export function TimelineHead({ trace, returns, errors, step, compact = false }: 
         <i style={{ background: 'var(--running)' }} /> reward{' '}
         <b className="num">{formatNumber(trace.rewards[step])}</b>
       </span>
-      <span>
-        <i style={{ background: 'var(--accent)' }} /> <Term>{value}</Term>{' '}
-        <b className="num">{formatNumber(trace.values[step])}</b>
-      </span>
+      {hasValues && (
+        <span>
+          <i style={{ background: 'var(--accent)' }} /> <Term>{value}</Term>{' '}
+          <b className="num">{formatNumber(trace.values[step])}</b>
+        </span>
+      )}
       {returns && (
         <span>
           <i style={{ background: 'var(--muted)' }} /> <Term>discounted return</Term>{' '}

@@ -12,9 +12,9 @@ export const videoUrl = (episode: string): string => `/api/v1/episodes/${episode
 
 export const observationsUrl = (episode: string): string => `/api/v1/episodes/${episode}/observations`;
 
-async function requestVideo(episode: string, retry: boolean, signal: AbortSignal): Promise<VideoState> {
+async function requestVideo(address: string, retry: boolean, signal: AbortSignal): Promise<VideoState> {
   // A request for one byte shows whether the video exists; it also starts the rendering.
-  const url = videoUrl(episode) + (retry ? '?again=true' : '');
+  const url = address + (retry ? '?again=true' : '');
   const headers = { ...sessionHeaders(), Range: 'bytes=0-0' };
   const response = await fetch(url, { headers, signal });
   if (response.status === 206 || response.status === 200) {
@@ -27,14 +27,18 @@ async function requestVideo(episode: string, retry: boolean, signal: AbortSignal
   return body.state ?? 'queued';
 }
 
-/** The state of an episode's video, polled until it is rendered; `retries` counts requests to render it again. */
-export const videoQuery = (run: string, episode: string, retries: number) =>
+/** The state of a video, polled until it is rendered; `retries` counts requests to render it again. */
+export const videoQueryAt = (key: readonly unknown[], address: string, retries: number) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'video', episode, retries),
-    queryFn: ({ signal }) => requestVideo(episode, retries > 0, signal),
+    queryKey: [...key, retries],
+    queryFn: ({ signal }) => requestVideo(address, retries > 0, signal),
     refetchInterval: ({ state }) => (state.data && state.data !== 'ready' ? POLL_MS : false),
     retry: false,
   });
+
+/** The state of an episode's video. */
+export const videoQuery = (run: string, episode: string, retries: number) =>
+  videoQueryAt(keys.runResource(run, 'video', episode), videoUrl(episode), retries);
 
 /** Width to height of most videos, until one is loaded. */
 export const USUAL_SHAPE = 4 / 3;

@@ -1,0 +1,27 @@
+import { keys } from '@/api/keys';
+import { readTrace, type Episode, type Trace } from '@/api/runResources';
+import { videoUrl } from './video';
+
+/** What the player shows: an agent's episode, or a game that a person or script has played. */
+export type Source = {
+  id: string;
+  steps: number;
+  videoUrl: string;
+  videoKey: readonly unknown[];
+  traceKey: readonly unknown[];
+  readTrace: (id: string, signal: AbortSignal) => Promise<Trace>;
+  label: string;
+  /** Whether an agent has played it, with values, policies and observations. */
+  byAgent: boolean;
+};
+
+export const sourceOfEpisode = ({ id, run_id, length_steps, agent_steps }: Episode): Source => ({
+  id,
+  steps: length_steps,
+  videoUrl: videoUrl(id),
+  videoKey: keys.runResource(run_id, 'video', id),
+  traceKey: keys.trace(id),
+  readTrace,
+  label: `Video of the episode that ended at agent step ${agent_steps}`,
+  byAgent: true,
+});

@@ -17,6 +17,7 @@ import structlog
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import RemovedFile
+from backend.play import service as play
 from backend.retention import service as retention
 from backend.runs import service as runs
 from backend.storage import service as storage
@@ -92,6 +93,8 @@ class CleanUpThread:
             self._step("copies", partial(host_files.remove_all_copies, context, stopping))
         self._step("retention", partial(apply_retention, context, stopping))
         self._step("purge", partial(purge_deleted_runs, context))
+        if of_host:
+            self._step("play", partial(remove_ended_sessions, context, stopping))
         self._step("delete", delete)
         if of_host:
             # Last, because it needs space.
@@ -195,6 +198,19 @@ def purge_deleted_runs(context: Context) -> list[str]:
     for run_id in purged:
         log.info("run.purged", run_id=run_id)
     return purged
+
+
+def remove_ended_sessions(context: Context, stopping: Callable[[], bool] = lambda: False) -> int:
+    """Delete the play sessions that ended long ago, and what deleted recordings have left; return their
+    number."""
+    n_deleted = 0
+    while not stopping():
+        with context.writing() as session:
+            n = play.clean_up(session)
+        if not n:
+            break
+        n_deleted += n
+    return n_deleted
 
 
 def remove_deleted_runs(context: Context) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import PlaySession, User, keyset
@@ -100,6 +100,14 @@ def abandoned(session: Session, before: datetime) -> Sequence[PlaySession]:
         .where(PlaySession.state == "queued", PlaySession.created_at < before)
         .with_for_update(skip_locked=True)
     ).all()
+
+
+def remove_ended(session: Session, before: datetime, limit: int) -> int:
+    """Delete at most `limit` of the sessions that ended before this time; return their number."""
+    ended = select(PlaySession.id).where(PlaySession.state == "ended", PlaySession.ended_at < before)
+    ids = session.scalars(ended.limit(limit)).all()
+    session.execute(delete(PlaySession).where(PlaySession.id.in_(ids)))
+    return len(ids)
 
 
 def has_late(session: Session, now: datetime, queued_before: datetime) -> bool:

@@ -26,6 +26,9 @@ MAX_OPEN_OF_USER = 20
 QUEUED_S = 600.0
 """A session that no worker has claimed after this time ends."""
 RETRY_S = 10.0
+KEPT_DAYS = 7
+"""Days after which an ended session is deleted; its recordings stay."""
+_REMOVED_AT_ONCE = 500
 
 
 def get(session: Session, session_id: str, *, for_update: bool = False) -> PlaySession:
@@ -181,6 +184,17 @@ def expire(session: Session) -> list[str]:
     for play in waiting:
         _end(session, play, f"no worker had a place within {QUEUED_S / 60:.0f} minutes")
     return [play.id for play in (*lost, *waiting)]
+
+
+def clean_up(session: Session) -> int:
+    """Delete some of the sessions that ended long ago, and the videos of deleted recordings.
+
+    Returns:
+        The number of sessions deleted; 0: none is left.
+    """
+    recordings.remove_orphans(session)
+    before = database_now(session) - timedelta(days=KEPT_DAYS)
+    return repository.remove_ended(session, before, _REMOVED_AT_ONCE)
 
 
 def set_scripted(session: Session, session_id: str) -> None:

@@ -14,13 +14,15 @@ from sqlalchemy import Engine, event, func, select, update
 from backend.artifacts import ArtifactStore, thumbnail_file
 from backend.auth import repository as auth
 from backend.coordination.context import Context
-from backend.db import Attempt, Checkpoint, Episode, LogLine, RemovedFile, Run
+from backend.db import Attempt, Checkpoint, Episode, LogLine, PlaySession, RemovedFile, Run
 from backend.db.engine import reading, writing
 from backend.principals import Role
+from backend.recordings import service as recordings
 from backend.retention import repository as retention_rows
 from backend.retention import service as retention
 from backend.runs import service as runs
 from backend.specs import events
+from backend.specs.recordings import GameStart
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.states import RunState
 from backend.storage import repository as storage_rows
@@ -29,7 +31,12 @@ from backend.storage.repository import lock_clean_up
 from tests.support.rows import add_attempt, episode_row, evaluation_row, make_checkpoint, make_run
 from tests.support.waiting import PATIENCE_S, until
 from workers import host_files
-from workers.clean_up import CleanUpThread, apply_retention, delete_removed_files
+from workers.clean_up import (
+    CleanUpThread,
+    apply_retention,
+    delete_removed_files,
+    remove_ended_sessions,
+)
 from workers.engine.training.event_log import EventLog
 
 pytestmark = pytest.mark.service
@@ -445,3 +452,39 @@ def test_host_keeps_only_the_copies_that_an_engine_may_read(
         host_files.remove_copies(context, run.id)
         assert sorted(int(path.stem[-12:]) for path in folder.iterdir()) == [*kept, 700]
         assert _left(context, run)[0] == [100, 200, 300, 400, 500, 600]
+
+
+def test_sessions_that_ended_long_ago_are_deleted_and_their_recordings_stay(
+    context: Context, engine: Engine
+) -> None:
+    now = datetime.now(UTC)
+    with writing(engine) as session:
+        player = auth.add_user(session, "ada", Role.OPERATOR)
+        for name, state, ended_at in (("A", "ended", LONG_AGO), ("B", "ended", now), ("C", "running", None)):
+            session.add(
+                PlaySession(
+                    id=name * 26,
+                    user_id=player.id,
+                    environment="CartPole-v1",
+                    environment_config={},
+                    scripted=False,
+                    state=state,
+                    created_at=LONG_AGO,
+                    ended_at=ended_at,
+                )
+            )
+        start = GameStart(seed=1, frames_per_step=1, action_names=[], rom_sha256=None, versions={})
+        kept = recordings.start(
+            session,
+            session_id="A" * 26,
+            user_id=player.id,
+            environment="CartPole-v1",
+            environment_config={},
+            protocol="human_play",
+            game=start,
+        ).id
+    assert remove_ended_sessions(context) == 1
+    assert remove_ended_sessions(context) == 0
+    with reading(engine) as session:
+        assert sorted(session.scalars(select(PlaySession.id))) == ["B" * 26, "C" * 26]
+        assert recordings.get(session, kept).session_id == "A" * 26

@@ -12,6 +12,7 @@ from tests.browser.axe import VARIANTS, serious_violations
 from tests.browser.curves import await_points, await_state
 from tests.browser.pages import page_addresses
 from tests.browser.stage import end, start, until_episodes
+from tests.support.playing import open_session, playing
 from tests.support.rows import CARTPOLE
 
 pytestmark = pytest.mark.browser
@@ -75,17 +76,46 @@ def study_id(installed: Any) -> str:
     return str(study_id)
 
 
+@pytest.fixture(scope="module")
+def recording(installed: Any) -> dict[str, Any]:
+    """The recording of an ended play session."""
+    client: httpx.Client = installed.client
+    session = open_session(client, "Catch-v0", scripted=True)
+    with playing(client, session["id"]) as player:
+        player.until(paused=True)
+        player.hold(0)
+        player.until(over=True)
+    assert client.delete(f"/api/v1/play/{session['id']}").is_success
+    items = client.get("/api/v1/recordings", params={"environment": "Catch-v0"}).json()["items"]
+    return next(item for item in items if item["session_id"] == session["id"])
+
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     "variants_of_a_page", [pytest.param(1, id="one"), pytest.param(4, id="all", marks=pytest.mark.long)]
 )
 def test_every_page_has_no_serious_axe_violation(
-    page: Page, script: httpx.Client, run_id: str, sweep_id: str, study_id: str, variants_of_a_page: int
+    page: Page,
+    script: httpx.Client,
+    run_id: str,
+    sweep_id: str,
+    study_id: str,
+    recording: dict[str, Any],
+    variants_of_a_page: int,
 ) -> None:
     episode = script.get(f"/api/v1/runs/{run_id}/episodes").json()["items"][0]["id"]
     run = f"/runs/{run_id}"
     addresses = [
-        *page_addresses({"runId": run_id, "episodeId": episode, "sweepId": sweep_id, "studyId": study_id}),
+        *page_addresses(
+            {
+                "runId": run_id,
+                "episodeId": episode,
+                "sweepId": sweep_id,
+                "studyId": study_id,
+                "sessionId": recording["session_id"],
+                "recordingId": recording["id"],
+            }
+        ),
         "/?q=nothing-is-called-so",
         "/?group=seed",
         f"/new?fork={run_id}",

@@ -20,7 +20,8 @@ API = "**/api/v1/**"
 
 def addresses(run: str) -> list[str]:
     """Every page that loads something, a tab that does, and Compare with a run; any id serves."""
-    pages = page_addresses(dict.fromkeys(("runId", "episodeId", "sweepId", "studyId"), run))
+    parameters = ("runId", "episodeId", "sweepId", "studyId", "sessionId", "recordingId")
+    pages = page_addresses(dict.fromkeys(parameters, run))
     loading = [page for page in pages if page not in ("/login", "/compare")]
     return [*loading, f"/runs/{run}?tab=log", f"/compare?runs={run}"]
 

@@ -101,9 +101,9 @@ def test_film_strip_shows_recorded_episodes_and_plays_one(
     until_episodes(script, run_id, 1)
     page.goto(f"/runs/{run_id}")
     frame = page.get_by_role("group", name="Recorded episodes").get_by_role("button").first
-    picture = frame.locator("img")
-    picture.wait_for(timeout=WORK_MS)
-    assert picture.evaluate("img => [img.naturalWidth, img.naturalHeight]") == [160, 107]
+    thumbnail = frame.locator("img")
+    thumbnail.wait_for(timeout=WORK_MS)
+    assert thumbnail.evaluate("img => [img.naturalWidth, img.naturalHeight]") == [160, 107]
     frame.click()
     page.wait_for_url("**episode=**")
     expect(frame).to_have_attribute("aria-pressed", "true")

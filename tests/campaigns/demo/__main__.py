@@ -1,6 +1,6 @@
 """Trains the demo run anew, with four of its episodes as replays and videos: `make demo`.
 
-With `--clip RUN_DIRECTORY`, cuts the moving picture of an environment from the last replay of a run
+With `--clip RUN_DIRECTORY`, cuts the clip of an environment from the last replay of a run
 instead, for the page of an installation without runs.
 """
 

@@ -5,7 +5,7 @@ import { useMediaUrl } from '@/api/session';
 import { ButtonLink } from '@/components/controls';
 import { formatCount, formatScore } from '@/lib/format';
 import classes from './home.module.css';
-import { MovingPicture } from './MovingPicture';
+import { LoopedVideo } from './LoopedVideo';
 
 type Props = { run: Run; episodes: readonly Episode[]; moving: boolean };
 
@@ -45,7 +45,7 @@ function Moment({ run, episode, moving }: { run: Run; episode: Episode; moving: 
       params={{ runId: run.id, episodeId: episode.id }}
       className={classes.moment}
     >
-      <MovingPicture video={src} moving={moving} />
+      <LoopedVideo video={src} moving={moving} />
       <span>
         after {formatCount(episode.agent_steps)} agent steps: return{' '}
         <b className="num">{formatScore(episode.episode_return)}</b>

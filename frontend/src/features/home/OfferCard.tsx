@@ -3,7 +3,7 @@ import { PermittedButton } from '@/components/permission';
 import { environmentClip, environmentImage } from '@/lib/environments';
 import classes from './home.module.css';
 import type { HomeCard } from './cards';
-import { MovingPicture } from './MovingPicture';
+import { LoopedVideo } from './LoopedVideo';
 
 type Props = {
   card: HomeCard;
@@ -23,7 +23,7 @@ export function OfferCard({ card, denied, primary, moving, starting, unavailable
   return (
     <section className={`panel ${classes.card}`} aria-label={title}>
       <div className={classes.media}>
-        <MovingPicture
+        <LoopedVideo
           video={environmentClip(offer.environment)}
           still={environmentImage(offer.environment)}
           moving={moving}

@@ -116,7 +116,7 @@ it('shows no demo run where it has been deleted', async () => {
   expect(screen.queryByRole('link', { name: 'Open the demo run' })).toBeNull();
 });
 
-it('pauses its moving pictures', async () => {
+it('pauses its videos', async () => {
   await show('operator', [PAAC], [{ id: 'demo', name: 'Demo' }]);
   fireEvent.click(screen.getByRole('button', { name: 'Pause the videos' }));
   expect(screen.getByRole('button', { name: 'Play the videos' })).toBeTruthy();

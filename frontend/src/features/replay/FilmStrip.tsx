@@ -104,9 +104,9 @@ function Frame({ episode, left, selected, onSelect }: FrameProps) {
       }}
     >
       {url ? (
-        <img src={url} alt="" className={classes.picture} />
+        <img src={url} alt="" className={classes.thumbnail} />
       ) : (
-        <span className={classes.picture} data-pending={!error || undefined}>
+        <span className={classes.thumbnail} data-pending={!error || undefined}>
           {error && <IconPhotoOff size={16} aria-hidden="true" />}
         </span>
       )}

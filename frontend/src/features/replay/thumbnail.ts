@@ -13,7 +13,7 @@ const dataUrl = (blob: Blob): Promise<string> =>
     reader.readAsDataURL(blob);
   });
 
-/** The address of the picture; null while it is rendered. */
+/** The address of the thumbnail; null while it is rendered. */
 async function requestThumbnail(
   episode: string,
   again: boolean,

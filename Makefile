@@ -132,14 +132,14 @@ papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the paper
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
 	$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
-looks: $(VENV)/.ready-dev ## by hand, minutes: pictures of every page in both themes; folder and widths in ARGS
+looks: $(VENV)/.ready-dev ## by hand, minutes: screenshots of every page in both themes; folder and widths in ARGS
 	$(BIN)/python -m tests.campaigns.looks $(ARGS)
 
 play-pacing: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two minutes: frame intervals and delay of keys of played games in a browser; options in ARGS
 	$(BIN)/python -m tests.campaigns.play_pacing $(ARGS)
 
 .PHONY: demo
-demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the moving pictures of its page, options in ARGS
+demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the clips of the home page, options in ARGS
 	$(BIN)/python -m tests.campaigns.demo $(ARGS)
 
 .PHONY: gpu-bundle

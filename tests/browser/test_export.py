@@ -16,6 +16,7 @@ from backend.db.engine import writing
 from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
+from tests.browser.axe import serious_violations
 from tests.support.pdf import PdfPage
 from tests.support.rows import make_run
 from tests.support.service import RunningService
@@ -91,6 +92,19 @@ def test_pdf_of_five_configs_is_light_with_embedded_fonts_and_readable_labels(
     assert_readable(pdf, 3.25 * 72)
     assert {one.colour for one in pdf.texts} == {INK}
     expect(dialog.get_by_role("status", name="Problems of the figure")).to_have_text("")
+
+
+@pytest.mark.long
+def test_export_dialog_has_no_serious_axe_violation(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    dialog = export_dialog(service_page, five_configs(sqlite_service.engine, 2))
+    violations = {}
+    for form in FORMATS:
+        dialog.get_by_label("Format").select_option(form)
+        if found := serious_violations(service_page):
+            violations[form] = found
+    assert not violations
 
 
 @pytest.mark.long

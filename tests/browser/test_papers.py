@@ -12,6 +12,7 @@ from backend.db.engine import writing
 from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations
+from tests.support.pdf import PdfPage
 from tests.support.rows import PATHS
 from tests.support.service import RunningService
 
@@ -90,6 +91,29 @@ def test_study_is_extended_stopped_and_deleted_on_its_page(
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.wait_for_url(re.compile("/papers$"))
     expect(page.get_by_role("heading", name="Papers")).to_be_visible()
+
+
+@pytest.mark.long
+def test_grid_of_a_study_is_exported_as_a_pdf_with_readable_labels(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    study = sqlite_service.client.post("/api/v1/studies", json={"item": "a3c-figure-2"}).json()
+    finish_runs(sqlite_service)
+    page = service_page
+    page.goto(f"/studies/{study['id']}")
+    figure = page.get_by_role("region", name="Score by learning rate")
+    figure.get_by_role("button", name="Export figure…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("img", name="Preview").locator("svg")).to_be_visible()
+    for width, width_in in (("column", 3.25), ("page", 6.75), ("slide", 10.0)):
+        dialog.get_by_label("Width", exact=True).select_option(width)
+        with page.expect_download() as saved:
+            dialog.get_by_role("button", name="Download").click()
+        pdf = PdfPage(saved.value.path().read_bytes())
+        assert pdf.width_pt == pytest.approx(72 * width_in, abs=0.1)
+        assert (pdf.outside, pdf.overlapping) == ([], []), width
+    expect(dialog.get_by_role("status", name="Problems of the figure")).to_have_text("")
+    assert not serious_violations(page)
 
 
 @pytest.mark.long

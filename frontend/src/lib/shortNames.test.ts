@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fitted, legendNames, shortNames } from './shortNames';
+import { fitted, legendNames, shortNames, splitShared } from './shortNames';
 
 const short = (...names: string[]): string[] => [
   ...shortNames(names.map((name, at) => ({ id: `${at}`, name }))).values(),
@@ -22,6 +22,31 @@ it.each([[['baseline', 'baseline longer']], [['same', 'same']], [['alone']], [['
     expect(short(...names)).toEqual(names);
   },
 );
+
+it('runs that share a name are told apart by their known seeds', () => {
+  const runs = [
+    { id: 'a', name: 'lr 0.1', seed: 0, seed_is_known: true },
+    { id: 'b', name: 'lr 0.1', seed: 1, seed_is_known: true },
+    { id: 'c', name: 'lr 0.2', seed: 0, seed_is_known: true },
+  ];
+  expect([...shortNames(runs).values()]).toEqual(['0.1, seed 0', '0.1, seed 1', '0.2']);
+  const same = runs.slice(0, 2);
+  expect([...shortNames(same.map((run) => ({ ...run, seed: 0 }))).values()]).toEqual(['lr 0.1', 'lr 0.1']);
+  const unknown = same.map((run) => ({ ...run, seed_is_known: false }));
+  expect([...shortNames(unknown).values()]).toEqual(['lr 0.1', 'lr 0.1']);
+});
+
+it.each([
+  [['rate = 0.1, 5 seeds', 'rate = 0.01, 5 seeds'], 'rate, 5 seeds', ['0.1', '0.01']],
+  [['rate = 0.1, 5 seeds', 'rate = 0.2, 3 seeds'], 'rate', ['0.1, 5 seeds', '0.2, 3 seeds']],
+  [['rate = 1, n_e = 8', 'rate = 2, n_e = 8'], 'rate, n_e = 8', ['1', '2']],
+  [['rate = 1', 'rate = 1, n_e = 8'], 'rate', ['1', '1, n_e = 8']],
+  [['rate = 1', 'rate = 1'], '', ['rate = 1', 'rate = 1']],
+  [['rate 0.1', 'rate 0.2'], '', ['rate 0.1', 'rate 0.2']],
+  [[], '', []],
+])('splitShared: %j', (names, shared, rest) => {
+  expect(splitShared(names)).toEqual({ shared, rest });
+});
 
 it('names of a legend are at most 32 characters long, cut at what they share', () => {
   const long = ['0.0224', '0.0028'].map(

@@ -14,12 +14,24 @@ function distinct(names: readonly string[]): string[] {
   );
 }
 
-/** By id, names of runs without what they have in common, where that leaves them as different as before. */
-export function shortNames(runs: readonly Pick<Run, 'id' | 'name'>[]): ReadonlyMap<string, string> {
+type Named = Pick<Run, 'id' | 'name'> & Partial<Pick<Run, 'seed' | 'seed_is_known'>>;
+
+/** Names, with the seeds of runs that share a name, where these tell them apart. */
+function withSeeds(runs: readonly Named[]): string[] {
   const names = runs.map(({ name }) => name);
+  const isShared = (name: string): boolean => names.indexOf(name) !== names.lastIndexOf(name);
+  const seeded = runs.map(({ name, seed, seed_is_known }) =>
+    seed !== undefined && seed_is_known && isShared(name) ? `${name}, seed ${seed}` : name,
+  );
+  return new Set(seeded).size > new Set(names).size ? seeded : names;
+}
+
+/** By id, names of runs without what they have in common, where that leaves them as different as before. */
+export function shortNames(runs: readonly Named[]): ReadonlyMap<string, string> {
+  const names = withSeeds(runs);
   const short = distinct(names);
   const isClear = short.every(Boolean) && new Set(short).size === new Set(names).size;
-  return new Map(runs.map(({ id, name }, at) => [id, (isClear && short[at]) || name]));
+  return new Map(runs.map(({ id, name }, at) => [id, (isClear && short[at]) || (names[at] ?? name)]));
 }
 
 /** The longest name of a legend, which fits the smallest panel. */
@@ -42,6 +54,22 @@ function commonLength(names: readonly string[], side: 'start' | 'end'): number {
   }
   while (length > 0 && /[\p{L}\p{N}.]/u.test(letter(first, length - 1) ?? '')) length -= 1;
   return length;
+}
+
+const EQUALS = ' = ';
+
+/** Names such as "gamma = 0.9, 5 seeds", split into what they share ("gamma, 5 seeds") and the rest ("0.9"). */
+export function splitShared(names: readonly string[]): { shared: string; rest: readonly string[] } {
+  const [first = ''] = names;
+  const [start, common] = [commonLength(names, 'start'), commonLength(names, 'end')];
+  // Only whole parts: not the word "seeds" without its number.
+  const end = first.at(-common) === ',' ? common : 0;
+  const setting = first.slice(0, start);
+  const rest = names.map((name) => name.slice(start, Math.max(start, name.length - end)));
+  if (!setting.endsWith(EQUALS) || new Set(names).size < 2 || rest.includes('')) {
+    return { shared: '', rest: names };
+  }
+  return { shared: setting.slice(0, -EQUALS.length) + first.slice(first.length - end), rest };
 }
 
 /** Similar names by the words in which they differ, and where these are too long, by the part that differs. */
@@ -68,9 +96,7 @@ export function fitted(names: readonly string[]): string[] {
 }
 
 /** By id, the whole names of runs and what a legend calls them. */
-export function legendNames(
-  runs: readonly Pick<Run, 'id' | 'name'>[],
-): ReadonlyMap<string, { name: string; short: string }> {
+export function legendNames(runs: readonly Named[]): ReadonlyMap<string, { name: string; short: string }> {
   const short = fitted([...shortNames(runs).values()]);
   return new Map(runs.map(({ id, name }, at) => [id, { name, short: short[at] ?? name }]));
 }

@@ -1,8 +1,9 @@
 import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef } from 'react';
+import { comparisonQuery } from '@/api/comparisons';
 import { MAX_COMPARED } from '@/api/runBounds';
 import { runsByIdQuery } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
@@ -31,6 +32,7 @@ import { SideBySide } from '@/features/replay/SideBySide';
 import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
+import { hasEnded } from '@/lib/run';
 import { type compareSearch, defined } from '@/lib/search';
 import { legendNames } from '@/lib/shortNames';
 
@@ -76,6 +78,26 @@ export default function ComparePage() {
     () => styleParameters(new Map(runs.map(({ id }) => [id, styles.get(id) ?? 0]))),
     [runs, styles],
   );
+  const view = {
+    score: search.score ?? 'training',
+    at: search.at ?? 'common',
+    threshold: search.threshold,
+    protocol: search.protocol,
+  } as const;
+  // The same request as that of the statistics.
+  const training = runs.some(({ state }) => !hasEnded(state));
+  const { data: comparison } = useQuery({
+    ...comparisonQuery({ runs: runs.map(({ id }) => id), ...view, training }),
+    enabled: grouped && runs.length > 0,
+  });
+  const stylesOfGroups = useMemo(() => {
+    const groups = comparison?.groups ?? [];
+    const given = distinctStyles(
+      groups.map(({ id }) => id),
+      groupStyles,
+    );
+    return new Map(groups.flatMap((group) => group.runs.map(({ run }) => [run, given.get(group.id) ?? 0])));
+  }, [comparison, groupStyles]);
   const environments = useMemo(() => [...new Set(runs.map(({ environment }) => environment))], [runs]);
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
@@ -99,8 +121,11 @@ export default function ComparePage() {
   };
 
   return (
-    <div className="page" style={{ display: 'grid', gap: 16 }}>
-      <h1 className="page-title">Compare</h1>
+    <div className="page" style={{ display: 'grid', gap: 12 }}>
+      <div className={classes.top}>
+        <h1 className="page-title">Compare</h1>
+        <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
+      </div>
       <div className={`panel ${classes.runs}`}>
         {wanted.length > MAX_COMPARED && (
           <div role="status" className="row wrap">
@@ -115,7 +140,7 @@ export default function ComparePage() {
           ids={existing}
           missing={missing.filter((id) => ids.includes(id))}
           grouped={grouped}
-          styles={styles}
+          styles={grouped ? stylesOfGroups : styles}
           onStyle={(id, style) =>
             change({ styles: formatRunStyles(restyled(styles, id, style)) || undefined }, true)
           }
@@ -125,7 +150,6 @@ export default function ComparePage() {
           onRemove={remove}
           finder={finder}
         />
-        <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {existing.length === 0 && (
@@ -177,12 +201,7 @@ export default function ComparePage() {
             onStyle={(all, group, style) =>
               change({ group_styles: formatGroupStyles(restyled(all, group, style)) }, true)
             }
-            view={{
-              score: search.score ?? 'training',
-              at: search.at ?? 'common',
-              threshold: search.threshold,
-              protocol: search.protocol,
-            }}
+            view={view}
             onView={({ score, at, threshold, protocol }) =>
               change({
                 score: score === 'training' ? undefined : score,

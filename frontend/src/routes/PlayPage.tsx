@@ -12,7 +12,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { RecordingsTable } from '@/features/play/RecordingsTable';
 import classes from '@/features/play/play.module.css';
-import { isPlayable, unavailableReason } from '@/lib/environments';
+import { isPlayable, shortEnvironmentName, unavailableReason } from '@/lib/environments';
 import { defined } from '@/lib/search';
 
 const route = getRouteApi('/shell/play');
@@ -28,7 +28,7 @@ export default function PlayPage() {
       <h1 className="page-title">Play</h1>
       <NewSession />
       <OpenSessions />
-      <h2 className="page-title">Recorded games</h2>
+      <h2 className="section-title">Recorded games</h2>
       {recordings.error && <Problem error={recordings.error} onRetry={() => void recordings.refetch()} />}
       {!rows && !recordings.error && <Loading label="Loading the recordings" />}
       {rows?.length === 0 && (
@@ -111,12 +111,12 @@ function OpenSessions() {
   if (!data || data.length === 0) return null;
   return (
     <section aria-label="Sessions being played">
-      <h2 className="page-title">Being played</h2>
-      <ul>
+      <h2 className="section-title">Being played</h2>
+      <ul className={classes.sessions}>
         {data.map(({ id, environment, player }) => (
           <li key={id}>
             <Link to="/play/$sessionId" params={{ sessionId: id }}>
-              {environment}
+              {shortEnvironmentName(environment)}
             </Link>{' '}
             by {player}
           </li>

@@ -1,9 +1,9 @@
 """Screenshots of the views that a redesign is judged by, and of every page, on one home.
 
-    python -m tests.campaigns.looks FOLDER [--sizes 1280 1920 390]
+    python -m tests.campaigns.looks FOLDER [--sizes 1280 1920 390] [--only run play]
 
 Starts an installation in an empty home, fills it with runs of fixed values and one that trains, and writes a
-picture of each page in both themes and each width, and of the dialog Export figure.
+screenshot of each page in both themes and each width, and of the dialog Export figure.
 """
 
 import argparse
@@ -23,14 +23,15 @@ from tests.support.waiting import until
 SIZES = {1280: 800, 1920: 1080, 390: 844}
 THEMES = ("light", "dark")
 SETTLED_MS = 1_500
-"""After the last request, for pictures of what moves in."""
+"""Before a screenshot, for what moves in."""
 
 
 def main() -> None:
-    """Write the pictures."""
+    """Write the screenshots."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.looks")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of the names of views")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -41,11 +42,12 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(base_url=running.url)
         page.goto(running.login_url)
-        _take(page, given.folder, given.sizes, [("01-empty-home", "/")])
+        only = given.only
+        _take(page, given.folder, given.sizes, only, [("01-empty-home", "/")])
         with _script(running) as script:
             made = home.make(script)
-            _take(page, given.folder, given.sizes, _views(script, made))
-        for theme in THEMES:
+            _take(page, given.folder, given.sizes, only, _views(script, made))
+        for theme in THEMES if any(part in "10-export" for part in only) else ():
             page.set_viewport_size({"width": 1280, "height": SIZES[1280]})
             page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
             page.goto(f"/compare?runs={','.join(made['rates'])}&group=seed")
@@ -79,8 +81,12 @@ def _views(script: httpx.Client, made: dict[str, list[str]]) -> Iterator[tuple[s
             yield f"page{name.replace('/', '-')}", address
 
 
-def _take(page: Page, folder: Path, sizes: list[int], views: Iterable[tuple[str, str]]) -> None:
+def _take(
+    page: Page, folder: Path, sizes: list[int], only: list[str], views: Iterable[tuple[str, str]]
+) -> None:
     for name, address in views:
+        if not any(part in name for part in only):
+            continue
         for width in sizes:
             page.set_viewport_size({"width": width, "height": SIZES[width]})
             for theme in THEMES:

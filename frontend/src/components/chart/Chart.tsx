@@ -4,6 +4,7 @@ import type { Config, Data, Layout, PlotlyHTMLElement } from 'plotly.js';
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
+import { splitShared } from '@/lib/shortNames';
 import classes from './Chart.module.css';
 import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
 import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withRoom } from './endLabels';
@@ -70,20 +71,29 @@ type PlacedLabel = EndLabel & { top: number; left: number };
 
 const NOTHING: readonly PlacedLabel[] = [];
 
-/** Where the names of lines are in a drawn chart. */
+/** Where the names of lines are in a drawn chart, below what they share. */
 function placedLabels(element: HTMLElement, lines: readonly Data[] | null): readonly PlacedLabel[] {
   const plot = plotOf(element);
   if (!plot || !lines) return NOTHING;
   const { xaxis, yaxis } = plot;
   const labels = endLabels(lines, xaxis.range);
-  const [from, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
+  const { shared, rest } = splitShared(labels.map(({ name }) => name));
+  const [start, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
+  const from = shared ? start + LABEL_PX : start;
   const wanted = labels.map(({ value }) => {
     const top = yaxis._offset + yaxis.c2p(value) - LABEL_PX / 2;
     return Math.min(Math.max(top, from), to);
   });
   const tops = apart(wanted, from, to);
   const left = xaxis._offset + xaxis._length + LABEL_GAP_PX;
-  return labels.map((label, at) => ({ ...label, left, top: tops[at] ?? 0 }));
+  const placed = labels.map((label, at) => ({
+    ...label,
+    name: rest[at] ?? label.name,
+    left,
+    top: tops[at] ?? 0,
+  }));
+  const heading = { name: shared, title: shared, colour: undefined, value: NaN, left, top: start };
+  return shared ? [heading, ...placed] : placed;
 }
 
 /** What a chart shows at the crosshair. */

@@ -59,6 +59,8 @@ export type ChartPanelProps = {
 /** Runs are hidden by their chips, together with their evaluations, not by the legend. */
 const INERT = { itemclick: false, itemdoubleclick: false } as const;
 const NOTHING: ReadonlySet<string> = new Set();
+/** Kinds of traces of a line and its band. */
+const PLAIN: ReadonlySet<string> = new Set(['line', 'range', 'points', 'legend']);
 const isShown = (trace: Data, hidden: ReadonlySet<string>): boolean =>
   !hidden.has((trace as Trace).meta?.run ?? '');
 
@@ -109,13 +111,18 @@ export function ChartPanel(props: ChartPanelProps) {
     const shown = names ? withShortNames(kept, names) : kept;
     const layout: Partial<Layout> = (log && data ? onLogScale(data.layout) : data?.layout) ?? {};
     const { title: axisTitle, ...yaxis } = layout.yaxis ?? {};
-    const entries = shown.filter((trace) => (trace as Trace).showlegend !== false);
+    const entries = (shown as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
+    const lines = entries.filter(({ meta }) => meta?.kind === 'line');
+    // Its title names the only line, and what is beside the title its band.
+    const isPlain = lines.length <= 1 && entries.every(({ meta }) => PLAIN.has(meta?.kind ?? ''));
     return {
       data: shown,
       layout: {
         ...layout,
         // The lines of several runs are named by the list of runs.
-        ...(main ? {} : { showlegend: runs.length === 1 && entries.length > 1 }),
+        ...(main
+          ? isPlain && { showlegend: false }
+          : { showlegend: runs.length === 1 && entries.length > 1 }),
         ...(runs.length > 1 && !spread && { legend: { ...layout.legend, ...INERT } }),
         yaxis: { ...yaxis, ...(!monospace && axisTitle && { title: axisTitle }), ...yAxis(shown, zoom, log) },
       },

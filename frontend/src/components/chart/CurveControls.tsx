@@ -28,8 +28,10 @@ const X_TITLES: Partial<Record<XAxis, string>> = {
 export function CurveControls() {
   const { view, change, steps } = useCurveView();
   const { x, smoothing, zoom } = view;
-  const { unit = '' } =
-    x === 'agent_steps' ? { unit: steps.toLowerCase() } : (X_AXES.find(({ id }) => id === x) ?? {});
+  const { label: axis = '', unit = '' } =
+    x === 'agent_steps'
+      ? { label: steps, unit: steps.toLowerCase() }
+      : (X_AXES.find(({ id }) => id === x) ?? {});
   return (
     <>
       {zoom && (
@@ -59,7 +61,8 @@ export function CurveControls() {
           <Scale
             key={`${x} ${smoothing.scale}`}
             label={`${smoothing.kind === 'ema' ? 'Time constant' : 'Window'} in ${unit}`}
-            unit={unit}
+            // Else the axis beside it says what it counts.
+            unit={unit === axis.toLowerCase() ? '' : unit}
             scale={smoothing.scale}
             onScale={(scale) => change({ smoothing: { ...smoothing, scale } })}
           />
@@ -108,6 +111,7 @@ function Weight({ weight, onWeight }: { weight: number; onWeight: (weight: numbe
 
 type ScaleProps = {
   label: string;
+  /** Shown beside the field. */
   unit: string;
   scale: number | null;
   onScale: (scale: number | null) => void;
@@ -138,7 +142,7 @@ function Scale({ label, unit, scale, onScale }: ScaleProps) {
           if (key === 'Enter') apply();
         }}
       />
-      <span>{unit}</span>
+      {unit && <span>{unit}</span>}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { IconEye, IconEyeOff, IconX } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { MouseEvent, RefObject } from 'react';
 import type { Run } from '@/api/runs';
+import { Swatch, useLineStyles } from '@/components/chart/lineStyles';
 import type { Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
 import { TruncatedName } from '@/components/text';
@@ -18,6 +19,7 @@ type Props = {
   missing: readonly string[];
   /** Whether the chart shows groups, so that single runs have no line. */
   grouped: boolean;
+  /** Of the runs' lines, or of those of their groups, once these are known. */
   styles: Styles;
   onStyle: (id: string, style: number) => void;
   hidden: ReadonlySet<string>;
@@ -43,6 +45,7 @@ export function RunChips({
   finder,
 }: Props) {
   const names = shortNames(runs);
+  const lookOf = useLineStyles(grouped);
   /** Removes a run and moves the focus to the next chip, or else to the search. */
   const remove = ({ currentTarget }: MouseEvent, id: string): void => {
     const chip = currentTarget.closest('li');
@@ -52,9 +55,14 @@ export function RunChips({
     onRemove(id);
   };
   return (
-    <ul className={classes.chips} aria-label="Compared runs" {...useDropTarget(onAdd)}>
+    <ul
+      className={classes.chips}
+      data-grouped={grouped || undefined}
+      aria-label="Compared runs"
+      {...useDropTarget(onAdd)}
+    >
       {ids.length + missing.length === 0 && (
-        <li className="muted">No runs yet: press + beside one below, or drag it here.</li>
+        <li className="muted">No runs yet: press + beside one above, or drag it here.</li>
       )}
       {runs.map((run) => {
         const style = styles.get(run.id) ?? 0;
@@ -66,7 +74,11 @@ export function RunChips({
             data-hidden={isHidden || undefined}
             {...dragSource(run.id)}
           >
-            {!grouped && <StylePicker name={run.name} style={style} onStyle={(to) => onStyle(run.id, to)} />}
+            {grouped ? (
+              <Swatch {...(styles.has(run.id) ? lookOf(style) : { colour: 'transparent' })} />
+            ) : (
+              <StylePicker name={run.name} style={style} onStyle={(to) => onStyle(run.id, to)} />
+            )}
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}

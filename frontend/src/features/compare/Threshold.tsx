@@ -35,6 +35,7 @@ export function Threshold({
       <TextInput
         w={72}
         inputMode="decimal"
+        placeholder="score"
         classNames={{ input: 'num' }}
         value={typed}
         error={invalid}

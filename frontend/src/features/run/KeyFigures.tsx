@@ -30,6 +30,11 @@ export function KeyFigures({ run }: { run: RunDetail }) {
   const bound = (run.spec.stop as { agent_steps?: number | null } | undefined)?.agent_steps;
   const { data: environment } = useQuery({ ...environmentQuery(run.environment), enabled: !external });
   const references = referenceScores(environment);
+  /** Its script may end it at any time. */
+  const isEndless = external && bound == null;
+  const counted = iterates
+    ? `${formatInteger(run.agent_steps)} iterations; its script has not reported the agent steps of one`
+    : `${formatInteger(run.agent_steps)} agent steps, ${formatInteger(run.frames)} frames`;
   return (
     <dl className={classes.facts}>
       <Fact
@@ -55,31 +60,35 @@ export function KeyFigures({ run }: { run: RunDetail }) {
       <Fact label="Best return" hint={BEST_HINT}>
         {formatScore(run.best_return)}
       </Fact>
-      <Fact
-        label={
-          <>
-            {formatCount(run.agent_steps)}
-            {bound != null && ` of ${formatCount(bound)}`} {stepsOf(run)}
-          </>
-        }
-        hint={
-          iterates
-            ? `${formatInteger(run.agent_steps)} iterations; its script has not reported the agent steps of one`
-            : `${formatInteger(run.agent_steps)} agent steps, ${formatInteger(run.frames)} frames`
-        }
-        wide
-      >
-        <ProgressBar fraction={run.progress} label="Progress" />
-      </Fact>
-      <Fact label="Time left" hint="By the rate of the last minutes">
-        {formatTimeLeft(run.time_left_s)}
-      </Fact>
+      {isEndless ? (
+        <Fact label={iterates ? 'Iterations' : 'Agent steps'} hint={counted}>
+          {formatCount(run.agent_steps)}
+        </Fact>
+      ) : (
+        <>
+          <Fact
+            label={
+              <>
+                {formatCount(run.agent_steps)}
+                {bound != null && ` of ${formatCount(bound)}`} {stepsOf(run)}
+              </>
+            }
+            hint={counted}
+            wide
+          >
+            <ProgressBar fraction={run.progress} label="Progress" />
+          </Fact>
+          <Fact label="Time left" hint="By the rate of the last minutes">
+            {formatTimeLeft(run.time_left_s)}
+          </Fact>
+        </>
+      )}
       <Fact label={iterates ? 'Iterations/s' : 'Agent steps/s'}>{formatCount(run.agent_steps_per_s)}</Fact>
       <Fact label="Episodes" apart>
         {formatCount(run.episodes)}
       </Fact>
       <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
-      <Fact label="Host">{external ? 'elsewhere' : (run.host ?? run.attempts.at(-1)?.host ?? DASH)}</Fact>
+      {!external && <Fact label="Host">{run.host ?? run.attempts.at(-1)?.host ?? DASH}</Fact>}
       {!external && <Fact label="Attempt">{run.attempt || DASH}</Fact>}
       <Fact label={run.started_at ? 'Started' : 'Queued'}>
         <RelativeTime at={run.started_at ?? run.created_at} />

@@ -35,9 +35,11 @@ export function RunActions({ run, denied, onDeleted }: Props) {
   const download = useDownload();
   const actions = actionsFor(run);
   const primary = primaryOf(actions);
-  const others = actions.filter((each) => each !== primary && each.id !== 'delete');
-  const remove = actions.find(({ id }) => id === 'delete');
   const external = isExternal(run);
+  // What only its script can do is no button.
+  const isOffered = !(external && primary.id === 'resume');
+  const others = actions.filter((each) => (each !== primary || !isOffered) && each.id !== 'delete');
+  const remove = actions.find(({ id }) => id === 'delete');
   const untrained = run.agent_steps > 0 ? undefined : 'It has not trained yet.';
   const ask = (asked: Action, from: HTMLElement | null): void => {
     opener.current = from;
@@ -72,14 +74,16 @@ export function RunActions({ run, denied, onDeleted }: Props) {
     );
   return (
     <div className={classes.actions}>
-      <PermittedButton
-        denied={denied ?? primary.unavailable}
-        aria-label={primary.label}
-        className={classes.primary}
-        onClick={({ currentTarget }) => ask(primary, currentTarget)}
-      >
-        {primary.label.replace(' and keep a checkpoint', '')}
-      </PermittedButton>
+      {isOffered && (
+        <PermittedButton
+          denied={denied ?? primary.unavailable}
+          aria-label={primary.label}
+          className={classes.primary}
+          onClick={({ currentTarget }) => ask(primary, currentTarget)}
+        >
+          {primary.label.replace(' and keep a checkpoint', '')}
+        </PermittedButton>
+      )}
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
           <ActionIcon ref={more} variant="default" size={28} aria-label={`More actions for ${run.name}`}>

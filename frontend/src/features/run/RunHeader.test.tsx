@@ -117,6 +117,17 @@ it('RunHeader shows the score beside those of random play and a human', async ()
   expect(facts).toContain('about\u00a04\u00a0h');
 });
 
+it('RunHeader of an ended external run has no button, host or progress that nobody here knows', async () => {
+  const external = { ...RUN, origin: 'external', progress: 1, spec: {} } as unknown as RunDetail;
+  await show('operator', external);
+  expect(screen.queryByRole('button', { name: 'Resume' })).toBeNull();
+  expect((await items())[1]).toContain('Resume');
+  const facts = screen.getAllByRole('term', { hidden: true }).map(({ textContent }) => textContent);
+  expect(facts).toContain('Agent steps');
+  expect(facts.filter((each) => /Host|Attempt|Time left/.test(each))).toEqual([]);
+  expect(screen.queryByRole('progressbar', { hidden: true })).toBeNull();
+});
+
 it('RunHeader names no seed of a run whose script has named none', async () => {
   await show('viewer');
   expect(screen.getByText(/paac on CartPole-v1/).textContent).toContain(', seed 1');

@@ -201,7 +201,12 @@ export default function ExportDialog({ source, log, onClose }: Props) {
               ).
             </p>
           )}
-          <Button type="submit" loading={download.isPending} disabled={!preview.data}>
+          <Button
+            type="submit"
+            loading={download.isPending}
+            // Until the figure is laid out for the width that was chosen last.
+            disabled={!preview.data || figure.isPlaceholderData}
+          >
             Download
           </Button>
         </form>

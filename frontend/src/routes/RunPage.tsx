@@ -11,7 +11,6 @@ import { DiagnosticsTab } from '@/features/curves/DiagnosticsTab';
 import { KeyMetrics } from '@/features/curves/KeyMetrics';
 import { LearningCurve } from '@/features/curves/LearningCurve';
 import { MetricCharts } from '@/features/curves/MetricCharts';
-import { LogTab } from '@/features/log/LogTab';
 import { AgentPanel } from '@/features/replay/AgentPanel';
 import { FilmStrip } from '@/features/replay/FilmStrip';
 import { SentVideosPanel } from '@/features/replay/SentVideosPanel';
@@ -29,6 +28,7 @@ import { hasEnded, isExternal, stepsOf } from '@/lib/run';
 import { defined, type runSearch } from '@/lib/search';
 
 const ChangesCard = lazy(() => import('@/features/run/ChangesCard'));
+const LogTab = lazy(() => import('@/features/log/LogTab'));
 
 const route = getRouteApi('/shell/runs/$runId');
 
@@ -145,13 +145,15 @@ function LoadedRun({ run }: { run: RunDetail }) {
       />
     ),
     log: () => (
-      <LogTab
-        run={run.id}
-        find={search.find ?? ''}
-        level={search.level ?? 'info'}
-        onFind={(find) => change({ find: find || undefined }, true)}
-        onLevel={(level) => change({ level: level === 'info' ? undefined : level })}
-      />
+      <Suspense fallback={<Loading label="Loading the log" lines={12} />}>
+        <LogTab
+          run={run.id}
+          find={search.find ?? ''}
+          level={search.level ?? 'info'}
+          onFind={(find) => change({ find: find || undefined }, true)}
+          onLevel={(level) => change({ level: level === 'info' ? undefined : level })}
+        />
+      </Suspense>
     ),
     system: () => (
       <>

@@ -140,13 +140,13 @@ export function ChartPanel(props: ChartPanelProps) {
       <header className={main ? classes.head : 'row'}>
         {grip}
         <Heading
-          className={`${main ? '' : 'grow ellipsis'} ${monospace ? 'num' : 'section-title'}`}
+          className={`${main ? '' : `ellipsis ${classes.name}`} ${monospace ? 'num' : 'section-title'}`}
           title={title}
         >
           {title}
         </Heading>
         <span
-          className={`muted ${main ? '' : 'nowrap'}`}
+          className={`muted ${main ? '' : `ellipsis ${classes.summary}`}`}
           {...(main && { role: 'status', 'aria-label': 'Points drawn' })}
         >
           {data ? summaryOf(data, zoom, log) : ''}

@@ -23,7 +23,7 @@ type Props = {
 };
 
 /** The run's log, which follows new lines until scrolled up. */
-export function LogTab({ run, find, level, onFind, onLevel }: Props) {
+export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
   const client = useQueryClient();
   const [typed, setTyped] = useState(find);
   const [following, setFollowing] = useState(true);

@@ -2,7 +2,7 @@ import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useLocation, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { flushSync } from 'react-dom';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
@@ -20,7 +20,10 @@ const hasValues = ({ values }: RunField): boolean => values.length > 0;
 /** The search for runs, on every page; `/` focuses it. It completes fields and values of the query language. */
 export function SearchBox() {
   const navigate = useNavigate();
-  const { q } = useSearch({ strict: false });
+  const isListed = useLocation({ select: ({ pathname }) => pathname === '/' });
+  const address = useSearch({ strict: false });
+  // Other pages have searches of their own.
+  const q = isListed ? address.q : undefined;
   const [typed, setTyped] = useState(q ?? '');
   const [submitted, setSubmitted] = useState(q);
   const [previous, setPrevious] = useState(q);

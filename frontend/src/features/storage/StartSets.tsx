@@ -73,6 +73,7 @@ export function StartSets() {
           )}
         </FileButton>
         <PermittedButton
+          variant="default"
           denied={denied}
           aria-label="Create a start set"
           onClick={({ currentTarget }) => setDialog({ opener: currentTarget })}

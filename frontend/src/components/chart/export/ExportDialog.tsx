@@ -63,6 +63,8 @@ function Preview({ drawing, label }: { drawing: Drawing; label: string }) {
     const element = box.current;
     if (!element) return;
     const svg = document.importNode(withOutlines(drawing), true);
+    // The image has one name; those of its outlines are for no screen reader.
+    svg.setAttribute('aria-hidden', 'true');
     element.replaceChildren(svg);
     setWarnings(warningsOf(svg, missingIn(drawing)));
   }, [drawing]);

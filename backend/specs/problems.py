@@ -189,6 +189,69 @@ def _models_in(kind: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(part)
 
 
+def paths_by_name(sections: Mapping[str, type[BaseModel]], request: Iterable[str]) -> dict[str, str]:
+    """The path of every field of a run's request by its name, and by the path itself.
+
+    Args:
+        sections: the models of the sections, as far as they are known.
+        request: the fields of the request itself.
+    """
+    paths = {name: name for name in request}
+    for section, model in sections.items():
+        in_section = {field: f"{section}.{field}" for field in model.model_fields}
+        paths |= in_section | {path: path for path in in_section.values()}
+    return paths
+
+
+def point_elsewhere(
+    problems: Iterable[FieldProblem], section: str, paths: Mapping[str, str]
+) -> list[FieldProblem]:
+    """A section's problems, where those of fields that belong elsewhere name the path that is meant.
+
+    Args:
+        problems: of the section, as from `problems_of`.
+        section: its name.
+        paths: as from `paths_by_name`.
+    """
+    return [
+        _with_hint(problem, f"did you mean {path}?")
+        if problem.message == NO_FIELD
+        and (path := paths.get(problem.field.removeprefix(f"{section}.")))
+        and path.partition(".")[0] != section
+        else problem
+        for problem in problems
+    ]
+
+
+def point_into_sections(
+    problems: Iterable[FieldProblem], sections: Mapping[str, type[BaseModel]], request: Iterable[str]
+) -> list[FieldProblem]:
+    """The request's problems, where those of fields that do not exist name the section or the fields that
+    are meant.
+
+    Args:
+        problems: of the request itself, as from `problems_of`.
+        sections: the models of the sections, as far as they are known.
+        request: the fields of the request itself.
+    """
+    hints = {"preset": "send the preset's settings, which GET /api/v1/algorithms lists"}
+    for section, model in sections.items():
+        for field in model.model_fields:
+            hints[field] = f"did you mean {section}.{field}?"
+            hints[f"{section}.{field}"] = f'send {{"{section}": {{"{field}": …}}}}'
+    pointed = [
+        _with_hint(problem, hints[problem.field])
+        if problem.message == NO_FIELD and problem.field in hints
+        else problem
+        for problem in problems
+    ]
+    return explained(pointed, request)
+
+
+def _with_hint(problem: FieldProblem, hint: str) -> FieldProblem:
+    return problem.model_copy(update={"message": f"{NO_FIELD}; {hint}"})
+
+
 def unknown_fields(paths: Iterable[str], known: Iterable[str], no_such: str = NO_FIELD) -> list[FieldProblem]:
     """One problem per field that does not exist; the first ten name the fields that may be meant.
 

@@ -11,11 +11,13 @@ from backend.specs.algorithms.memory import RunFacts
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
 from backend.specs.fields import ENVIRONMENT_PREFIX, Frozen, Strict, marked, setting
-from backend.specs.misplaced import moved, placed, places
 from backend.specs.problems import (
     FieldProblem,
     InvalidSpec,
     explained,
+    paths_by_name,
+    point_elsewhere,
+    point_into_sections,
     problems_of,
     quoted,
     similar_ids,
@@ -163,16 +165,16 @@ def _section(
     value: Any,
     name: str,
     problems: list[FieldProblem],
-    elsewhere: Mapping[str, str] = MappingProxyType({}),
+    paths: Mapping[str, str] = MappingProxyType({}),
 ) -> M | None:
-    """A validated section; `elsewhere` has the paths of the fields of other sections by their names."""
+    """A validated section; `paths` has those of the fields of every section by their names."""
     if not isinstance(value, dict):
         problems.append(FieldProblem(field=name, message=_NOT_AN_OBJECT[name]))
         return None
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems += explained(moved(problems_of(error, name), name, elsewhere), model.model_fields)
+        problems += explained(point_elsewhere(problems_of(error, name), name, paths), model.model_fields)
         return None
 
 
@@ -279,7 +281,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     environment = _environment(data, problems)
     parts: dict[str, Any] = {}
-    elsewhere = places(_models(algorithm, environment), REQUEST_FIELDS)
+    paths = paths_by_name(_models(algorithm, environment), REQUEST_FIELDS)
     if algorithm and data.get("device") == "cuda" and "cuda" not in algorithm.devices:
         message = f"{algorithm.title} trains on CPUs only: use auto or cpu"
         problems.append(FieldProblem(field="device", message=message))
@@ -294,11 +296,11 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         given = data.get("config", {})
         if isinstance(given, dict):
             given = default_config(algorithm, environment) | given
-        parts["config"] = _section(algorithm.config, given, "config", problems, elsewhere)
+        parts["config"] = _section(algorithm.config, given, "config", problems, paths)
     if environment:
         given = data.get("environment_config", {})
         parts["environment_config"] = _section(
-            environment.config, given, "environment_config", problems, elsewhere
+            environment.config, given, "environment_config", problems, paths
         )
         if parts["environment_config"]:
             problems += [
@@ -308,7 +310,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         protocol = getattr(parts.get("config"), "evaluation_protocol", "auto")
         if refusal := environment.protocol_refusal(protocol):
             problems.append(FieldProblem(field="config.evaluation_protocol", message=refusal))
-    parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems, elsewhere)
+    parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems, paths)
     if parts["stop"] and not parts["stop"].model_dump(exclude_none=True):
         message = "set at least one limit: agent_steps, wall_time_s or score"
         problems.append(FieldProblem(field="stop", message=message))
@@ -327,7 +329,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         # A section is only missing if a problem of it, or of what it belongs to, is known.
         named = {*_SECTIONS, *(p.field for p in problems)}
         found = [each for each in problems_of(error) if each.field not in named]
-        problems += placed(found, _models(algorithm, environment), REQUEST_FIELDS)
+        problems += point_into_sections(found, _models(algorithm, environment), REQUEST_FIELDS)
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)

@@ -27,9 +27,8 @@ from backend.figures.episode_trace import discounted, episode_trace_figure
 from backend.figures.export_caption import caption
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
-from backend.figures.marks import Mark
+from backend.figures.marks import Mark, XOf, places_of, restarts, setting_changes
 from backend.figures.palette import Theme
-from backend.figures.run_marks import XOf, places_of, restarts, setting_changes
 from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
 from backend.figures.theme import in_panel, plain_text

@@ -1,14 +1,20 @@
 """Algorithms and environments, with JSON Schemas of their settings."""
 
+import json
+from functools import cache, lru_cache
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
+from sqlalchemy.orm import Session
 
-from backend.catalogue import documents, service
+from backend.catalogue import service
 from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
 from backend.errors import NotFound
+from backend.hosts.repository import custom_environments
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
+from backend.http.transfer import JsonDocument
+from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.problems import quoted, similar_ids
 
 router = APIRouter(tags=["catalogue"])
@@ -17,7 +23,7 @@ router = APIRouter(tags=["catalogue"])
 @router.get("/algorithms", response_model=AlgorithmPage)
 def list_algorithms(request: Request, principal: Viewer) -> Response:
     """Every algorithm, with the JSON Schema of its settings. The response has an `ETag`."""
-    return documents.algorithms().respond(request)
+    return _algorithms().respond(request)
 
 
 @router.get("/algorithms/{algorithm_id}")
@@ -36,7 +42,7 @@ def read_algorithm(
 def list_environments(request: Request, principal: Viewer, session: ReadSession) -> Response:
     """Every environment, with the JSON Schema of its settings; hosts' custom environments last. The response
     has an `ETag`."""
-    return documents.environments(session).respond(request)
+    return _environments(session).respond(request)
 
 
 @router.get("/environments/{environment_id:path}")
@@ -55,3 +61,24 @@ def read_environment(
         hint = f"did you mean {' or '.join(similar)}?" if similar else "see GET /environments"
         raise NotFound(f"environment {quoted(environment_id)} does not exist: {hint}")
     return found
+
+
+@cache
+def _algorithms() -> JsonDocument:
+    """Every algorithm as one JSON document, serialised once."""
+    return JsonDocument.of(AlgorithmPage(items=list(service.algorithms().values())))
+
+
+def _environments(session: Session) -> JsonDocument:
+    """Every environment as one JSON document, serialised once for the same custom environments."""
+    custom = custom_environments(session)
+    return _document_of(
+        json.dumps([(environment.model_dump(mode="json"), hosts) for environment, hosts in custom.values()])
+    )
+
+
+@lru_cache(maxsize=4)
+def _document_of(custom_json: str) -> JsonDocument:
+    custom = [(CustomEnvironment.model_validate(fields), hosts) for fields, hosts in json.loads(custom_json)]
+    by_id = service.with_custom({environment.id: (environment, hosts) for environment, hosts in custom})
+    return JsonDocument.of(EnvironmentPage(items=list(by_id.values())))

@@ -27,7 +27,6 @@ from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
 from backend.runs import actions, bulk, listing, log_lines, queue, repository, requests, service
 from backend.runs.bulk import BulkOut, BulkRequest
-from backend.runs.estimate import estimate, warnings
 from backend.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
@@ -91,7 +90,7 @@ def create_runs(
     require_room(state.settings)
     created = requests.create(session, writing, body, principal)
     state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
-    return RunItems(items=[RunOut.of(run) for run in created], warnings=warnings(session, created))
+    return RunItems(items=[RunOut.of(run) for run in created], warnings=requests.warnings(session, created))
 
 
 @reading.post("/estimate")
@@ -99,7 +98,7 @@ def estimate_runs(
     body: RunFields, principal: Viewer, turn: EstimateTurn, session: ReadSession
 ) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
-    return estimate(session, body)
+    return requests.estimate(session, body)
 
 
 @router.get("", response_model=RunPage)

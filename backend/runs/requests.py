@@ -1,5 +1,6 @@
-"""Requests that create runs: one per seed and combination of the grid's values."""
+"""Requests that create runs: one per seed and combination of the grid's values; what these would need."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,12 @@ from backend.db.base import new_run_id
 from backend.db.clock import database_now
 from backend.errors import Forbidden
 from backend.hosts import repository as hosts
+from backend.hosts.service import warnings as host_warnings
 from backend.principals import Principal
 from backend.runs import external, service
 from backend.runs.grid import requested_specs
-from backend.runs.schemas import RunFields
+from backend.runs.schemas import RunEstimate, RunFields
+from backend.specs.annealing import annealing_warning
 from backend.specs.external import ExternalFields, external_spec
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, is_custom
@@ -72,6 +75,34 @@ def describe_environment(session: Session, request: dict[str, Any]) -> dict[str,
         raise InvalidSpec([FieldProblem(field="environment", message=reason)])
     description, _ = known.get(str(environment), (None, []))
     return request | {"custom": None if description is None else description.model_dump(mode="json")}
+
+
+def estimate(session: Session, request: RunFields) -> RunEstimate:
+    """The need of the runs of a request; nothing is stored.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    rows = [
+        Run(
+            environment=spec.environment,
+            queue=spec.queue,
+            wanted_host=spec.host,
+            spec=spec.model_dump(mode="json"),
+            memory_estimate_bytes=spec.memory_estimate_bytes,
+        )
+        for spec in specs(session, request)
+    ]
+    return RunEstimate(
+        memory_bytes=max(row.memory_estimate_bytes for row in rows), warnings=warnings(session, rows)
+    )
+
+
+def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
+    """Why no host that may claim these runs, which are of one request, can run them well, and which of their
+    settings have no effect."""
+    without_effect = filter(None, (annealing_warning(run.spec) for run in runs))
+    return [*host_warnings(session, runs), *dict.fromkeys(without_effect)]
 
 
 def _create_external(session: Session, fields: ExternalFields, principal: Principal) -> Run:

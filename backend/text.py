@@ -42,19 +42,19 @@ def is_storable(text: str) -> bool:
 
 def unstorable_paths(value: Any) -> list[str]:
     """Dotted paths of the first strings in JSON, keys included, that cannot be stored."""
-    found: list[_Place] = []
+    places: list[_Place] = []
     # Not recursive: a request may be nested deeper than the stack. Paths become text only where needed.
     waiting: list[tuple[_Place | None, Any]] = [(None, value)]
-    while waiting and len(found) < MAX_PROBLEMS:
+    while waiting and len(places) < MAX_PROBLEMS:
         place, part = waiting.pop()
         if isinstance(part, str) and not is_storable(part):
-            found.append(place or ("", None))
+            places.append(place or ("", None))
         elif isinstance(part, dict):
-            found += [(key, place) for key in part if not is_storable(key)]
+            places += [(key, place) for key in part if not is_storable(key)]
             waiting += [((key, place), inner) for key, inner in part.items()]
         elif isinstance(part, list):
             waiting += [((str(i), place), inner) for i, inner in enumerate(part)]
-    return sorted(map(_path, found[:MAX_PROBLEMS]))
+    return sorted(map(_path, places[:MAX_PROBLEMS]))
 
 
 def _path(place: _Place | None) -> str:

@@ -107,11 +107,11 @@ def environments(
     from backend.specs.environments import ENVIRONMENTS
     from benchmarks import environments as envs
 
-    for one in ids or []:
-        if one not in ENVIRONMENTS:
-            raise fail(f"environment: unknown environment {quoted(one)}")
+    for environment_id in ids or []:
+        if environment_id not in ENVIRONMENTS:
+            raise fail(f"environment: unknown environment {quoted(environment_id)}")
     before = os.getloadavg()[0]
-    results = {one: envs.measure(one) for one in ids or envs.ENVS}
+    results = {environment_id: envs.measure(environment_id) for environment_id in ids or envs.ENVS}
     machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
         typer.echo(json.dumps({"machine": machine, "batch": envs.BATCH, "environments": results}))
@@ -121,8 +121,10 @@ def environments(
     columns = ("single", "batched", "gymnasium", "envpool")
     for column in columns:
         table.add_column(column, justify="right")
-    for one, found in results.items():
-        table.add_row(one, *(f"{found[column]:,.0f}" if column in found else "" for column in columns))
+    for environment_id, rates in results.items():
+        table.add_row(
+            environment_id, *(f"{rates[column]:,.0f}" if column in rates else "" for column in columns)
+        )
     Console().print(table)
     typer.echo(
         f"Random play. Batched: {envs.BATCH} on {machine['cpus']} processes. gymnasium: single; "
@@ -161,9 +163,9 @@ def ga3c(
             "goal": GA3C_GOAL,
             "machine": machine,
             "environment": environment,
-            "grid": [_plain(one) for one in result.grid],
+            "grid": [_plain(measurement) for measurement in result.grid],
             "again": _plain(result.again),
-            "walk": [_plain(one) for one in result.walk],
+            "walk": [_plain(measurement) for measurement in result.walk],
             "best_tps": result.best_tps,
             "reached_tps": result.reached_tps,
             "share": share,
@@ -200,15 +202,15 @@ def gorila(
     machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
         names = ("n_actors", "n_learners", "n_shards")
-        rows = [dict(zip(names, parts, strict=True)) | found for parts, found in grid.items()]
+        rows = [dict(zip(names, parts, strict=True)) | rates for parts, rates in grid.items()]
         typer.echo(json.dumps({"goal": DQN_GOAL, "machine": machine, "gorila": rows, "dqn": dqn}))
         return
     table = Table(title=f"Gorila on {environment}")
     for column in ("N_act", "N_learn", "N_param", "updates/s", "agent steps/s"):
         table.add_column(column, justify="right")
-    for parts, found in grid.items():
+    for parts, rates in grid.items():
         table.add_row(
-            *map(str, parts), f"{found['updates_per_s']:,.1f}", f"{found['agent_steps_per_s']:,.0f}"
+            *map(str, parts), f"{rates['updates_per_s']:,.1f}", f"{rates['agent_steps_per_s']:,.0f}"
         )
     Console().print(table)
     theirs = dqn.get("stable_baselines3")
@@ -260,8 +262,13 @@ def trial(
     typer.echo(f"{folder / bench_trial.TABLE}")
 
 
-def _plain(one: "Measurement") -> dict[str, Any]:
-    return {"began_s": one.began_s, "seconds": one.seconds, **one.setting._asdict(), "tps": one.tps}
+def _plain(measurement: "Measurement") -> dict[str, Any]:
+    return {
+        "began_s": measurement.began_s,
+        "seconds": measurement.seconds,
+        **measurement.setting._asdict(),
+        "tps": measurement.tps,
+    }
 
 
 def _bar_table(title: str, measured: list["Measurement"], rows: int | None = None) -> Table:
@@ -270,11 +277,16 @@ def _bar_table(title: str, measured: list["Measurement"], rows: int | None = Non
     for column in ("s", "N_A", "N_P", "N_T", "TPS"):
         table.add_column(column, justify="right")
     table.add_column("")
-    most = max(one.tps for one in measured) or 1.0
+    most = max(measurement.tps for measurement in measured) or 1.0
     every = 1 if rows is None else -(-len(measured) // rows)
-    for one in measured[::every]:
-        bar = "█" * round(40 * one.tps / most)
-        table.add_row(f"{one.began_s:.0f}", *(str(n) for n in one.setting), f"{one.tps:,.1f}", bar)
+    for measurement in measured[::every]:
+        bar = "█" * round(40 * measurement.tps / most)
+        table.add_row(
+            f"{measurement.began_s:.0f}",
+            *(str(n) for n in measurement.setting),
+            f"{measurement.tps:,.1f}",
+            bar,
+        )
     return table
 
 

@@ -40,7 +40,7 @@ class AdjustmentResult:
     @property
     def best(self) -> Measurement:
         """The fastest of the grid."""
-        return max(self.grid, key=lambda one: one.tps)
+        return max(self.grid, key=lambda measurement: measurement.tps)
 
     @property
     def best_tps(self) -> float:
@@ -51,8 +51,12 @@ class AdjustmentResult:
     def reached_tps(self) -> float:
         """Mean TPS at the end of the adjustment."""
         end_s = self.walk[-1].began_s + self.walk[-1].seconds
-        last = [one for one in self.walk if one.began_s >= end_s * (1 - REACHED)] or self.walk[-1:]
-        return sum(one.tps * one.seconds for one in last) / sum(one.seconds for one in last)
+        last = [
+            measurement for measurement in self.walk if measurement.began_s >= end_s * (1 - REACHED)
+        ] or self.walk[-1:]
+        return sum(measurement.tps * measurement.seconds for measurement in last) / sum(
+            measurement.seconds for measurement in last
+        )
 
 
 def measure(environment: str, *, grid_s: float, walk_s: float, interval_s: float) -> AdjustmentResult:
@@ -70,7 +74,7 @@ def measure(environment: str, *, grid_s: float, walk_s: float, interval_s: float
     settings = [ThreadCounts(n, *threads) for n in AGENTS for threads in THREADS]
     grid = _measure_settings(environment, settings, grid_s)
     walk = _measure_adjustment(environment, walk_s, interval_s)
-    best = max(grid, key=lambda one: one.tps)
+    best = max(grid, key=lambda measurement: measurement.tps)
     [again] = _measure_settings(environment, [best.setting], grid_s)
     return AdjustmentResult(grid, again, walk)
 

@@ -46,7 +46,7 @@ def trained(environment: str, *, algorithm: str, preset: str | None = None, **co
 
 def spec_of(environment: str, algorithm: str, preset: str | None, config: dict[str, Any]) -> RunSpec:
     """The measured run: a preset with a changed config, without a stop condition, on the CPU."""
-    chosen = {one.id: one for one in ALGORITHMS[algorithm].presets}
+    chosen = {preset.id: preset for preset in ALGORITHMS[algorithm].presets}
     return parse_run_spec(
         {
             "algorithm": algorithm,
@@ -106,9 +106,9 @@ class _OfProcesses:
             for thread in threading.enumerate()
             if isinstance(thread, Predictor | Trainer)
         }
-        for one in process.threads():
-            if one.id in parts:
-                now[parts[one.id]] += one.user_time + one.system_time
+        for thread in process.threads():
+            if thread.id in parts:
+                now[parts[thread.id]] += thread.user_time + thread.system_time
         spent = {part: now[part] - self._before[part] for part in PARTS}
         self._before = now
         return spent

@@ -62,19 +62,19 @@ class RoundResults:
         The best is the one with the highest median over the rounds: the fastest of each round would, among
         similar rows, be the luckiest.
         """
-        known = [one for one in of if one in self.agent_steps_per_s]
+        known = [row for row in of if row in self.agent_steps_per_s]
         if row not in self.agent_steps_per_s or not known:
             return None
-        best = max(known, key=lambda one: self.rate(one).median)
-        mine, its = self.agent_steps_per_s[row], self.agent_steps_per_s[best]
-        return RoundSpread.of([a / b for a, b in zip(mine, its, strict=True)])
+        best = max(known, key=lambda row: self.rate(row).median)
+        mine, best_rates = self.agent_steps_per_s[row], self.agent_steps_per_s[best]
+        return RoundSpread.of([a / b for a, b in zip(mine, best_rates, strict=True)])
 
     def time_of(self, row: str) -> dict[str, float] | None:
         """Median share of each part, if known."""
         rounds = self.time.get(row)
         if not rounds:
             return None
-        return {part: statistics.median(one[part] for one in rounds) for part in rounds[0]}
+        return {part: statistics.median(parts[part] for parts in rounds) for part in rounds[0]}
 
 
 def measure(

@@ -102,8 +102,8 @@ def figure(
     with _remote() as remote:
         if filter_text:
             # One more than can be drawn: the service's message states the limit.
-            found = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
-            run_ids = [run["id"] for run in found]
+            runs = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
+            run_ids = [run["id"] for run in runs]
         if not run_ids:
             raise fail(f"filter: no run matches {quoted(filter_text)}")
         for form in formats or Format:

@@ -201,8 +201,8 @@ def compare(
     with _remote() as remote:
         if filter_text:
             # One more than can be compared: the service's message states the limit.
-            found = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
-            run_ids = [run["id"] for run in found]
+            runs = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
+            run_ids = [run["id"] for run in runs]
         if not run_ids:
             raise fail(f"filter: no run matches {quoted(filter_text)}")
         comparison = remote.request("GET", "/comparisons", params={"run": run_ids, "score": score, "at": at})

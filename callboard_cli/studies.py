@@ -69,7 +69,7 @@ def _list_papers(papers: list[dict[str, Any]], *, as_json: bool) -> None:
     table = Table("item", "paper", "figure or table", "scales", box=None, pad_edge=False)
     for paper in papers:
         for item in paper["items"]:
-            scales = ", ".join(f"{one['scale']} ({one['n_runs']:,} runs)" for one in item["scales"])
+            scales = ", ".join(f"{scale['scale']} ({scale['n_runs']:,} runs)" for scale in item["scales"])
             what = f"{item['label']}: {item['title']}"
             table.add_row(item["id"], paper["short"], what, scales or item["needs"] or f"see {item['page']}")
     Console(markup=False, emoji=False).print(table)
@@ -131,7 +131,7 @@ def _print_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
     typer.echo(f"runs: {cost['n_runs']:,}{reused}")
     if cost["agent_steps"] is not None:
         typer.echo(f"agent steps: {cost['agent_steps']:,}")
-    kinds = ", ".join(f"{one['algorithm']} on {one['environment']}" for one in cost["unmeasured"])
+    kinds = ", ".join(f"{pair['algorithm']} on {pair['environment']}" for pair in cost["unmeasured"])
     measured = None if cost["time_s"] is None else f"{cost['time_s'] / 60:.1f} min on {cost['slots']} slots"
     typer.echo(f"time: {measured or f'not measured here yet: {kinds}'}")
     if cost["minutes_on_two_cores"] is not None:
@@ -154,9 +154,9 @@ def show(study_id: StudyId, as_json: Json = False) -> None:
     for item in study["items"]:
         typer.echo(printable(f"{item['label']}: {item['claim']}"))
     table = Table("environment", "arm", "runs", "mean score", box=None, pad_edge=False)
-    for one in study["progress"]:
+    for cell in study["progress"]:
         table.add_row(
-            one["environment"], printable(one["arm"]), _counts(one["runs"]), score_text(one["score"])
+            cell["environment"], printable(cell["arm"]), _counts(cell["runs"]), score_text(cell["score"])
         )
     Console(markup=False, emoji=False).print(table)
 

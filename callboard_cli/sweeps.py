@@ -183,19 +183,27 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
     table = Table(*heads, "seeds", "IQM", "median [95 % CI]", "", box=None, pad_edge=False)
     ranked = sorted(
         sweep["configurations"],
-        key=lambda one: (one["eliminated"] is not None, one["iqm"] is None, -(one["iqm"] or 0.0)),
+        key=lambda configuration: (
+            configuration["eliminated"] is not None,
+            configuration["iqm"] is None,
+            -(configuration["iqm"] or 0.0),
+        ),
     )
-    for one in ranked:
-        values = [str(one["settings"][field]) for field in fields]
+    for configuration in ranked:
+        values = [str(configuration["settings"][field]) for field in fields]
         table.add_row(
-            *values, str(one["n"]), score_text(one["iqm"]), estimate_text(one["median"]), one["eliminated"]
+            *values,
+            str(configuration["n"]),
+            score_text(configuration["iqm"]),
+            estimate_text(configuration["median"]),
+            configuration["eliminated"],
         )
     Console(markup=False, emoji=False).print(table)
     if (best := sweep["best"]) is not None:
         settings = ", ".join(
             f"{head} {best['settings'][field]}" for head, field in zip(heads, fields, strict=True)
         )
-        others = sum(one["eliminated"] is None for one in ranked) - 1
+        others = sum(configuration["eliminated"] is None for configuration in ranked) - 1
         shown = f"not shown to be better than {others} other{'s' if others > 1 else ''}"
         raced = f"; {shown if others else 'all others are eliminated'}" if sweep["spec"]["racing"] else ""
         typer.echo(f"highest interquartile mean: {settings}, with {score_text(best['iqm'])}{raced}")
@@ -253,13 +261,13 @@ def _dimensions(option: str, texts: Sequence[str], *, with_n: bool | None) -> di
     Raises:
         typer.Exit: one is invalid, or two are of one field.
     """
-    found = {}
+    dimensions = {}
     for text in texts:
         path, dimension = _dimension(text, with_n=with_n)
-        if path in found:
+        if path in dimensions:
             raise fail(f"{option} {path.removeprefix('config.')}: is given twice")
-        found[path] = dimension
-    return found
+        dimensions[path] = dimension
+    return dimensions
 
 
 def _path(assignment: str, section: str) -> str:

@@ -202,23 +202,23 @@ def _prepare(
     return max(attempts, default=0) + 1, checkpoint, spec
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def _differing(previous: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """The values in which two specs differ, with both; of two algorithms or environments, these alone."""
     for name in ("algorithm", "environment"):
-        if one[name] != other[name]:
-            return [_difference(name, one[name], other[name])]
-    found = []
-    for name, was in one.items():
+        if previous[name] != other[name]:
+            return [_difference(name, previous[name], other[name])]
+    differences = []
+    for name, was in previous.items():
         now = other[name]
         if isinstance(was, dict) and isinstance(now, dict):
-            found += [
-                _difference(f"{name}.{each}", was[each], now.get(each))
-                for each in was
-                if was[each] != now.get(each)
+            differences += [
+                _difference(f"{name}.{key}", was[key], now.get(key))
+                for key in was
+                if was[key] != now.get(key)
             ]
         elif was != now:
-            found.append(_difference(name, was, now))
-    return found
+            differences.append(_difference(name, was, now))
+    return differences
 
 
 def _difference(path: str, was: Any, now: Any) -> str:

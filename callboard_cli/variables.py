@@ -19,12 +19,12 @@ def given() -> list[str]:
 def misspelt() -> list[str]:
     """A sentence for each misspelt setting."""
     known = [f"CALLBOARD_{name}".upper() for name in Settings.model_fields]
-    found = []
+    problems = []
     for name in given():
         similar = get_close_matches(name.upper(), known, n=1, cutoff=MIN_SIMILARITY)
         if name.upper() not in known and similar:
-            found.append(f"{name} is not a setting; did you mean {similar[0]}?")
-    return found
+            problems.append(f"{name} is not a setting; did you mean {similar[0]}?")
+    return problems
 
 
 def warn() -> None:

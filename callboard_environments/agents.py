@@ -60,18 +60,18 @@ class Agent:
             ValueError: the observation has another shape than the run's environment returns.
         """
         array = np.asarray(observation, self._dtype)
-        one = array.shape == self._shape
-        if not one and array.shape[1:] != self._shape:
+        is_single = array.shape == self._shape
+        if not is_single and array.shape[1:] != self._shape:
             raise ValueError(
                 f"observation: must have the shape {self._shape}, or {('N', *self._shape)} for several "
                 f"environments: got {array.shape}"
             )
-        batch = array[None] if one else array
+        batch = array[None] if is_single else array
         actions = np.asarray(self._policy.act(batch, np.arange(len(batch)))[0])
         if actions.ndim > 1:
             actions = self._space.clip(actions)
-            return actions[0] if one else actions
-        return int(actions[0]) if one else actions
+            return actions[0] if is_single else actions
+        return int(actions[0]) if is_single else actions
 
     def reset(self, environment: int = 0) -> None:
         """Forget the episode: call it when one is over. Only agents with an LSTM remember anything.
@@ -152,25 +152,27 @@ def _chosen(transport: Transport, run_id: str, checkpoint: str) -> dict[str, Any
     if checkpoint == "latest":
         return rows[0]
     if checkpoint != "best":
-        found = next((row for row in rows if row["id"] == checkpoint), None)
-        if found is None:
+        row = next((row for row in rows if row["id"] == checkpoint), None)
+        if row is None:
             raise ValueError(
                 f"checkpoint: must be best, latest or the id of one of run {run_id}: got {checkpoint!r}"
             )
-        return found
+        return row
     protocol = transport.request("GET", f"runs/{run_id}/evaluations/protocols")["default"]
     by_file = {row["file"]: row for row in rows}
     scored = [
-        each
-        for each in _items(transport, f"runs/{run_id}/evaluations")
-        if each["protocol"] == protocol and each["mean_return"] is not None and each["checkpoint"] in by_file
+        evaluation
+        for evaluation in _items(transport, f"runs/{run_id}/evaluations")
+        if evaluation["protocol"] == protocol
+        and evaluation["mean_return"] is not None
+        and evaluation["checkpoint"] in by_file
     ]
     if not scored:
         raise ValueError(
             f"checkpoint: no checkpoint of run {run_id} has a score under its protocol {protocol}; "
             'evaluate one, or pass "latest"'
         )
-    return by_file[max(scored, key=lambda each: float(each["mean_return"]))["checkpoint"]]
+    return by_file[max(scored, key=lambda evaluation: float(evaluation["mean_return"]))["checkpoint"]]
 
 
 def _items(transport: Transport, path: str) -> Iterator[dict[str, Any]]:

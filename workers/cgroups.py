@@ -71,11 +71,13 @@ def _folders(controller: str) -> Iterator[Path]:
             roots = [GROUPS / controllers, GROUPS / controller]
         else:
             continue
-        root = next((each for each in roots if (each / "cgroup.procs").exists()), None)
+        root = next((folder for folder in roots if (folder / "cgroup.procs").exists()), None)
         if root is None:
             continue
         own = root / path.strip("/")
-        yield from (each for each in (own, *own.parents) if each.is_relative_to(root) and each.is_dir())
+        yield from (
+            folder for folder in (own, *own.parents) if folder.is_relative_to(root) and folder.is_dir()
+        )
 
 
 def _stat(path: Path, name: str) -> int:

@@ -74,11 +74,11 @@ def known_worker_id(home: Path) -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions of the engine's main packages that are installed."""
-    found = {}
+    installed = {}
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            installed[name] = metadata.version(name)
+    return installed
 
 
 def custom_environments(file: Path | None) -> list[CustomEnvironment]:
@@ -101,11 +101,11 @@ def refused_environments(file: Path | None) -> dict[str, str]:
     """
     if file is None:
         return {}
-    found: dict[str, str | None] = {}
+    reasons: dict[str, str | None] = {}
     names = list(read_custom_environments(file))
-    while remaining := [name for name in names if name not in found]:
-        found |= _tried(file, remaining)
-    return {name: reason for name, reason in found.items() if reason is not None}
+    while remaining := [name for name in names if name not in reasons]:
+        reasons |= _tried(file, remaining)
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _tried(file: Path, names: Sequence[str]) -> dict[str, str | None]:
@@ -124,14 +124,14 @@ def _tried(file: Path, names: Sequence[str]) -> dict[str, str | None]:
     except subprocess.TimeoutExpired as error:
         printed = error.stdout or b""
         failure = f"its code did not return within {_CHECK_TIMEOUT_S:.0f} s"
-    found: dict[str, str | None] = {}
+    reasons: dict[str, str | None] = {}
     for line in printed.splitlines():  # environments may print, too
         with suppress(ValueError, TypeError):
             name, reason = json.loads(line)
             if name in names:
-                found[name] = reason
-    unanswered = [name for name in names if name not in found]
-    return found | ({unanswered[0]: failure} if unanswered else {})
+                reasons[name] = reason
+    unanswered = [name for name in names if name not in reasons]
+    return reasons | ({unanswered[0]: failure} if unanswered else {})
 
 
 def environments() -> list[str]:
@@ -153,10 +153,10 @@ def cpu_count() -> int:
 
 def cpu_device() -> str:
     """`cpu`, with the processor's bf16 instruction sets if it has any, such as `cpu (avx512_bf16)`."""
-    found: list[str] = []
+    instructions: list[str] = []
     with suppress(OSError):
-        found = bf16_instructions(Path("/proc/cpuinfo").read_text())
-    return f"cpu ({', '.join(found)})" if found else "cpu"
+        instructions = bf16_instructions(Path("/proc/cpuinfo").read_text())
+    return f"cpu ({', '.join(instructions)})" if instructions else "cpu"
 
 
 def memory_bytes() -> int:

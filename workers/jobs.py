@@ -221,13 +221,13 @@ class JobRunner(threading.Thread):
         options = ["--upload", str(upload), "--out", str(out), "--form", video.form]
         options += [] if video.fps is None else ["--fps", str(video.fps)]
         try:
-            found = json.loads(self._run_engine(run, "encode", *options))
+            answer = json.loads(self._run_engine(run, "encode", *options))
         except JobFailed as failure:  # no user could request it again
             lines = str(failure).strip().splitlines()
             return _unusable(video, f"it could not be encoded: {lines[-1] if lines else 'the engine died'}")
         finally:
             upload.unlink(missing_ok=True)  # the store has it
-        if error := found.get("error"):
+        if error := answer.get("error"):
             return _unusable(video, error)
         sha256, n_bytes = file_sha256(out), out.stat().st_size
         self._retry_until_available(partial(self._context.store.put, out, run.id, "videos"))
@@ -237,8 +237,8 @@ class JobRunner(threading.Thread):
             video_id=video.id,
             sha256=sha256,
             n_bytes=n_bytes,
-            n_frames=found["n_frames"],
-            duration_s=found["duration_s"],
+            n_frames=answer["n_frames"],
+            duration_s=answer["duration_s"],
         )
 
     def _evaluate(self, run: Run, evaluation: Evaluation) -> Result:

@@ -42,21 +42,21 @@ def _reports_before_damage(path: Path) -> list[ReportEvent]:
     """
     if not is_damaged(path):
         return []
-    found = []
+    reports = []
     last: ReportEvent | None = None
     end = 0
     for frame, offset in read_frames(path):
         end = offset
         for event in frame:
             if isinstance(event, LogGap) and last is not None:
-                found.append(last)
+                reports.append(last)
             if isinstance(event, ReportEvent):
                 last = event
             elif isinstance(event, LogGap | CheckpointSavedEvent):
                 last = None
     if last is not None and tail_is_damaged(path, end):
-        found.append(last)
-    return found
+        reports.append(last)
+    return reports
 
 
 def _is_intact(path: Path) -> bool:

@@ -82,12 +82,12 @@ def _rewrite(table: sa.TableClause, name: str, change: Callable[[Any], None]) ->
     """Change a JSON column of the rows that choose such a protocol."""
     connection = op.get_bind()
     column = table.c[name]
-    keys = [each for each in table.c if each.name in ("id", "sweep_id", "number")]
+    keys = [column for column in table.c if column.name in ("id", "sweep_id", "number")]
     rows = sa.select(*keys, column).where(sa.cast(column, sa.Text).contains(_OLD))
     if table is _runs:  # most runs have the setting sticky_actions
         text = sa.func.replace(sa.cast(column, sa.Text), " ", "")
         rows = rows.where(text.contains(f'"evaluation_protocol":"{_OLD}'))
     for *key, value in connection.execute(rows).all():
         change(value)
-        row = sa.and_(*(each == part for each, part in zip(keys, key, strict=True)))
+        row = sa.and_(*(column == part for column, part in zip(keys, key, strict=True)))
         connection.execute(table.update().where(row).values({name: value}))

@@ -69,8 +69,10 @@ class Uses:
                 self._recorded = recorded | self._recorded
             raise
         at = monotonic()
-        recent = {each: kept for each, kept in self._stored.items() if at - kept[0] < STORED_AGAIN_S}
-        self._stored = recent | {each: (at, address) for each, address in recorded.items()}
+        recent = {
+            credential: kept for credential, kept in self._stored.items() if at - kept[0] < STORED_AGAIN_S
+        }
+        self._stored = recent | {credential: (at, address) for credential, address in recorded.items()}
 
 
 class OpenStreams:
@@ -104,11 +106,11 @@ class OpenStreams:
 
 def ended_among(db_engine: Engine, credentials: Collection[Credential], idle: timedelta) -> list[Credential]:
     """Those of the sessions and tokens that are revoked, expired, or unused for `idle`."""
-    sessions = {each.id for each in credentials if each.kind == "session"}
-    tokens = {each.id for each in credentials if each.kind == "token"}
+    sessions = {credential.id for credential in credentials if credential.kind == "session"}
+    tokens = {credential.id for credential in credentials if credential.kind == "token"}
     with reading(db_engine) as session:
         valid = repository.valid_sessions(session, sessions, idle) | repository.valid_tokens(session, tokens)
-    return [each for each in credentials if each.id not in valid]
+    return [credential for credential in credentials if credential.id not in valid]
 
 
 async def end_streams(db_engine: Engine, streams: OpenStreams, idle: timedelta) -> None:

@@ -198,9 +198,9 @@ def lock_login_limits(session: Session, keys: Sequence[str]) -> list[LoginLimit]
 
 
 def _locked_limit(session: Session, key: str) -> LoginLimit:
-    found = session.get(LoginLimit, key, with_for_update=True, populate_existing=True)
-    if found is not None:
-        return found
+    stored = session.get(LoginLimit, key, with_for_update=True, populate_existing=True)
+    if stored is not None:
+        return stored
     now = database_now(session)
     limit = LoginLimit(key=key, failures=0, blocked_until=now, expires_at=now)
     try:
@@ -221,7 +221,7 @@ def add_token(session: Session, token: Token) -> Token:
 
 def limit_token_roles(session: Session, user_id: str, role: Role) -> None:
     """Lower the roles of a user's tokens to `role`, where they are higher."""
-    higher = [each for each in Role if not role.covers(each)]
+    higher = [other for other in Role if not role.covers(other)]
     changed = update(Token).where(Token.user_id == user_id, Token.role.in_(higher)).values(role=role)
     session.execute(changed)
 

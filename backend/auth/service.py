@@ -121,8 +121,8 @@ def set_password(session: Session, user: User, password_hash: str) -> None:
 
 def find_principal(session: Session, sent: SessionSecrets, idle: timedelta) -> Principal | None:
     """The user of a session, by its secrets; None if it was not used for `idle`."""
-    found = repository.session_user(session, sent.hash, idle)
-    return principal_of(*found) if found is not None else None
+    row = repository.session_user(session, sent.hash, idle)
+    return principal_of(*row) if row is not None else None
 
 
 def principal_of(opened: LoginSession, user: User) -> Principal:
@@ -132,10 +132,10 @@ def principal_of(opened: LoginSession, user: User) -> Principal:
 
 def find_token_principal(session: Session, secret: str) -> Principal | None:
     """The user of a token, with the lower role of user and token."""
-    found = repository.token_user(session, hash_secret(secret))
-    if found is None:
+    row = repository.token_user(session, hash_secret(secret))
+    if row is None:
         return None
-    token, user = found
+    token, user = row
     role = Role(token.role).at_most(Role(user.role))
     credential = Credential("token", token.id)
     return Principal(user.id, user.name, role, credential, token.scope == EXTERNAL_RUNS)

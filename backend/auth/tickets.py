@@ -38,8 +38,8 @@ def find_principal(session: Session, cookie: str, ticket: str, idle: timedelta) 
     parts = _TICKET.fullmatch(ticket)
     if parts is None or int(parts[2]) <= time():
         return None
-    found = repository.session_user_by_id(session, parts[1], idle)
-    if found is None or not has_cookie(found[0].token_hash, cookie):
+    row = repository.session_user_by_id(session, parts[1], idle)
+    if row is None or not has_cookie(row[0].token_hash, cookie):
         return None
-    expected = sign(parts[1], int(parts[2]), found[0].token_hash)
-    return service.principal_of(*found) if hmac.compare_digest(expected, ticket) else None
+    expected = sign(parts[1], int(parts[2]), row[0].token_hash)
+    return service.principal_of(*row) if hmac.compare_digest(expected, ticket) else None

@@ -123,25 +123,25 @@ def verify(path: Path) -> tuple[BackupManifest, str]:
     Raises:
         BackupError: it is not a backup, is damaged or incomplete, or is of another format.
     """
-    found: dict[str, str] = {}
+    checksums: dict[str, str] = {}
     content: dict[str, bytes] = {}
     with _reading(path) as tar:
         for name, file in _members(path, tar):
-            if name in found:
+            if name in checksums:
                 raise BackupError(f"{path} is damaged: it contains {name} twice")
             digesting = _Digesting(file)
             if name in (MANIFEST, CHECKSUMS):
                 content[name] = digesting.read()
             while digesting.read(_BLOCK_BYTES):
                 pass
-            found[name] = digesting.digest.hexdigest()
-    if CHECKSUMS not in found:
+            checksums[name] = digesting.digest.hexdigest()
+    if CHECKSUMS not in checksums:
         raise BackupError(f"{path} is incomplete or not a backup of Callboard: it has no {CHECKSUMS}")
-    identity = found.pop(CHECKSUMS)
+    identity = checksums.pop(CHECKSUMS)
     lines = content.get(CHECKSUMS, b"").decode("utf-8", "replace").split("\n")
     expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines if line)}
-    for name in sorted({*found, *expected}):
-        if found.get(name) != expected.get(name):
+    for name in sorted({*checksums, *expected}):
+        if checksums.get(name) != expected.get(name):
             raise BackupError(f"{path} is damaged: {name} is not what was written; use another backup")
     try:
         manifest = BackupManifest.model_validate_json(content[MANIFEST])

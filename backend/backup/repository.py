@@ -111,8 +111,8 @@ def refuse_active_schema(path: Path) -> None:
     """
     try:
         with closing(sqlite3.connect(path)) as connection:
-            found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')")
-            names = [name for (name,) in found]
+            rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')")
+            names = [name for (name,) in rows]
     except sqlite3.DatabaseError as error:
         raise DamagedRows(f"it cannot be read ({error})") from None
     if names:
@@ -155,7 +155,7 @@ def copy_rows(source: Connection, target: Connection) -> None:
     """
     tables = _tables()
     target.execute(tables["clean_up"].delete())
-    for table in (tables[each.name] for each in Base.metadata.sorted_tables):
+    for table in (tables[declared.name] for declared in Base.metadata.sorted_tables):
         own = {key.parent.name for key in table.foreign_keys if key.column.table is table}
         (row_id, *_) = table.primary_key.columns
         rows = source.execution_options(yield_per=_ROWS).execute(select(table))

@@ -31,11 +31,11 @@ def read_algorithm(
     algorithm_id: Annotated[str, Path(description="Id of the algorithm.")], principal: Viewer
 ) -> AlgorithmOut:
     """One algorithm."""
-    found = service.algorithms().get(algorithm_id)
-    if found is None:
+    algorithm = service.algorithms().get(algorithm_id)
+    if algorithm is None:
         known = ", ".join(service.algorithms())
         raise NotFound(f"algorithm {quoted(algorithm_id)} does not exist; use one of {known}")
-    return found
+    return algorithm
 
 
 @router.get("/environments", response_model=EnvironmentPage)
@@ -55,12 +55,12 @@ def read_environment(
 ) -> EnvironmentOut:
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
     known = service.environments(session)
-    found = known.get(environment_id)
-    if found is None:
+    environment = known.get(environment_id)
+    if environment is None:
         similar = similar_ids(environment_id, known)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "see GET /environments"
         raise NotFound(f"environment {quoted(environment_id)} does not exist: {hint}")
-    return found
+    return environment
 
 
 @cache

@@ -74,7 +74,9 @@ def _environment(environment: Environment, hosts: list[str]) -> EnvironmentOut:
             "defaults": environment.config().model_dump(mode="json"),
             "evaluation_protocol": environment.protocols[0],
             "evaluation_protocols": [
-                each.id for each in protocols_of(environment.protocols) if each.unavailable is None
+                protocol.id
+                for protocol in protocols_of(environment.protocols)
+                if protocol.unavailable is None
             ],
             "frames_per_agent_step": environment.frames_per_agent_step,
             "actions": environment.actions,

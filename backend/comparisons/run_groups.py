@@ -170,7 +170,7 @@ def _names(firsts: Sequence[Brief], by: str, setting: ConfigField | None) -> lis
         return [f"{by.capitalize()}: {getattr(run, by) or 'none'}" for run in firsts]
     known = ALGORITHMS if by == "algorithm" else ENVIRONMENTS
     ids = [str(getattr(run, by)) for run in firsts]
-    return [known[each].title if each in known else each for each in ids]
+    return [known[group_id].title if group_id in known else group_id for group_id in ids]
 
 
 def _state(run: Brief) -> RunState:

@@ -34,16 +34,16 @@ class ScoreHistory:
 
     def score_at(self, agent_steps: int) -> float | None:
         """The latest score at or before these agent steps, or None."""
-        there = np.flatnonzero(self.agent_steps <= agent_steps)
-        return float(self.scores[there[-1]]) if len(there) else None
+        rows = np.flatnonzero(self.agent_steps <= agent_steps)
+        return float(self.scores[rows[-1]]) if len(rows) else None
 
     def reached(self, threshold: float) -> tuple[float, float]:
         """Agent steps and training time of the first trusted score of at least `threshold`; inf if there is
         none."""
-        there = np.flatnonzero((self.scores >= threshold) & self.trusted)
-        if not len(there):
+        rows = np.flatnonzero((self.scores >= threshold) & self.trusted)
+        if not len(rows):
             return np.inf, np.inf
-        return float(self.agent_steps[there[0]]), float(self.wall_time_s[there[0]])
+        return float(self.agent_steps[rows[0]]), float(self.wall_time_s[rows[0]])
 
 
 def by_training(rows: Columns, window: int = WINDOW_EPISODES) -> ScoreHistory:
@@ -73,14 +73,16 @@ def by_evaluation(done: Sequence[Evaluation]) -> ScoreHistory:
     Of several at the same agent steps the first counts: at the end of training DQN and Gorila evaluate their
     best parameters again, which is no score of the last.
     """
-    own = [one for one in done if one.attempt is not None]
+    own = [evaluation for evaluation in done if evaluation.attempt is not None]
     first: dict[int, Evaluation] = {}
-    for one in sorted(own or done, key=lambda one: (one.agent_steps, one.requested_at, one.id)):
-        first.setdefault(one.agent_steps, one)
+    for evaluation in sorted(
+        own or done, key=lambda evaluation: (evaluation.agent_steps, evaluation.requested_at, evaluation.id)
+    ):
+        first.setdefault(evaluation.agent_steps, evaluation)
     ordered = list(first.values())
     return ScoreHistory(
-        agent_steps=np.array([one.agent_steps for one in ordered], "i8"),
-        wall_time_s=np.array([one.wall_time_s for one in ordered], "f8"),
-        scores=np.array([one.mean_return for one in ordered], "f8"),
-        trusted=np.array([one.n_episodes >= EVALUATION_EPISODES for one in ordered], bool),
+        agent_steps=np.array([evaluation.agent_steps for evaluation in ordered], "i8"),
+        wall_time_s=np.array([evaluation.wall_time_s for evaluation in ordered], "f8"),
+        scores=np.array([evaluation.mean_return for evaluation in ordered], "f8"),
+        trusted=np.array([evaluation.n_episodes >= EVALUATION_EPISODES for evaluation in ordered], bool),
     )

@@ -92,9 +92,9 @@ def compare(
         stored = _episodes(session, runs)
     else:
         done = evaluations.finished(session, list(runs))
-        for key, some in members.items():
-            used = protocols[key] = protocol or _protocol(some, done)
-            for run in some:
+        for key, group_runs in members.items():
+            used = protocols[key] = protocol or _protocol(group_runs, done)
+            for run in group_runs:
                 histories[run.id] = _by_evaluation(run, used, done)
                 environments[run.id] = evaluation_key(run, used)
     furthest = {run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()}
@@ -119,31 +119,31 @@ def compare(
         for run_id, history in histories.items()
     }
     # A fork that counts has no score before its first agent step; there, its parent counts.
-    there = {run_id for run_id, found in scores.items() if found is not None}
-    repeated = repetitions(runs.values(), lineages, there)
-    firsts = [some[0] for some in members.values()]
+    scored = {run_id for run_id, score in scores.items() if score is not None}
+    repeated = repetitions(runs.values(), lineages, scored)
+    firsts = [group_runs[0] for group_runs in members.values()]
     names = dict(zip(members, group_names(firsts), strict=True))
     groups = [
         _group(
             key,
             names[key],
             protocols[key],
-            some,
+            group_runs,
             histories,
             scores,
             repeated,
-            ends.get(environments[some[0].id], 0) if at == "common" else None,
+            ends.get(environments[group_runs[0].id], 0) if at == "common" else None,
             threshold,
         )
-        for key, some in members.items()
+        for key, group_runs in members.items()
     ]
-    environment_of = {key: environments[some[0].id] for key, some in members.items()}
+    environment_of = {key: environments[group_runs[0].id] for key, group_runs in members.items()}
     return Comparison(
         score=score,
         at=at,
         threshold=threshold,
         method=METHOD,
-        protocols=sorted({one.protocol for one in done}),
+        protocols=sorted({evaluation.protocol for evaluation in done}),
         groups=groups,
         improvements=_improvements(groups, environment_of),
     )
@@ -152,10 +152,10 @@ def compare(
 def _episodes(session: Session, runs: Mapping[str, Run]) -> dict[str, list[ChunkInfo]]:
     """By run, the stored chunks of its returns; only runs that have any."""
     names = {run.id: run.return_metric or EPISODE_RETURN for run in runs.values()}
-    found = metrics.list_series(session, list(runs), list(set(names.values())))
-    chosen = [one for one in found if one.source == "" and one.metric == names[one.run_id]]
-    chunks = metrics.live_chunks(session, [one.id for one in chosen])
-    return {one.run_id: chunks[one.id] for one in chosen if chunks[one.id]}
+    rows = metrics.list_series(session, list(runs), list(set(names.values())))
+    chosen = [row for row in rows if row.source == "" and row.metric == names[row.run_id]]
+    chunks = metrics.live_chunks(session, [row.id for row in chosen])
+    return {row.run_id: chunks[row.id] for row in chosen if chunks[row.id]}
 
 
 def _last(chunks: Sequence[ChunkInfo], agent_steps: int) -> Sequence[ChunkInfo]:
@@ -171,41 +171,43 @@ def _last(chunks: Sequence[ChunkInfo], agent_steps: int) -> Sequence[ChunkInfo]:
 def _by_training(
     session: Session, runs: Mapping[str, Run], chunks: Mapping[str, Sequence[ChunkInfo]]
 ) -> dict[str, ScoreHistory]:
-    data = metrics.points_of(session, [chunk for some in chunks.values() for chunk in some], _COLUMNS)
+    data = metrics.points_of(
+        session, [chunk for run_chunks in chunks.values() for chunk in run_chunks], _COLUMNS
+    )
     histories = dict.fromkeys(runs, by_training(empty(_COLUMNS)))
-    for run_id, some in chunks.items():
-        if some:
+    for run_id, run_chunks in chunks.items():
+        if run_chunks:
             window = (
                 1
                 if is_per_episode(runs[run_id].return_metric or EPISODE_RETURN) is False
                 else WINDOW_EPISODES
             )
-            histories[run_id] = by_training(joined([data[chunk.id] for chunk in some]), window)
+            histories[run_id] = by_training(joined([data[chunk.id] for chunk in run_chunks]), window)
     return histories
 
 
-def _protocol(some: Sequence[Run], done: Sequence[Evaluation]) -> str | None:
+def _protocol(group_runs: Sequence[Run], done: Sequence[Evaluation]) -> str | None:
     """The protocol of the evaluations of a group: that of its config, else that of the latest evaluation.
 
     The only evaluations of a run may have been requested under another protocol than that of its config.
     """
-    ids = {run.id for run in some}
-    own = [one for one in done if one.run_id in ids]
-    wanted = own_protocol(some[0])
-    if not own or any(one.protocol == wanted for one in own):
+    ids = {run.id for run in group_runs}
+    own = [evaluation for evaluation in done if evaluation.run_id in ids]
+    wanted = own_protocol(group_runs[0])
+    if not own or any(evaluation.protocol == wanted for evaluation in own):
         return wanted
-    return max(own, key=lambda one: (one.attempt is not None, one.agent_steps)).protocol
+    return max(own, key=lambda evaluation: (evaluation.attempt is not None, evaluation.agent_steps)).protocol
 
 
 def _by_evaluation(run: Run, protocol: str | None, done: Sequence[Evaluation]) -> ScoreHistory:
     return by_evaluation(
         [
-            one
-            for one in done
-            if one.run_id == run.id
-            and one.protocol == protocol
-            and one.mean_return is not None
-            and np.isfinite(one.mean_return)
+            evaluation
+            for evaluation in done
+            if evaluation.run_id == run.id
+            and evaluation.protocol == protocol
+            and evaluation.mean_return is not None
+            and np.isfinite(evaluation.mean_return)
         ]
     )
 
@@ -262,7 +264,7 @@ def _group(
 
 def _improvements(groups: Sequence[GroupStatistics], environments: Mapping[str, str]) -> list[Improvement]:
     scores = {
-        group.id: np.array([one.score for one in group.runs if one.counted and one.score is not None])
+        group.id: np.array([run.score for run in group.runs if run.counted and run.score is not None])
         for group in groups
     }
     ranked = sorted(

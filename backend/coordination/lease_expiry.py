@@ -59,9 +59,9 @@ class LeaseExpiry:
         while not self._stopping.wait(self._context.settings.reconcile_interval_s):
             try:
                 with self._context.reading() as session:
-                    found = claims.has_expired(session) or play.has_expired(session)
+                    has_expired = claims.has_expired(session) or play.has_expired(session)
                 self._liveness.record_success(monotonic())
-                if found and self._liveness.may_expire():
+                if has_expired and self._liveness.may_expire():
                     expire(self._context)
             except TRANSIENT_ERRORS as error:
                 log.warning("database.unavailable", error=str(error)[:500])

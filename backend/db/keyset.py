@@ -71,19 +71,19 @@ def page(
     if by.property.columns[0].nullable:
         order.insert(0, by.is_(None))  # type: ignore[arg-type]
     chosen = statement.order_by(*order).limit(limit + 1).execution_options(yield_per=_ROWS)
-    with session.scalars(chosen) as found:
-        rows, has_more = _bounded(found, limit, _size_bytes)
+    with session.scalars(chosen) as result:
+        rows, has_more = _bounded(result, limit, _size_bytes)
     if not has_more:
         return rows, None
     last = rows[-1]
     return rows, _encode(getattr(last, by.key), getattr(last, row_id.key), by, descending)
 
 
-def _bounded(found: Iterable[T], limit: int, size_bytes: Callable[[T], int]) -> tuple[list[T], bool]:
+def _bounded(result: Iterable[T], limit: int, size_bytes: Callable[[T], int]) -> tuple[list[T], bool]:
     """The first rows, as many as a page may have, and whether there are more; at least one."""
     rows: list[T] = []
     n_bytes = 0
-    for row in found:
+    for row in result:
         n_bytes += size_bytes(row)
         if len(rows) == limit or (rows and n_bytes > MAX_PAGE_BYTES):
             return rows, True
@@ -124,9 +124,9 @@ def _computed_page(
     label = held.label("sorted_by")
     order = [label.desc(), row_id.desc()] if descending else [label.asc(), row_id.asc()]
     chosen = statement.add_columns(label).order_by(nulls_last(order[0]), order[1]).limit(limit + 1)
-    with session.execute(chosen.execution_options(yield_per=_ROWS)) as found:
+    with session.execute(chosen.execution_options(yield_per=_ROWS)) as result:
         rows, has_more = _bounded(
-            ((row[0], row[1]) for row in found), limit, lambda pair: _size_bytes(pair[0])
+            ((row[0], row[1]) for row in result), limit, lambda pair: _size_bytes(pair[0])
         )
     if not has_more:
         return [row for row, _ in rows], None

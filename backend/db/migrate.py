@@ -58,8 +58,8 @@ def check(url: str) -> None:
 def is_current(engine: Engine) -> bool:
     """Whether the database is at the latest revision."""
     with engine.connect() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
-    return found == ScriptDirectory.from_config(config()).get_current_head()
+        revision = MigrationContext.configure(connection).get_current_revision()
+    return revision == ScriptDirectory.from_config(config()).get_current_head()
 
 
 def known_revisions() -> set[str]:

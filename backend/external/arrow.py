@@ -43,7 +43,7 @@ def of_arrow(body: bytes, source: str, sequence: int) -> PointColumns:
                     parts.setdefault(name, []).append(columns)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(error) from None
-    return PointColumns(source, sequence, {name: joined(some) for name, some in parts.items()})
+    return PointColumns(source, sequence, {name: joined(pieces) for name, pieces in parts.items()})
 
 
 def _unreadable(error: Exception) -> Invalid:

@@ -67,8 +67,8 @@ def of_points(batch: PointsBatch) -> PointColumns:
             "value": len(series.value),
         }
         if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
-            raise Invalid.field(f"series.{at}", f"its lists must have the same length: {found}")
+            listed = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+            raise Invalid.field(f"series.{at}", f"its lists must have the same length: {listed}")
         if series.value:
             parts.setdefault(series.metric, []).append(
                 _columns(
@@ -78,7 +78,9 @@ def of_points(batch: PointsBatch) -> PointColumns:
                     np.array([np.nan if value is None else float(value) for value in series.value], "<f8"),
                 )
             )
-    return PointColumns(batch.source, batch.sequence, {name: joined(some) for name, some in parts.items()})
+    return PointColumns(
+        batch.source, batch.sequence, {name: joined(pieces) for name, pieces in parts.items()}
+    )
 
 
 def of_episodes(batch: EpisodesBatch) -> PointColumns:

@@ -67,10 +67,10 @@ def step_units(session: Session, run_id: str) -> dict[str, str]:
 def set_step_units(session: Session, run_id: str, units: Mapping[str, str]) -> None:
     """Change what the steps of some metrics count."""
     for unit in set(units.values()):
-        names = [name for name, each in units.items() if each == unit]
+        names = [name for name, metric_unit in units.items() if metric_unit == unit]
         for first in range(0, len(names), _NAMES_PER_STATEMENT):
-            some = Series.metric.in_(names[first : first + _NAMES_PER_STATEMENT])
-            session.execute(update(Series).where(Series.run_id == run_id, some).values(step_unit=unit))
+            is_in_batch = Series.metric.in_(names[first : first + _NAMES_PER_STATEMENT])
+            session.execute(update(Series).where(Series.run_id == run_id, is_in_batch).values(step_unit=unit))
 
 
 def largest_value(session: Session, run_id: str, metric: str) -> float | None:

@@ -63,11 +63,11 @@ class Uploads:
         if shutil.disk_usage(folder).free < self._min_free_bytes + len(part):
             raise Unavailable("the disk of the server is nearly full", retry_after_s=30)
         path = folder / upload
-        unfinished = [each for each in folder.iterdir() if each != path]
+        unfinished = [file for file in folder.iterdir() if file != path]
         if len(unfinished) >= MAX_UNFINISHED:
             detail = f"the run has {len(unfinished)} other unfinished uploads, the maximum: complete some"
             raise Unavailable(detail, retry_after_s=30)
-        others = sum(each.stat().st_size for each in unfinished)
+        others = sum(file.stat().st_size for file in unfinished)
         if others + offset + len(part) > MAX_UNFINISHED_BYTES:
             message = f"the run has other unfinished uploads of {others:,} bytes; the maximum of all is"
             detail = f"{message} {MAX_UNFINISHED_BYTES:,}: try again later"
@@ -95,9 +95,9 @@ class Uploads:
             Invalid: its checksum is another one; it is deleted.
         """
         path = self._folder / run_id / upload
-        found = path.stat().st_size if path.is_file() else 0
-        if found < size_bytes:
-            message = f"must be sent first: {found:,} of {size_bytes:,} bytes are stored"
+        stored_bytes = path.stat().st_size if path.is_file() else 0
+        if stored_bytes < size_bytes:
+            message = f"must be sent first: {stored_bytes:,} of {size_bytes:,} bytes are stored"
             problem = FieldProblem(field="upload", message=message)
             raise Conflict(f"the upload {upload} is not complete", [problem], code="upload_incomplete")
         digest = hashlib.sha256()
@@ -105,7 +105,7 @@ class Uploads:
             while block := file.read(_BLOCK_BYTES):
                 digest.update(block)
             os.fsync(file.fileno())  # the client deletes its copy once it is confirmed
-        if found != size_bytes or digest.hexdigest() != sha256:
+        if stored_bytes != size_bytes or digest.hexdigest() != sha256:
             path.unlink(missing_ok=True)
             message = "does not match the upload, which was deleted: send it again"
             raise Invalid.field("sha256", message, code="upload_damaged")

@@ -268,9 +268,9 @@ def list_diagnostics(
     run: Annotated[Ulid, Query(description="Run id.")], principal: Viewer, session: ReadSession
 ) -> Panels:
     """The diagnostics panels that a run has data for; empty if it has none."""
-    found = service.diagnostic_panels(session, run)
+    panels = service.diagnostic_panels(session, run)
     return Panels(
-        items=[PanelOut(id=panel.id, title=panel.title, metrics=list(panel.names)) for panel in found]
+        items=[PanelOut(id=panel.id, title=panel.title, metrics=list(panel.names)) for panel in panels]
     )
 
 

@@ -36,18 +36,18 @@ def caption(figure: Figure, comparison: Comparison | None = None) -> str:
 def _named(series: Sequence[DrawnSeries]) -> list[str]:
     """The legend entries of the lines, each once; of groups with the number of seeds."""
     members: dict[str, list[DrawnSeries]] = {}
-    for one in series:
-        if one.kind == "line" and one.x:
-            members.setdefault(one.label, []).append(one)
-    return [_with_n(label, some) for label, some in members.items()]
+    for drawn in series:
+        if drawn.kind == "line" and drawn.x:
+            members.setdefault(drawn.label, []).append(drawn)
+    return [_with_n(label, alike) for label, alike in members.items()]
 
 
-def _with_n(label: str, some: Sequence[DrawnSeries]) -> str:
-    if "group" not in some[0].meta:
+def _with_n(label: str, alike: Sequence[DrawnSeries]) -> str:
+    if "group" not in alike[0].meta:
         return label
     label = re.sub(r", \d+ seeds?$", "", label)
-    known = [int(n) for one in some for n in one.n if isinstance(n, float) and n > 0]
-    least, most = (min(known), max(known)) if known else (len(some), len(some))
+    known = [int(n) for drawn in alike for n in drawn.n if isinstance(n, float) and n > 0]
+    least, most = (min(known), max(known)) if known else (len(alike), len(alike))
     return f"{label} (n = {most})" if least == most else f"{label} (n = {least} to {most})"
 
 

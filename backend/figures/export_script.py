@@ -80,13 +80,17 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
         "panels": panels,
         "series": [
             drawn
-            for one in drawn_series(figure)
-            if one.kind != "reference"
-            for drawn in _looks(one, place_of)
+            for line in drawn_series(figure)
+            if line.kind != "reference"
+            for drawn in _looks(line, place_of)
         ],
         "lines": [_line(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_line(shape)],
         "areas": [_area(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_rect(shape)],
-        "texts": [_text(one, place_of) for one in figure.layout.get("annotations", []) if _is_text(one)],
+        "texts": [
+            _text(annotation, place_of)
+            for annotation in figure.layout.get("annotations", [])
+            if _is_text(annotation)
+        ],
     }
     # Not `str.format`: the literal may contain anything.
     return _HEAD + "FIGURE = " + pformat(literal, width=110, sort_dicts=False) + "\n" + _CODE
@@ -149,23 +153,25 @@ def _numbers(values: Any) -> list[float]:
     return [float(value) for value in values]
 
 
-def _looks(one: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) -> list[dict[str, Any]]:
+def _looks(drawn_line: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) -> list[dict[str, Any]]:
     """How a series is drawn: once, or once for each run of rows whose markers look the same."""
-    trace = one.trace
+    trace = drawn_line.trace
     line, marker = trace.get("line") or {}, trace.get("marker") or {}
-    mode = trace.get("mode", "lines+markers" if len(one.x) < 20 else "lines")
+    mode = trace.get("mode", "lines+markers" if len(drawn_line.x) < 20 else "lines")
     panel, is_share = place_of[trace.get("yaxis", "y")]
     opacity = float(trace.get("opacity", 1.0))
     has_lines = "lines" in mode and trace["type"] != "bar"
-    fill, fill_opacity = _colour(one.band.get("fillcolor") or one.band.get("line", {}).get("color"))
+    fill, fill_opacity = _colour(
+        drawn_line.band.get("fillcolor") or drawn_line.band.get("line", {}).get("color")
+    )
     shared = {
-        "number": one.number,
-        "label": one.label if trace.get("showlegend", True) and one.label else None,
+        "number": drawn_line.number,
+        "label": drawn_line.label if trace.get("showlegend", True) and drawn_line.label else None,
         "panel": panel,
         "is_share": is_share,
-        "kind": "bars" if trace["type"] == "bar" else "area" if one.is_area else one.kind,
+        "kind": "bars" if trace["type"] == "bar" else "area" if drawn_line.is_area else drawn_line.kind,
         "error_bars": "error_y" in trace,
-        "fill": _hex(fill, fill_opacity) if one.band else None,
+        "fill": _hex(fill, fill_opacity) if drawn_line.band else None,
         "has_line": has_lines and "stackgroup" not in trace,
         # Relative to the lines of a figure, which are 2 px wide.
         "line_share": float(line.get("width", 2)) / 2,
@@ -174,7 +180,7 @@ def _looks(one: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) -> list[d
         "max_markers": int(marker.get("maxdisplayed") or 0),
     }
     drawn = []
-    for rows, look in _markers(one, marker if "markers" in mode or trace["type"] == "bar" else {}):
+    for rows, look in _markers(drawn_line, marker if "markers" in mode or trace["type"] == "bar" else {}):
         colour, alpha = _colour(line.get("color") if has_lines else look.get("color"))
         drawn.append(
             shared
@@ -190,7 +196,7 @@ def _looks(one: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) -> list[d
     return drawn
 
 
-def _markers(one: DrawnSeries, marker: Mapping[str, Any]) -> list[tuple[list[int] | None, dict[str, Any]]]:
+def _markers(drawn: DrawnSeries, marker: Mapping[str, Any]) -> list[tuple[list[int] | None, dict[str, Any]]]:
     """The looks of the markers, each with the first row and the row after the last; None for all rows."""
     if not marker:
         return [(None, {})]
@@ -204,17 +210,17 @@ def _markers(one: DrawnSeries, marker: Mapping[str, Any]) -> list[tuple[list[int
     listed = [value if isinstance(value, list | tuple | np.ndarray) else None for value in given]
     if not any(value is not None for value in listed):
         return [(None, _marker(dict(zip(names, given, strict=True))))]
-    each = [
+    markers = [
         {
-            name: value if some is None else some[row]
-            for name, value, some in zip(names, given, listed, strict=True)
+            name: value if values is None else values[row]
+            for name, value, values in zip(names, given, listed, strict=True)
         }
-        for row in range(len(one.x))
+        for row in range(len(drawn.x))
     ]
     looks: list[tuple[list[int] | None, dict[str, Any]]] = []
-    for _, alike in groupby(range(len(each)), key=lambda row: str(each[row])):
+    for _, alike in groupby(range(len(markers)), key=lambda row: str(markers[row])):
         rows = list(alike)
-        looks.append(([rows[0], rows[-1] + 1], _marker(each[rows[0]])))
+        looks.append(([rows[0], rows[-1] + 1], _marker(markers[rows[0]])))
     return looks
 
 
@@ -274,8 +280,8 @@ def _text(annotation: Mapping[str, Any], place_of: Mapping[str, tuple[int, bool]
     }
 
 
-def _place(one: Mapping[str, Any], place_of: Mapping[str, tuple[int, bool]]) -> dict[str, Any]:
-    x, y = str(one.get("xref", "x")), str(one.get("yref", "y"))
+def _place(item: Mapping[str, Any], place_of: Mapping[str, tuple[int, bool]]) -> dict[str, Any]:
+    x, y = str(item.get("xref", "x")), str(item.get("yref", "y"))
     panel, is_share = place_of.get(y.removesuffix(" domain"), (0, False))
     return {
         "panel": panel,

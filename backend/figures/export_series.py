@@ -81,24 +81,24 @@ def drawn_series(figure: Figure) -> list[DrawnSeries]:
     for number, trace in enumerate(figure.data):
         if trace["type"] not in TYPES:
             raise Invalid.field("format", f"a figure with a trace of type {trace['type']} has no export")
-        one = _series(number, trace)
+        drawn = _series(number, trace)
         fill = trace.get("fill")
-        if fill == "tonexty" and previous is not None and previous.x == one.x:
+        if fill == "tonexty" and previous is not None and previous.x == drawn.x:
             series.remove(previous)
-            bands.append(replace(one, y=[], low=previous.y, high=one.y, band=trace))
+            bands.append(replace(drawn, y=[], low=previous.y, high=drawn.y, band=trace))
         elif fill == "toself":
-            unfolded = _unfolded(one)
+            unfolded = _unfolded(drawn)
             (bands if unfolded.low else series).append(unfolded)
         else:
-            series.append(_stacked(one, stacks) if "stackgroup" in trace else one)
-        previous = one
+            series.append(_stacked(drawn, stacks) if "stackgroup" in trace else drawn)
+        previous = drawn
     for band in bands:
         place = next((at for at, line in enumerate(series) if _surrounds(band, line)), None)
         if place is None:
             series.append(replace(band, y=[None] * len(band.x)))
         else:
             series[place] = _with_band(series[place], band)
-    return sorted(series, key=lambda one: one.number) + _reference_lines(figure)
+    return sorted(series, key=lambda drawn: drawn.number) + _reference_lines(figure)
 
 
 def as_csv(figure: Figure) -> str:
@@ -110,8 +110,8 @@ def as_csv(figure: Figure) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for one in drawn_series(figure):
-        writer.writerows(one.rows())
+    for drawn in drawn_series(figure):
+        writer.writerows(drawn.rows())
     return text.getvalue()
 
 
@@ -185,36 +185,38 @@ def _error_bars(y: Cells, bars: dict[str, Any]) -> tuple[Cells, Cells]:
 
 def _added(values: Cells, more: Cells, sign: float) -> Cells:
     return [
-        value + sign * one if isinstance(value, float) and isinstance(one, float) else None
-        for value, one in zip(values, more, strict=True)
+        value + sign * other if isinstance(value, float) and isinstance(other, float) else None
+        for value, other in zip(values, more, strict=True)
     ]
 
 
-def _stacked(one: DrawnSeries, below: dict[Cell, float]) -> DrawnSeries:
+def _stacked(drawn: DrawnSeries, below: dict[Cell, float]) -> DrawnSeries:
     """On top of those before it: from `low` to `high`."""
-    low: Cells = [below.get(x, 0.0) for x in one.x]
-    high = _added(low, [y if isinstance(y, float) else 0.0 for y in one.y], 1.0)
-    below.update((x, top) for x, top in zip(one.x, high, strict=True) if isinstance(top, float))
-    return replace(one, low=low, high=high, band=one.trace)
+    low: Cells = [below.get(x, 0.0) for x in drawn.x]
+    high = _added(low, [y if isinstance(y, float) else 0.0 for y in drawn.y], 1.0)
+    below.update((x, top) for x, top in zip(drawn.x, high, strict=True) if isinstance(top, float))
+    return replace(drawn, low=low, high=high, band=drawn.trace)
 
 
-def _unfolded(one: DrawnSeries) -> DrawnSeries:
+def _unfolded(drawn: DrawnSeries) -> DrawnSeries:
     """An outline, which goes forth along one edge and back along the other, as `low` and `high`, with an
     empty row between stretches; the corners of any other area."""
     x: Cells = []
     low: Cells = []
     high: Cells = []
-    for xs, ys in _stretches(one.x, one.y):
+    for xs, ys in _stretches(drawn.x, drawn.y):
         half = len(xs) // 2
         if len(xs) % 2 or xs[:half] != xs[half:][::-1]:
-            return replace(one, is_area=True, band=one.trace)
+            return replace(drawn, is_area=True, band=drawn.trace)
         if x:
             x, low, high = [*x, None], [*low, None], [*high, None]
         x += xs[:half]
         edges = list(zip(ys[:half], ys[half:][::-1], strict=True))
         low += [min(pair) for pair in edges]
         high += [max(pair) for pair in edges]
-    return replace(one, x=x, y=[], low=low, high=high, band=one.trace) if x else replace(one, x=[], y=[])
+    return (
+        replace(drawn, x=x, y=[], low=low, high=high, band=drawn.trace) if x else replace(drawn, x=[], y=[])
+    )
 
 
 def _stretches(x: Cells, y: Cells) -> list[tuple[list[float], list[float]]]:
@@ -275,4 +277,6 @@ def _reference_lines(figure: Figure) -> list[DrawnSeries]:
 
 
 def _text_at(annotations: Sequence[dict[str, Any]], y: float) -> str:
-    return next((str(one.get("text", "")) for one in annotations if one.get("y") == y), "")
+    return next(
+        (str(annotation.get("text", "")) for annotation in annotations if annotation.get("y") == y), ""
+    )

@@ -144,7 +144,7 @@ def _sendable(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return typed_array(value)
     if isinstance(value, dict):
-        return {name: _sendable(each) for name, each in value.items()}
+        return {name: _sendable(inner) for name, inner in value.items()}
     return value
 
 

@@ -35,7 +35,7 @@ def in_words(counts: Sequence[int], n_total: int | None = None) -> str:
 
 def add_gap_notes(figure: Figure, lines: Sequence[Columns], theme: Theme) -> None:
     """The axis of `add_gaps`, and a text that counts what is not finite in all lines."""
-    counts = [sum(int(one[name].sum()) for one in lines if name in one) for name in NOT_FINITE]
+    counts = [sum(int(line[name].sum()) for line in lines if name in line) for name in NOT_FINITE]
     if not sum(counts):
         return
     figure.layout["yaxis3"] = {
@@ -45,7 +45,7 @@ def add_gap_notes(figure: Figure, lines: Sequence[Columns], theme: Theme) -> Non
         "visible": False,
         "fixedrange": True,
     }
-    n_values = sum(int(one["count"].sum()) for one in lines) + counts[0]
+    n_values = sum(int(line["count"].sum()) for line in lines) + counts[0]
     nothing = sum(counts) == n_values
     figure.add_annotation(
         text=in_words(counts, n_values),

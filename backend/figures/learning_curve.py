@@ -97,23 +97,27 @@ def learning_curve_figure(
     if not several:
         _add_evaluations(figure, evaluations, colours)
         add_marks(figure, "checkpoints", checkpoints, colours, theme)
-    done = [_mark(one, several=several) for one in evaluations]
+    done = [_mark(evaluation, several=several) for evaluation in evaluations]
     add_marks(figure, "evaluations", done, colours, theme, named=several)
     add_marks(figure, "restarts", restarts, colours, theme)
     add_marks(figure, "setting changes", setting_changes, colours, theme)
     return figure
 
 
-def _mark(one: Evaluated, *, several: bool) -> Mark:
-    name = f"{plain_text(one.name)}: " if several else ""
-    result = f"mean return {one.mean_return:.5g} of {one.n_episodes} episodes".replace("-", MINUS)
-    return Mark(one.run, one.x, f"{name}evaluation ({protocol_title(one.protocol)}), {result}")
+def _mark(evaluation: Evaluated, *, several: bool) -> Mark:
+    name = f"{plain_text(evaluation.name)}: " if several else ""
+    result = f"mean return {evaluation.mean_return:.5g} of {evaluation.n_episodes} episodes".replace(
+        "-", MINUS
+    )
+    return Mark(
+        evaluation.run, evaluation.x, f"{name}evaluation ({protocol_title(evaluation.protocol)}), {result}"
+    )
 
 
 def _add_evaluations(figure: Figure, evaluations: Sequence[Evaluated], colours: dict[str, str]) -> None:
     """The returns of a single run's evaluations, one legend entry per protocol."""
-    ordered = sorted(evaluations, key=lambda one: (one.protocol, one.x))
-    for protocol, alike in groupby(ordered, key=lambda one: one.protocol):
+    ordered = sorted(evaluations, key=lambda evaluation: (evaluation.protocol, evaluation.x))
+    for protocol, alike in groupby(ordered, key=lambda evaluation: evaluation.protocol):
         points = list(alike)
         label = Label(f"evaluation ({protocol_title(protocol)})")
         figure.add_scatter(
@@ -155,16 +159,16 @@ def add_levels(figure: Figure, levels: Sequence[Level], best: float | None, them
     for level in ordered:
         ends = {"x0": 0, "x1": 1, "xref": "x domain", "y0": level.score, "y1": level.score, "yref": "y"}
         figure.add_line(line, **ends)
-    for number, some in enumerate(_close_together(ordered)):
+    for number, cluster in enumerate(_close_together(ordered)):
         # A curve that starts near the lowest level on the left must not overlap its label.
         side = "right" if number == 0 else "left"
         figure.add_annotation(
-            text=_named(some),
+            text=_named(cluster),
             x=1 if side == "right" else 0,
             xref="x domain",
             xanchor=side,
             # At the lowest of them: if it is in view, so is the label.
-            y=some[0].score,
+            y=cluster[0].score,
             yref="y",
             yanchor="bottom",
             align=side,
@@ -182,22 +186,22 @@ def add_levels(figure: Figure, levels: Sequence[Level], best: float | None, them
 def _close_together(ordered: Sequence[Level]) -> list[list[Level]]:
     """Groups of levels whose labels would overlap; each group gets one label."""
     near = _LABEL_SHARE * (ordered[-1].score - ordered[0].score) if ordered else 0.0
-    found: list[list[Level]] = []
+    clusters: list[list[Level]] = []
     for level in ordered:
-        if found and level.score - found[-1][0].score <= near:
-            found[-1].append(level)
+        if clusters and level.score - clusters[-1][0].score <= near:
+            clusters[-1].append(level)
         else:
-            found.append([level])
-    return found
+            clusters.append([level])
+    return clusters
 
 
-def _named(some: Sequence[Level]) -> str:
+def _named(cluster: Sequence[Level]) -> str:
     """Label of a group: highest score first, two per line; a common protocol is stated once."""
-    protocols = {level.protocol for level in some}
+    protocols = {level.protocol for level in cluster}
     labels = [
         f"{level.label} {level.score:g}".replace("-", MINUS)
         + (f" ({protocol_title(level.protocol)})" if len(protocols) > 1 else "")
-        for level in reversed(some)
+        for level in reversed(cluster)
     ]
     lines = [" · ".join(labels[at : at + 2]) for at in range(0, len(labels), 2)]
     if len(protocols) == 1:

@@ -69,8 +69,8 @@ def add_marks(
     # no other trace: Plotly draws the lines of an axis without one at NaN.
     entry = _look(kind, muted(theme)) | {"showlegend": named}
     figure.add_scatter(x=[None], y=[None], meta={"kind": "legend"}, **entry, **shared)
-    for run, some in groupby(ordered, key=lambda mark: mark.run):
-        points = list(some)
+    for run, run_marks in groupby(ordered, key=lambda mark: mark.run):
+        points = list(run_marks)
         figure.add_scatter(
             x=[mark.x for mark in points],
             y=[_MIDDLE] * len(points),
@@ -99,10 +99,12 @@ def _look(kind: MarkKind, colour: str) -> dict[str, Any]:
     return {"mode": "markers", "marker": marker}
 
 
-def places_of(saved: Sequence[Checkpoint], found: Mapping[str, Run], x_of: XOf) -> Places:
+def places_of(saved: Sequence[Checkpoint], runs: Mapping[str, Run], x_of: XOf) -> Places:
     """Where the runs' checkpoints and starts are."""
-    places = {(run_id, 0): 0.0 for run_id in found}
-    return places | {(one.run_id, one.agent_steps): float(x_of(one) or 0.0) for one in saved}
+    places = {(run_id, 0): 0.0 for run_id in runs}
+    return places | {
+        (checkpoint.run_id, checkpoint.agent_steps): float(x_of(checkpoint) or 0.0) for checkpoint in saved
+    }
 
 
 def restarts(attempts: Sequence[Attempt], places: Places, names: Mapping[str, str]) -> list[Mark]:

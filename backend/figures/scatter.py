@@ -86,8 +86,8 @@ def scatter_figure(
         y=[dot.y for dot in ordered],
         mode="markers",
         marker={
-            "color": [each.colour for each in looks],
-            "symbol": [each.symbol or "circle" for each in looks],
+            "color": [look.colour for look in looks],
+            "symbol": [look.symbol or "circle" for look in looks],
             "size": 9,
             "opacity": 0.8,
         },
@@ -96,16 +96,16 @@ def scatter_figure(
         showlegend=False,
         hovertemplate="%{text}<br>%{x}: %{y:.5~g}<extra></extra>",
     )
-    same = [list(some) for _, some in groupby(ordered, lambda dot: (dot.x, dot.subject))]
-    several = [some for some in same if len(some) > 1]
+    same = [list(alike) for _, alike in groupby(ordered, lambda dot: (dot.x, dot.subject))]
+    several = [alike for alike in same if len(alike) > 1]
     if several:
         figure.add_scatter(
-            x=[some[0].x for some in several],
-            y=[median(np.array([dot.y for dot in some])).value for some in several],
+            x=[alike[0].x for alike in several],
+            y=[median(np.array([dot.y for dot in alike])).value for alike in several],
             text=[
-                f"median of {len(some)} runs"
-                + (f", {plain_text(some[0].subject_name)}" if several_subjects else "")
-                for some in several
+                f"median of {len(alike)} runs"
+                + (f", {plain_text(alike[0].subject_name)}" if several_subjects else "")
+                for alike in several
             ],
             mode="markers",
             marker=_dash(muted(theme)),
@@ -137,7 +137,7 @@ def configurations_figure(
         theme: light or dark.
     """
     figure = Figure(layout(title, theme, None))
-    figure.layout |= _axes([one.x for one in configurations], x, y, log=log)
+    figure.layout |= _axes([configuration.x for configuration in configurations], x, y, log=log)
     accent, grey = colours(theme)[0], muted(theme)
     looks: dict[Standing, tuple[str, dict[str, Any]]] = {
         "": ("score of a seed", {"color": faint(accent, 0.25), "line": {"color": accent, "width": 1}}),
@@ -146,25 +146,25 @@ def configurations_figure(
     }
     for standing, (name, marker) in looks.items():
         dots = [
-            (one, score, seed)
-            for one in configurations
-            if one.standing == standing
-            for score, seed in zip(one.scores, one.seeds, strict=True)
+            (configuration, score, seed)
+            for configuration in configurations
+            if configuration.standing == standing
+            for score, seed in zip(configuration.scores, configuration.seeds, strict=True)
         ]
         if dots:
             figure.add_scatter(
-                x=[one.x for one, _, _ in dots],
+                x=[configuration.x for configuration, _, _ in dots],
                 y=[score for _, score, _ in dots],
-                text=[f"{plain_text(one.name)}, seed {seed}" for one, _, seed in dots],
+                text=[f"{plain_text(configuration.name)}, seed {seed}" for configuration, _, seed in dots],
                 mode="markers",
                 marker=marker | {"size": 8},
                 name=name,
                 hovertemplate="%{text}<br>%{x}: score %{y:.5~g}<extra></extra>",
             )
     figure.add_scatter(
-        x=[one.x for one in configurations],
-        y=[one.iqm for one in configurations],
-        text=[plain_text(one.name) for one in configurations],
+        x=[configuration.x for configuration in configurations],
+        y=[configuration.iqm for configuration in configurations],
+        text=[plain_text(configuration.name) for configuration in configurations],
         mode="markers",
         marker=_dash(grey),
         name="interquartile mean",

@@ -185,7 +185,7 @@ class _Drawing:
         self.since = metrics.revisions_had(request.since, request.runs, self.found, request.axes, axes)
         self._request = request = replace(request, axes=axes)
         self.chosen = self._choose()
-        self._has_gaps = any(one.n_finite < one.n_points for some in self.chosen for one in some)
+        self._has_gaps = any(row.n_finite < row.n_points for rows in self.chosen for row in rows)
         if self._has_gaps and request.with_layout and not request.options.in_panel:
             self.since = None  # the layout counts what is not finite
         self._styles = run_styles(self.found, request.styles)
@@ -195,10 +195,10 @@ class _Drawing:
         names = self._request.names
         apart: dict[int, Series] = {}
         has_ranges = self._has_gaps
-        for name, some in zip(names, self.chosen, strict=True):
+        for name, rows in zip(names, self.chosen, strict=True):
             if name.kind != "seed_curve":
-                apart |= {one.id: one for one in some}
-                has_ranges |= name.kind != "diagnostic" and len(some) <= MANY
+                apart |= {row.id: row for row in rows}
+                has_ranges |= name.kind != "diagnostic" and len(rows) <= MANY
         read = curves(
             self._session,
             list(apart.values()),
@@ -210,8 +210,8 @@ class _Drawing:
         )
         draw = self._draw_whole if self._has_layout else self._draw_tails
         figures = [
-            draw(name, some, [] if name.kind == "seed_curve" else self._lines(name, some, read))
-            for name, some in zip(names, self.chosen, strict=True)
+            draw(name, rows, [] if name.kind == "seed_curve" else self._lines(name, rows, read))
+            for name, rows in zip(names, self.chosen, strict=True)
         ]
         axes = self._request.axes
         for figure in figures:
@@ -237,7 +237,7 @@ class _Drawing:
             for (sources, scored), names in wanted.items()
         }
         return [
-            metrics.on_one_axis([one for one in chosen[key] if one.metric in name.metrics], request.axes.x)
+            metrics.on_one_axis([row for row in chosen[key] if row.metric in name.metrics], request.axes.x)
             for key, name in zip(keys, request.names, strict=True)
         ]
 
@@ -302,31 +302,33 @@ class _Drawing:
 
     def _learning_curve(self, lines: Sequence[CurveLine], x: str) -> Figure:
         """Returns, with evaluations, checkpoints, restarts and setting changes."""
-        session, request, found = self._session, self._request, self._drawn
-        run_ids, axes = list(found), request.axes
+        session, request, runs_by_id = self._session, self._request, self._drawn
+        run_ids, axes = list(runs_by_id), request.axes
         saved = repository.checkpoints(session, run_ids)
         done = evaluations.finished(session, run_ids)
         attempts = repository.attempts(session, run_ids)
         changes = repository.setting_changes(session, run_ids)
         x_of = locator(session, run_ids, axes.x)
-        places = places_of(saved, found, x_of)
-        names = {run.id: f"{plain_text(run.name)}: " if len(found) > 1 else "" for run in found.values()}
-        bests = [run.best_return for run in found.values() if run.best_return is not None]
+        places = places_of(saved, runs_by_id, x_of)
+        names = {
+            run.id: f"{plain_text(run.name)}: " if len(runs_by_id) > 1 else "" for run in runs_by_id.values()
+        }
+        bests = [run.best_return for run in runs_by_id.values() if run.best_return is not None]
         return learning_curve_figure(
             lines,
-            runs=list(found),
-            evaluations=_evaluated(done, saved, found, x_of),
-            levels=_levels(found, done),
+            runs=list(runs_by_id),
+            evaluations=_evaluated(done, saved, runs_by_id, x_of),
+            levels=_levels(runs_by_id, done),
             best=max(bests, default=None),
             checkpoints=[
                 Mark(
-                    one.run_id,
-                    x_of(one) or 0.0,
-                    f"{names[one.run_id]}checkpoint at {one.agent_steps:,} "
-                    + X_AXES[found[one.run_id].step_unit].unit,
+                    checkpoint.run_id,
+                    x_of(checkpoint) or 0.0,
+                    f"{names[checkpoint.run_id]}checkpoint at {checkpoint.agent_steps:,} "
+                    + X_AXES[runs_by_id[checkpoint.run_id].step_unit].unit,
                 )
-                for one in saved
-                if not one.removed
+                for checkpoint in saved
+                if not checkpoint.removed
             ],
             restarts=restarts(attempts, places, names),
             setting_changes=setting_changes(changes, attempts, places, names, x_of),
@@ -372,20 +374,20 @@ class _Drawing:
 
     def _groups(self, series: Sequence[Series]) -> tuple[list[str], list[SeedGroup]]:
         """The ids of all compared groups in the order in which they get styles, and those with data."""
-        request, found = self._request, self.found
+        request, runs_by_id = self._request, self.found
         firsts: dict[str, Run] = {}
-        for run in found.values():
+        for run in runs_by_id.values():
             firsts.setdefault(group_key(run.spec), run)
         labels = dict(zip(firsts, group_labels(list(firsts.values())), strict=True))
         groups = []
-        for members in metrics.seed_groups(self._session, series, found):
-            key, source = group_key(found[members[0].run_id].spec), members[0].source
+        for members in metrics.seed_groups(self._session, series, runs_by_id):
+            key, source = group_key(runs_by_id[members[0].run_id].spec), members[0].source
             curve = group_curve(self._session, members, request.axes, request.spread, self.since)
             groups.append(
                 SeedGroup(
                     id=key,
                     label=seeds_label(*labels[key], source, len(members)),
-                    runs=[one.run_id for one in members],
+                    runs=[row.run_id for row in members],
                     metric=members[0].metric,
                     source=source,
                     columns=_in_unit(curve.grid, members[0].metric),
@@ -402,17 +404,17 @@ class _Drawing:
         self, name: FigureName, series: Sequence[Series], read: Mapping[int, SeriesBuckets]
     ) -> list[CurveLine]:
         ordered = sorted(series, key=_by_number) if name.kind == "diagnostic" else series
-        has_sources = any(one.source for one in series)
+        has_sources = any(row.source for row in series)
         lines = []
-        for one in ordered:
-            curve = read[one.id]
+        for row in ordered:
+            curve = read[row.id]
             lines.append(
                 CurveLine(
-                    run=one.run_id,
-                    label=self._label(name, one, has_sources=has_sources),
-                    metric=one.metric,
-                    source=one.source,
-                    columns=_in_unit(curve.buckets, one.metric) | {"x": curve.buckets[self._request.axes.x]},
+                    run=row.run_id,
+                    label=self._label(name, row, has_sources=has_sources),
+                    metric=row.metric,
+                    source=row.source,
+                    columns=_in_unit(curve.buckets, row.metric) | {"x": curve.buckets[self._request.axes.x]},
                     n_total=curve.n_rows,
                     n_shown=curve.n_buckets,
                     start=None if curve.reset else curve.first_bucket,
@@ -465,12 +467,12 @@ def draw_scatter(
         NotFound: there is no such run.
         Invalid: there is no such setting.
     """
-    found = metrics.find_runs(session, run_ids)
+    runs_by_id = metrics.find_runs(session, run_ids)
     field = setting_of(setting)
     listing.check_known(session, "x", field)
     shown = [
         (run, value, subject_key(run))
-        for run in found.values()
+        for run in runs_by_id.values()
         if (value := value_of(run, field)) is not None and getattr(run, score) is not None
     ]
     examples = {key: run for run, _, key in shown}
@@ -487,13 +489,13 @@ def draw_scatter(
         for run, value, key in shown
     ]
     x = setting_title(setting)
-    title = f"{SCORES[score]} by {x}, {subject(found.values())}"
+    title = f"{SCORES[score]} by {x}, {subject(runs_by_id.values())}"
     return scatter_figure(
         dots,
         x=x,
         y=SCORES[score],
         title=title,
-        styles=run_styles(found, styles),
+        styles=run_styles(runs_by_id, styles),
         theme=options.theme,
         width_px=options.width_px,
     )
@@ -544,33 +546,36 @@ def _in_unit(columns: Columns, metric: str) -> Columns:
 
 def _counted(x: str, chosen: Sequence[Series]) -> str:
     """What an axis counts: that of agent steps perhaps iterations or seconds."""
-    return metrics.axis_unit({one.step_unit for one in chosen}, x) if x == "agent_steps" else x
+    return metrics.axis_unit({row.step_unit for row in chosen}, x) if x == "agent_steps" else x
 
 
-def _levels(found: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:
-    protocols = {run_id: {one.protocol for one in done if one.run_id == run_id} for run_id in found}
-    comparable = published_scores([(run, protocols[run_id]) for run_id, run in found.items()])
+def _levels(runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:
+    protocols = {
+        run_id: {evaluation.protocol for evaluation in done if evaluation.run_id == run_id}
+        for run_id in runs_by_id
+    }
+    comparable = published_scores([(run, protocols[run_id]) for run_id, run in runs_by_id.items()])
     return [Level(score.label, score.score, score.protocol) for score in comparable]
 
 
 def _evaluated(
-    done: Sequence[Evaluation], saved: Sequence[Checkpoint], found: Mapping[str, Run], x_of: XOf
+    done: Sequence[Evaluation], saved: Sequence[Checkpoint], runs_by_id: Mapping[str, Run], x_of: XOf
 ) -> list[Evaluated]:
-    at = {(one.run_id, one.file): x_of(one) for one in saved}
+    at = {(checkpoint.run_id, checkpoint.file): x_of(checkpoint) for checkpoint in saved}
     points = []
-    for one in done:
-        x = x_of(one)
+    for evaluation in done:
+        x = x_of(evaluation)
         if x is None:  # an evaluation has no episode count; its checkpoint has one
-            x = at.get((one.run_id, one.checkpoint))
-        if x is not None and one.mean_return is not None and np.isfinite(one.mean_return):
+            x = at.get((evaluation.run_id, evaluation.checkpoint))
+        if x is not None and evaluation.mean_return is not None and np.isfinite(evaluation.mean_return):
             points.append(
                 Evaluated(
-                    run=one.run_id,
-                    name=found[one.run_id].name,
-                    protocol=one.protocol,
+                    run=evaluation.run_id,
+                    name=runs_by_id[evaluation.run_id].name,
+                    protocol=evaluation.protocol,
                     x=x,
-                    mean_return=one.mean_return,
-                    n_episodes=len(one.returns),
+                    mean_return=evaluation.mean_return,
+                    n_episodes=len(evaluation.returns),
                 )
             )
     return points

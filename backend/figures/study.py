@@ -184,7 +184,7 @@ def curves_figure(
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
     figure.n_total = sum(curve.n_runs for curve in curves)
     legend: set[str] = set()
-    for curve in sorted(curves, key=lambda one: frame.arms.index(one.arm)):
+    for curve in sorted(curves, key=lambda curve: frame.arms.index(curve.arm)):
         looks = look(frame.style(curve.arm), frame.theme)
         x_name, y_name = grid.axes(curve.panel)
         place = {"xaxis": x_name, "yaxis": y_name, "legendgroup": curve.arm}
@@ -231,14 +231,14 @@ def dots_figure(
     for arm in shown:
         looks = look(frame.style(arm), frame.theme)
         for panel in panels:
-            some = [dot for dot in dots if (dot.arm, dot.panel) == (arm, panel)]
-            if not some:
+            panel_dots = [dot for dot in dots if (dot.arm, dot.panel) == (arm, panel)]
+            if not panel_dots:
                 continue
             x_name, y_name = grid.axes(panel)
             figure.add_scatter(
-                x=[dot.x for dot in some],
-                y=[dot.y for dot in some],
-                text=[plain_text(dot.run) for dot in some],
+                x=[dot.x for dot in panel_dots],
+                y=[dot.y for dot in panel_dots],
+                text=[plain_text(dot.run) for dot in panel_dots],
                 mode="markers",
                 marker={
                     "color": faint(looks.colour, 0.55),
@@ -267,9 +267,9 @@ def _setting_axis(values: Sequence[float | str], *, log: bool | None) -> dict[st
     # Random values have more digits than fit, and may lie close together.
     are_round = all(f"{tick:.2g}" == f"{tick:g}" or tick.is_integer() for tick in ticks)
     named = {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
-    some = named if len(ticks) <= 6 and are_round else {}
+    round_ticks = named if len(ticks) <= 6 and are_round else {}
     # Otherwise Plotly labels every digit of a decade, which overlap in narrow panels.
-    return {"type": "log" if is_log else "linear", **(some or ({"dtick": 1} if is_log else {}))}
+    return {"type": "log" if is_log else "linear", **(round_ticks or ({"dtick": 1} if is_log else {}))}
 
 
 def sorted_figure(
@@ -288,10 +288,10 @@ def sorted_figure(
     vertical = {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
     legend: set[str] = set()
-    for (arm, panel), some in scores.items():
+    for (arm, panel), values in scores.items():
         looks = look(frame.style(arm), frame.theme)
         x_name, y_name = grid.axes(panel)
-        ordered = sorted(some, reverse=True)
+        ordered = sorted(values, reverse=True)
         figure.n_total += len(ordered)
         figure.add_scatter(
             x=list(range(1, len(ordered) + 1)),
@@ -341,22 +341,24 @@ def bars_figure(
     legend: set[str] = set()
     for number, part in enumerate(parts):
         for panel in panels:
-            some = [bar for bar in bars if (bar.part, bar.panel) == (part, panel) and bar.value is not None]
-            if not some:
+            panel_bars = [
+                bar for bar in bars if (bar.part, bar.panel) == (part, panel) and bar.value is not None
+            ]
+            if not panel_bars:
                 continue
             x_name, y_name = grid.axes(panel)
             styles = (
-                [look(frame.style(bar.arm), frame.theme).colour for bar in some]
+                [look(frame.style(bar.arm), frame.theme).colour for bar in panel_bars]
                 if len(parts) == 1
                 else look(number, frame.theme).colour
             )
             figure.data.append(
                 {
                     "type": "bar",
-                    "x": [bar.x if isinstance(bar.x, str) else f"{bar.x:g}" for bar in some],
-                    "y": [bar.value for bar in some],
-                    **_whiskers(some, frame.theme),
-                    "text": [f"{bar.n} run{'s' if bar.n != 1 else ''}" for bar in some],
+                    "x": [bar.x if isinstance(bar.x, str) else f"{bar.x:g}" for bar in panel_bars],
+                    "y": [bar.value for bar in panel_bars],
+                    **_whiskers(panel_bars, frame.theme),
+                    "text": [f"{bar.n} run{'s' if bar.n != 1 else ''}" for bar in panel_bars],
                     "textposition": "none",
                     "marker": {"color": styles},
                     "name": plain_text(part),
@@ -418,14 +420,14 @@ def games_figure(bars: Sequence[Bar], *, x: str, reference: float | None, frame:
     }
     figure.layout.pop("hoversubplots", None)
     for arm in shown:
-        some = [bar for bar in known if bar.arm == arm]
+        arm_bars = [bar for bar in known if bar.arm == arm]
         colour = look(frame.style(arm), frame.theme).colour
         figure.data.append(
             {
                 "type": "bar",
                 "orientation": "h",
-                "x": [bar.value for bar in some],
-                "y": [bar.panel for bar in some],
+                "x": [bar.value for bar in arm_bars],
+                "y": [bar.panel for bar in arm_bars],
                 "marker": {"color": colour},
                 "name": plain_text(arm),
                 "hovertemplate": f"{plain_text(arm)}<br>%{{y}}: %{{x:.4~g}}<extra></extra>",
@@ -438,49 +440,52 @@ def games_figure(bars: Sequence[Bar], *, x: str, reference: float | None, frame:
     return figure
 
 
-def profile_figure(found: Sequence[Profile], *, x: str, target: float, frame: Frame) -> Figure:
+def profile_figure(profiles: Sequence[Profile], *, x: str, target: float, frame: Frame) -> Figure:
     """The share of each arm's runs above each normalised score, as steps (Agarwal et al. 2021, Figure 7).
 
     Args:
-        found: profiles over the same environments.
+        profiles: of each arm, over the same environments.
         x: title of the scores.
         target: the score of a person or of DQN, a line.
         frame: title, arms, theme and width.
     """
     figure = Figure(layout(frame.title, frame.theme, frame.width_px))
     width = frame.width_px or _MEDIUM_PX
-    legend_rows = ceil(len(found) * _MANY_PER_PX / width) if len(found) > 1 else 0
+    legend_rows = ceil(len(profiles) * _MANY_PER_PX / width) if len(profiles) > 1 else 0
     figure.layout |= {
         "height": _ROW_PX + _FRAME_PX + legend_rows * _LEGEND_ROW_PX,
         "hovermode": "closest",
-        "showlegend": len(found) > 1,
+        "showlegend": len(profiles) > 1,
         "xaxis": {"title": {"text": plain_text(x)}, "rangemode": "tozero", "nticks": _MAX_TICKS},
         "yaxis": {"title": {"text": "Share of runs above"}, "range": [0, 1.02], "tickformat": ".0%"},
     }
     figure.layout["margin"] = figure.layout["margin"] | {"b": 12 + legend_rows * _LEGEND_ROW_PX}
     figure.layout.pop("hoversubplots", None)
-    for one in found:
+    for profile in profiles:
         figure.add_scatter(
-            x=one.tau,
-            y=one.share,
+            x=profile.tau,
+            y=profile.share,
             mode="lines",
-            line={"color": look(frame.style(one.arm), frame.theme).colour, "width": 2, "shape": "hv"},
-            name=plain_text(one.arm),
+            line={"color": look(frame.style(profile.arm), frame.theme).colour, "width": 2, "shape": "hv"},
+            name=plain_text(profile.arm),
             hovertemplate=(
-                f"{plain_text(one.arm)}<br>%{{y:.0%}} of the runs above %{{x:.4~g}} %<extra></extra>"
+                f"{plain_text(profile.arm)}<br>%{{y:.0%}} of the runs above %{{x:.4~g}} %<extra></extra>"
             ),
         )
-        figure.n_total += one.n_runs
-    if found:
+        figure.n_total += profile.n_runs
+    if profiles:
         line = {"color": muted(frame.theme), "width": 1, "dash": "dash"}
         figure.add_line(line, x0=target, x1=target, y0=0, y1=1, xref="x", yref="paper")
     figure.n_shown = figure.n_total
     return figure
 
 
-def gaps_figure(found: Sequence[Profile], *, frame: Frame) -> Figure:
+def gaps_figure(profiles: Sequence[Profile], *, frame: Frame) -> Figure:
     """The optimality gap of each arm as a bar: lower is better (Agarwal et al. 2021, Figure 9)."""
-    bars = [Bar(one.arm, "", one.optimality_gap, one.arm, "Optimality gap", one.n_runs) for one in found]
+    bars = [
+        Bar(profile.arm, "", profile.optimality_gap, profile.arm, "Optimality gap", profile.n_runs)
+        for profile in profiles
+    ]
     return bars_figure(
         bars, panels=[""], parts=["Optimality gap"], x="", y="Optimality gap (%)", stacked=False, frame=frame
     )
@@ -499,7 +504,7 @@ def reached_figure(
         frame: title, arms, theme and width.
     """
     figure = Figure(layout(frame.title, frame.theme, frame.width_px))
-    furthest = max((hour for some in hours.values() for hour in some), default=1.0)
+    furthest = max((hour for arm_hours in hours.values() for hour in arm_hours), default=1.0)
     figure.layout |= {
         "height": _ROW_PX + _FRAME_PX,
         "hovermode": "closest",
@@ -510,9 +515,9 @@ def reached_figure(
     if n_environments > _MAX_TICKS:
         figure.layout["yaxis"].pop("dtick")
     figure.layout.pop("hoversubplots", None)
-    for arm, some in hours.items():
+    for arm, arm_hours in hours.items():
         looks = look(frame.style(arm), frame.theme)
-        times = sorted(some)
+        times = sorted(arm_hours)
         figure.add_scatter(
             x=[0.0, *times, furthest * 1.05],
             y=[0, *range(1, len(times) + 1), len(times)],

@@ -72,12 +72,12 @@ def _checkpoint(session: Session, parent: Run, checkpoint_id: str | None) -> Che
         if latest is None:
             raise Conflict(f"the run is {parent.state} and has no checkpoint to fork from")
         return latest
-    found = checkpoint_rows.get(session, checkpoint_id)
-    if found is None or found.run_id != parent.id or found.removed:
+    checkpoint = checkpoint_rows.get(session, checkpoint_id)
+    if checkpoint is None or checkpoint.run_id != parent.id or checkpoint.removed:
         raise Invalid.field(
             "checkpoint", "this run has no such checkpoint; without one, the fork starts from the latest"
         )
-    return found
+    return checkpoint
 
 
 def _spec(parent: Run, before: RunSpec, request: ForkRequest) -> RunSpec:

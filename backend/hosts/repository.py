@@ -57,15 +57,15 @@ def delete(session: Session, host: Host) -> None:
 def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, list[str]]]:
     """Every custom environment by id, with its hosts and the description of the latest heartbeat; without
     those that a host refused."""
-    found: dict[str, tuple[CustomEnvironment, list[str]]] = {}
+    environments: dict[str, tuple[CustomEnvironment, list[str]]] = {}
     for host in session.scalars(select(Host).order_by(Host.last_seen_at)):
         for row in host.custom_environments:
             if "refusal" in row:
                 continue
             environment = CustomEnvironment.model_validate(row)
-            _, hosts = found.get(environment.id, (environment, []))
-            found[environment.id] = (environment, sorted([*hosts, host.id]))
-    return found
+            _, hosts = environments.get(environment.id, (environment, []))
+            environments[environment.id] = (environment, sorted([*hosts, host.id]))
+    return environments
 
 
 def refused_environments(session: Session) -> dict[str, str]:
@@ -80,11 +80,11 @@ def refused_environments(session: Session) -> dict[str, str]:
 
 def runs_by_host(session: Session) -> dict[str, list[Run]]:
     """Runs with a lease, by host."""
-    found: dict[str, list[Run]] = defaultdict(list)
+    by_host: dict[str, list[Run]] = defaultdict(list)
     for run in session.scalars(select(Run).where(Run.state.in_(LEASED)).order_by(Run.id)):
         if run.host is not None:
-            found[run.host].append(run)
-    return found
+            by_host[run.host].append(run)
+    return by_host
 
 
 def waiting_by_queue(session: Session) -> dict[str, int]:
@@ -138,7 +138,7 @@ def recent_rates(session: Session, kinds: Collection[tuple[str, str]]) -> dict[t
             Run.wall_time_s >= _MIN_TRAINING_S,
         )
     )
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     for algorithm, environment, rate in rows:
-        found[algorithm, environment].append(float(rate))
-    return {kind: median(rates) for kind, rates in found.items()}
+        rates[algorithm, environment].append(float(rate))
+    return {kind: median(rates) for kind, rates in rates.items()}

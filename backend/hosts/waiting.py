@@ -41,7 +41,7 @@ def can_run(host: Host, run: Run) -> bool:
 
 def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
     """Why no host has claimed a queued run: the first condition that no host meets."""
-    allowed = [each for each in hosts if serves(each.host, run)]
+    allowed = [candidate for candidate in hosts if serves(candidate.host, run)]
     if not allowed:
         return (
             "no host serves this queue"
@@ -50,19 +50,19 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
         )
     subject = run.wanted_host or "every host that serves this queue"
     for test, problem in _NEEDS:
-        able = [each for each in allowed if test(each.host, run)]
+        able = [candidate for candidate in allowed if test(candidate.host, run)]
         if not able:
-            return problem(run, [each.host for each in allowed])
+            return problem(run, [candidate.host for candidate in allowed])
         allowed = able
-    if not (alive := [each for each in allowed if each.alive]):
-        stopped = all(each.host.stopped_at is not None for each in allowed)
+    if not (alive := [candidate for candidate in allowed if candidate.alive]):
+        stopped = all(candidate.host.stopped_at is not None for candidate in allowed)
         return f"{subject} is {'stopped' if stopped else 'offline'}"
-    if not (accepting := [each for each in alive if each.accepts]):
+    if not (accepting := [candidate for candidate in alive if candidate.accepts]):
         return f"{subject} is draining"
-    free = [each for each in accepting if len(each.runs) < each.host.slots]
+    free = [candidate for candidate in accepting if len(candidate.runs) < candidate.host.slots]
     if not free:
         return "all slots are in use"
-    if all(_free_memory_bytes(each.host) < run.memory_estimate_bytes for each in free):
+    if all(_free_memory_bytes(candidate.host) < run.memory_estimate_bytes for candidate in free):
         return f"no host has the {run.memory_estimate_bytes / GIB:.1f} GiB of free memory that it may need"
     return "a host is about to claim it"
 
@@ -106,18 +106,20 @@ def expected_wait_s(
         rates: agent steps/s by algorithm and environment, for runs that do not train yet.
     """
     slots = {
-        each.host.id: _slots(each, lambda active: _left_s(active, rates)) for each in hosts if each.accepts
+        candidate.host.id: _slots(candidate, lambda active: _left_s(active, rates))
+        for candidate in hosts
+        if candidate.accepts
     }
-    by_id = {each.host.id: each.host for each in hosts}
+    by_id = {candidate.host.id: candidate.host for candidate in hosts}
 
     def earliest(wanted: Run) -> list[float] | None:
         able = [heap for name, heap in slots.items() if heap and can_run(by_id[name], wanted)]
         return min(able, key=lambda heap: heap[0], default=None)
 
-    for each in ahead:
-        heap = earliest(each)
+    for earlier in ahead:
+        heap = earliest(earlier)
         if heap is not None:  # otherwise it waits for a host that does not exist, and delays no other run
-            heapq.heapreplace(heap, heap[0] + _left_s(each, rates))
+            heapq.heapreplace(heap, heap[0] + _left_s(earlier, rates))
     heap = earliest(run)
     return heap[0] if heap is not None and math.isfinite(heap[0]) else None
 

@@ -77,7 +77,11 @@ class Guards:
             dependant = getattr(route, "dependant", None)
             if not route.path or dependant is None:
                 continue
-            roles = [each.call for each in dependant.dependencies if isinstance(each.call, RequireRole)]
+            roles = [
+                dependency.call
+                for dependency in dependant.dependencies
+                if isinstance(dependency.call, RequireRole)
+            ]
             for method in route.methods or ():
                 pattern = compile_path(route.path)[0]
                 self._guards.setdefault(method, []).extend((pattern, role) for role in roles)

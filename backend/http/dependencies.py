@@ -213,7 +213,7 @@ def require_room(settings: Settings) -> None:
 
 def existing_folder(path: Path) -> Path:
     """The folder, or the one of its parents in which it would be created."""
-    return next(each for each in (path, *path.parents) if each.exists())
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _writing_at_once(

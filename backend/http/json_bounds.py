@@ -47,11 +47,11 @@ def excess_of(body: bytes, max_values: int = MAX_VALUES) -> str | None:
     return None
 
 
-def _is_long_key(found: re.Match[bytes]) -> bool:
+def _is_long_key(match: re.Match[bytes]) -> bool:
     """Whether a string is a name of an object that is too long."""
-    if found.end() - found.start() <= MAX_KEY + 2 or found[1] is None:
+    if match.end() - match.start() <= MAX_KEY + 2 or match[1] is None:
         return False
     try:
-        return len(json.loads(found[0].rpartition(b":")[0])) > MAX_KEY
+        return len(json.loads(match[0].rpartition(b":")[0])) > MAX_KEY
     except ValueError:
         return False  # the body is no JSON, which the endpoint will state

@@ -39,12 +39,12 @@ async def refuse_unknown(connection: HTTPConnection) -> None:
 
 def parameters_of(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:
     """The query parameters of a route's endpoint and of what it depends on."""
-    found = _KNOWN.get(route.endpoint)
-    if found is None:
-        found = _KNOWN[route.endpoint] = tuple(dict.fromkeys(_parameters(route.dependant)))
-    return found
+    parameters = _KNOWN.get(route.endpoint)
+    if parameters is None:
+        parameters = _KNOWN[route.endpoint] = tuple(dict.fromkeys(_parameters(route.dependant)))
+    return parameters
 
 
 def _parameters(dependant: Dependant) -> list[str]:
-    inner = [name for each in dependant.dependencies for name in _parameters(each)]
-    return [each.alias for each in dependant.query_params] + inner
+    inner = [name for dependency in dependant.dependencies for name in _parameters(dependency)]
+    return [parameter.alias for parameter in dependant.query_params] + inner

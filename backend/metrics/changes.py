@@ -79,7 +79,10 @@ def _agent_steps(session: Session, series: Series, axes: Axes, low: float, high:
     )
     steps, stored = (
         np.concatenate(
-            [*repository.rollup_x_of(session, closed, name).values(), *(one[name] for one in opened.values())]
+            [
+                *repository.rollup_x_of(session, closed, name).values(),
+                *(columns[name] for columns in opened.values()),
+            ]
         )
         for name in ("agent_steps", axes.column)
     )
@@ -95,21 +98,21 @@ def _change(
     start, low, high = ends
     at, mean = curve.buckets[x], curve.buckets["mean"]
     before, inside = mean[(at >= start) & (at < low)], mean[(at >= low) & (at <= high)]
-    found = robust_change(before, inside)
+    measured = robust_change(before, inside)
     lost = bool(np.isfinite(before).all() and not np.isfinite(inside).all())
-    if found is None and not (lost and len(before)):
+    if measured is None and not (lost and len(before)):
         return None
     return MetricChange(
         metric=series.metric,
         title=describe(series.metric).title,
-        before=found.before if found else float(np.median(before)),
-        inside=found.inside if found else None,
-        score=found.z if found else None,
-        was_constant=found is not None and found.z is None,
+        before=measured.before if measured else float(np.median(before)),
+        inside=measured.inside if measured else None,
+        score=measured.z if measured else None,
+        was_constant=measured is not None and measured.z is None,
         becomes_not_finite=lost,
     )
 
 
-def _rank(one: MetricChange) -> tuple[bool, bool, float]:
+def _rank(change: MetricChange) -> tuple[bool, bool, float]:
     """First those that are not finite any more, then those that were constant, then by their score."""
-    return not one.becomes_not_finite, not one.was_constant, -math.fabs(one.score or 0.0)
+    return not change.becomes_not_finite, not change.was_constant, -math.fabs(change.score or 0.0)

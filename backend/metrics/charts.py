@@ -181,8 +181,8 @@ def curves(
         joining: with `merged`, also the last bucket that the client keeps, which an area has to join.
         gaps: also the columns of `rollups.NOT_FINITE` of series with such values.
     """
-    chunks = repository.live_chunks(session, [one.id for one in series])
-    run_ids = {one.id: one.run_id for one in series}
+    chunks = repository.live_chunks(session, [row.id for row in series])
+    run_ids = {row.id: row.run_id for row in series}
     known = conversions(session, run_ids.values(), axes.x)
     points_of = PointReader(session, series)
     had = rows_known(points_of, series, chunks, since) if since is not None else {}
@@ -195,15 +195,15 @@ def curves(
     rows = _rows_in_span(session, points_of, chunks, axes.column, spans) if axes.span else {}
     plans = [
         _plan(
-            one,
-            chunks[one.id],
+            row,
+            chunks[row.id],
             axes,
-            had.get(one.id),
-            rows.get(one.id),
-            last_kept.get(one.id) if joining else None,
-            has_gaps=gaps and one.n_finite < one.n_points,
+            had.get(row.id),
+            rows.get(row.id),
+            last_kept.get(row.id) if joining else None,
+            has_gaps=gaps and row.n_finite < row.n_points,
         )
-        for one in series
+        for row in series
     ]
     if axes.smooths:
         averaged = [plan for plan in plans if plan.start_row < plan.end_row]
@@ -211,38 +211,38 @@ def curves(
         for plan in averaged:
             conversion = known.get(run_ids[plan.series_id])
             plan.values = _averaged(chunks[plan.series_id], axes, plan, ranges, conversion)
-    found = {}
-    for some in _batches(plans):
-        points = points_of([c for p in some for c in p.points], (axes.column, "value"))
-        rest = [c for p in some for c in p.values if c.id not in points]
+    by_series = {}
+    for batch in _batches(plans):
+        points = points_of([c for p in batch for c in p.points], (axes.column, "value"))
+        rest = [c for p in batch for c in p.values if c.id not in points]
         names = ("value",) if axes.smoothing == "points" else ("value", axes.column)
         values = points | points_of(rest, names)
-        stored = repository.rollups_of(session, [c for p in some for c in p.stored], axes.column)
+        stored = repository.rollups_of(session, [c for p in batch for c in p.stored], axes.column)
         # A roll-up states that values are infinite, but not how many.
         infinite = points_of(
             [
                 c
-                for p in some
+                for p in batch
                 for c in p.stored
                 if p.has_gaps and np.isinf([stored[c.id]["min"], stored[c.id]["max"]]).any()
             ],
             ("value",),
         )
-        for plan in some:
+        for plan in batch:
             buckets = _buckets(plan, axes, known.get(run_ids[plan.series_id]), points, values, stored)
             if plan.has_gaps:
                 buckets |= _not_finite(plan, points, infinite, stored)
             if merged:
                 buckets["bucket"] = plan.first_bucket - plan.n_joining + np.arange(n_rows(buckets))
                 buckets = merged_at_equal_x(buckets, axes.x)
-            found[plan.series_id] = SeriesBuckets(
+            by_series[plan.series_id] = SeriesBuckets(
                 n_rows=plan.n_rows,
                 bucket_rows=plan.bucket_rows,
                 reset=plan.reset,
                 first_bucket=plan.first_bucket,
                 buckets=buckets,
             )
-    return found
+    return by_series
 
 
 def _stored_span(axes: Axes, conversion: Conversion | None) -> tuple[float, float]:
@@ -262,24 +262,24 @@ def _rows_in_span(
 ) -> dict[int, tuple[int, int]]:
     """By series id, the first row in its range of a column and the row after the last, to whole `BASE_ROWS`;
     with the adjacent rows, so that lines reach the edges of the plot."""
-    closed = [chunk for some in chunks.values() for chunk in some if chunk.closed]
-    opened = [chunk for some in chunks.values() for chunk in some if not chunk.closed]
+    closed = [chunk for series_chunks in chunks.values() for chunk in series_chunks if chunk.closed]
+    opened = [chunk for series_chunks in chunks.values() for chunk in series_chunks if not chunk.closed]
     ends = repository.rollup_x_of(session, closed, column)
     points = points_of(opened, (column,))
-    found = {}
-    for series_id, some in chunks.items():
-        tail = [points[chunk.id][column] for chunk in some if not chunk.closed]
+    row_spans = {}
+    for series_id, series_chunks in chunks.items():
+        tail = [points[chunk.id][column] for chunk in series_chunks if not chunk.closed]
         open_x = np.concatenate(tail) if tail else np.empty(0)
-        parts = [ends[chunk.id] for chunk in some if chunk.closed]
+        parts = [ends[chunk.id] for chunk in series_chunks if chunk.closed]
         x = np.concatenate([*parts, open_x[last_rows(len(open_x), BASE_ROWS)] if len(open_x) else open_x])
         low, high = spans[series_id]
         # The x of several actors may decrease a little.
         furthest = np.maximum.accumulate(x) if len(x) else x
-        n_rows = some[-1].end_row if some else 0
+        n_rows = series_chunks[-1].end_row if series_chunks else 0
         first = max(0, int(np.searchsorted(furthest, low)) - 1) * BASE_ROWS
         end = (int(np.searchsorted(furthest, high, side="right")) + 1) * BASE_ROWS
-        found[series_id] = (min(first, n_rows), min(end, n_rows))
-    return found
+        row_spans[series_id] = (min(first, n_rows), min(end, n_rows))
+    return row_spans
 
 
 def _plan(
@@ -338,7 +338,7 @@ def _ranges(
     """By chunk id, the range of the column that x is read or computed from, for smoothing over x."""
     if axes.smoothing == "points":
         return {}
-    return points_of.ranges((chunk for some in chunks for chunk in some), axes.column)
+    return points_of.ranges((chunk for series_chunks in chunks for chunk in series_chunks), axes.column)
 
 
 def _averaged(

@@ -126,9 +126,9 @@ def by_series(points: Sequence[PointsEvent]) -> dict[tuple[str, str], Columns]:
     return {key: joined(columns) for key, columns in parts.items()}
 
 
-def _same_bits(one: Array, other: Array) -> bool:
+def _same_bits(array: Array, other: Array) -> bool:
     # Not by value: -0.0 and NaN must be restored exactly.
-    return bool(np.array_equal(one.view("<i8"), other.view("<i8")))
+    return bool(np.array_equal(array.view("<i8"), other.view("<i8")))
 
 
 def _scaled(array: Array, scale: float) -> Array | None:

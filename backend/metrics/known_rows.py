@@ -74,7 +74,7 @@ class PointReader:
     def __init__(self, session: Session, series: Iterable[Series]) -> None:
         self._session = session
         self._decoded = _decoded.setdefault(session.get_bind().engine.pool, _DecodedChunks())
-        self._run_ids = {one.id: one.run_id for one in series}
+        self._run_ids = {row.id: row.run_id for row in series}
         self._fetched: dict[int, bytes] = {}
 
     def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
@@ -88,7 +88,9 @@ class PointReader:
         }
         if missing:
             self._fetch([chunk for _, chunk in missing])
-            read = {key: known[key] | decode(self._fetched[key[1].id], some) for key, some in missing.items()}
+            read = {
+                key: known[key] | decode(self._fetched[key[1].id], names) for key, names in missing.items()
+            }
             self._decoded.put(read)
             known |= read
         return {chunk.id: {name: columns[name] for name in names} for (_, chunk), columns in known.items()}
@@ -101,9 +103,9 @@ class PointReader:
         known = self._decoded.ranges
         missing = [chunk for chunk in wanted if (*self._key(chunk), name) not in known]
         for first in range(0, len(missing), _RANGES_AT_ONCE):
-            some = missing[first : first + _RANGES_AT_ONCE]
-            columns = self(some, (name,))
-            for chunk in some:
+            batch = missing[first : first + _RANGES_AT_ONCE]
+            columns = self(batch, (name,))
+            for chunk in batch:
                 if chunk.closed:  # there may be many
                     self._fetched.pop(chunk.id, None)
                 values = columns[chunk.id][name]
@@ -138,14 +140,14 @@ def rows_known(
     """By series id, how many rows arrived up to the client's revision; without series that were cut
     after it."""
     rows, edges = {}, {}
-    for one in series:
-        revision = since[one.run_id]
-        if one.cut_revision > revision:
+    for row in series:
+        revision = since[row.run_id]
+        if row.cut_revision > revision:
             continue
-        rows[one.id] = chunks[one.id][-1].end_row if chunks[one.id] else 0
-        for chunk in chunks[one.id]:
+        rows[row.id] = chunks[row.id][-1].end_row if chunks[row.id] else 0
+        for chunk in chunks[row.id]:
             if chunk.revision > revision:
-                edges[one.id] = (chunk, revision)
+                edges[row.id] = (chunk, revision)
                 break
     points_of.prepare(
         chunk
@@ -179,18 +181,20 @@ def rows_kept(
         if size <= n < n_rows:
             start = n // size * size
             # The open chunks are few rows, and mostly contain a bucket with another x.
-            some = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
-            read[series_id] = (size, start, some)
+            series_chunks = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
+            read[series_id] = (size, start, series_chunks)
     for n_buckets in (_MOSTLY_ENOUGH, None):
         near = {
-            series_id: [c for c in some if n_buckets is None or c.end_row >= start - size * n_buckets]
-            for series_id, (size, start, some) in read.items()
+            series_id: [
+                c for c in series_chunks if n_buckets is None or c.end_row >= start - size * n_buckets
+            ]
+            for series_id, (size, start, series_chunks) in read.items()
         }
-        points = points_of([chunk for some in near.values() for chunk in some], (column,))
-        for series_id, some in near.items():
+        points = points_of([chunk for series_chunks in near.values() for chunk in series_chunks], (column,))
+        for series_id, series_chunks in near.items():
             size, start, _ = read[series_id]
-            x = np.concatenate([points[chunk.id][column] for chunk in some])
-            at = start - some[0].first_row
+            x = np.concatenate([points[chunk.id][column] for chunk in series_chunks])
+            at = start - series_chunks[0].first_row
             ends = x[at - 1 :: -size]
             n_again = _n_equal(ends) if (x[at : at + size] == ends[0]).any() else 0
             n_last = _n_equal(ends[n_again:])

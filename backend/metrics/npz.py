@@ -40,7 +40,7 @@ def npz(session: Session, run_ids: Sequence[str], selected: repository.Selected)
                     named.append((run_id, series.metric, series.source))
                     yield pipe.take()
         for at, name in enumerate(("run", "metric", "source")):
-            _write(archive, name, np.array([each[at] for each in named], "U"))
+            _write(archive, name, np.array([parts[at] for parts in named], "U"))
     yield pipe.take()
 
 

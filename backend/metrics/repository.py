@@ -213,8 +213,8 @@ class Selected:
 
 def recorded_series(session: Session, run_id: str, selected: Selected) -> list[Series]:
     """The selected series of a run that have points, by metric and source."""
-    found = list_series(session, [run_id], selected.metrics)
-    return [series for series in found if series.n_points and (selected.sources or not series.source)]
+    matching = list_series(session, [run_id], selected.metrics)
+    return [series for series in matching if series.n_points and (selected.sources or not series.source)]
 
 
 def count_runs_by_metric(session: Session, run_ids: Sequence[str]) -> list[tuple[str, int]]:
@@ -222,8 +222,8 @@ def count_runs_by_metric(session: Session, run_ids: Sequence[str]) -> list[tuple
     query = select(Series.metric, func.count(Series.run_id.distinct())).where(
         Series.run_id.in_(run_ids), Series.n_points > 0
     )
-    found = session.execute(query.group_by(Series.metric).order_by(Series.metric))
-    return [(row.metric, row[1]) for row in found]
+    rows = session.execute(query.group_by(Series.metric).order_by(Series.metric))
+    return [(row.metric, row[1]) for row in rows]
 
 
 def runs_of(session: Session, run_ids: Sequence[str]) -> Sequence[Run]:
@@ -233,10 +233,10 @@ def runs_of(session: Session, run_ids: Sequence[str]) -> Sequence[Run]:
 
 def live_chunks(session: Session, series_ids: Sequence[int]) -> dict[int, list[ChunkInfo]]:
     """By series, the chunks with its live rows, in order."""
-    found: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in series_ids}
+    by_series: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in series_ids}
     for chunk in _chunks(session, _LIVE_CHUNKS, series_ids):
-        found[chunk.series_id].append(chunk)
-    return found
+        by_series[chunk.series_id].append(chunk)
+    return by_series
 
 
 def points_of(

@@ -59,8 +59,8 @@ def conversions(session: Session, run_ids: Iterable[str], x: str) -> dict[str, C
     if x not in STORED_FOR or not ids:
         return {}
     saved: dict[str, list[CheckpointCounters]] = {run_id: [] for run_id in ids}
-    for one in checkpoints.counters(session, ids):
-        saved[one.run_id].append(one)
+    for checkpoint in checkpoints.counters(session, ids):
+        saved[checkpoint.run_id].append(checkpoint)
     runs = [session.get_one(Run, run_id) for run_id in ids]
     if x == "updates":
         return {run.id: updates_by_agent_steps(run, saved[run.id]) for run in runs}
@@ -86,7 +86,7 @@ def locator(session: Session, run_ids: Iterable[str], x: str) -> Callable[[Any],
 
 def updates_by_agent_steps(run: Run, saved: Sequence[CheckpointCounters]) -> Conversion:
     """A run's number of updates at its agent steps."""
-    at = {one.agent_steps: one.updates for one in saved}
+    at = {checkpoint.agent_steps: checkpoint.updates for checkpoint in saved}
     at |= {run.agent_steps: run.updates}
     if run.forked_at_agent_steps is None:
         at |= {0: 0}
@@ -100,12 +100,12 @@ def clock_by_training_time(
     run: Run, saved: Sequence[CheckpointCounters], starts: Sequence[Start]
 ) -> Conversion:
     """A run's seconds since the start of its training at its training time."""
-    trained = {one.agent_steps: one.wall_time_s for one in saved} | {0: 0.0}
+    trained = {checkpoint.agent_steps: checkpoint.wall_time_s for checkpoint in saved} | {0: 0.0}
     places: list[tuple[float, datetime]] = [
         # A fork's first checkpoint is a copy, which was added before its training.
-        (one.wall_time_s, one.recorded_at)
-        for one in saved
-        if one.attempt > 0
+        (checkpoint.wall_time_s, checkpoint.recorded_at)
+        for checkpoint in saved
+        if checkpoint.attempt > 0
     ]
     places += [
         (trained[start.resumed_from_agent_steps], start.time)

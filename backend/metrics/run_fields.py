@@ -14,7 +14,7 @@ from backend.runs.fields import RUN_FIELDS, STATISTICS, MetricField, config_fiel
 def listing(session: Session) -> FieldsOut:
     """Every field that a filter may name."""
     labelled = labels(session)
-    found = [
+    fields = [
         FieldOut(
             name=name,
             title=name.replace("_", " ").capitalize(),
@@ -24,7 +24,7 @@ def listing(session: Session) -> FieldsOut:
         )
         for name, kind in RUN_FIELDS.items()
     ]
-    found += [
+    fields += [
         FieldOut(
             name=setting.name,
             title=setting.title,
@@ -35,16 +35,16 @@ def listing(session: Session) -> FieldsOut:
         )
         for setting in config_fields().values()
     ]
-    found += [
+    fields += [
         FieldOut(name=f"config.{name}", title=name, kind="any", origin="setting")
         for name in external_settings(session)
         if f"config.{name}" not in config_fields()
     ]
-    found += [
+    fields += [
         FieldOut(name=field_of_metric(name), title=describe(name).title, kind="number", origin="metric")
         for name in repository.metric_names(session)
     ]
-    return FieldsOut(items=found, statistics=list(STATISTICS))
+    return FieldsOut(items=fields, statistics=list(STATISTICS))
 
 
 def summaries(session: Session, run_ids: Sequence[str], metrics: Sequence[str]) -> MetricSummaries:

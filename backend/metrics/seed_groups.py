@@ -67,24 +67,24 @@ def group_curve(
         at = np.array([getattr(session.get_one(Run, series.run_id), axes.column)])
         gaps = not_finite(rows["value"], max(1, len(rows["value"])))
         loaded.append(_Member(x, y, had, float(converted(at, conversion)[0]) - delay, gaps))
-    step, grid, values = _grid([(one.x, one.y, one.at) for one in loaded], axes, spread)
+    step, grid, values = _grid([(member.x, member.y, member.at) for member in loaded], axes, spread)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
         # Up to which x the last values held then is unknown, so these grid points are sent again.
-        before = [(one.x[: one.n_known], one.y[: one.n_known], 0.0) for one in loaded]
+        before = [(member.x[: member.n_known], member.y[: member.n_known], 0.0) for member in loaded]
         step_before, grid_before, values_before = _grid(before, axes, spread)
         if step_before == step:
             columns_before, columns = (*grid_before.values(), *values_before), (*grid.values(), *values)
             reset, first = False, _first_difference(columns_before, columns)
     return GroupGrid(
-        n_rows=sum(len(one.x) for one in loaded),
+        n_rows=sum(len(member.x) for member in loaded),
         n_points=len(grid["x"]),
         step=step,
         reset=reset,
         first_bucket=first,
         grid={name: column[first:] for name, column in grid.items()},
         seed_values=values[: len(loaded) if spread.seeds or draws_seeds(len(loaded), spread) else 0, first:],
-        not_finite=[sum(int(one.not_finite[name].sum()) for one in loaded) for name in NOT_FINITE],
+        not_finite=[sum(int(member.not_finite[name].sum()) for member in loaded) for name in NOT_FINITE],
     )
 
 
@@ -113,9 +113,9 @@ def _grid(
     return step, {"x": step * (first + np.arange(1, n_points + 1))} | summary(values, spread), values
 
 
-def _first_difference(one: Sequence[Array], other: Sequence[Array]) -> int:
-    n = min(len(one[0]), len(other[0]))
+def _first_difference(arrays: Sequence[Array], other: Sequence[Array]) -> int:
+    n = min(len(arrays[0]), len(other[0]))
     same = np.ones(n, bool)
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(arrays, other, strict=True):
         same &= (a[:n] == b[:n]) | ((a[:n] != a[:n]) & (b[:n] != b[:n]))
     return int(np.argmin(same)) if not same.all() else n

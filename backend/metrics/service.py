@@ -102,8 +102,8 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
     axes = scaled(session, request.axes, runs.values())
     since = revisions_had(request.since, request.runs, runs, request.axes, axes)
     request = replace(request, axes=axes)
-    found = choose(session, runs, request.metrics, request.sources, scored=request.scored)
-    chosen = on_one_axis(found, request.axes.x)
+    candidates = choose(session, runs, request.metrics, request.sources, scored=request.scored)
+    chosen = on_one_axis(candidates, request.axes.x)
     with bounded(len(chosen), request.axes):
         documents: Iterable[dict[str, Any]]
         if request.grouped:
@@ -111,7 +111,7 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
             documents = (_group_document(session, request, members, runs, since) for members in groups)
         else:
             documents = _curve_documents(session, request, chosen, runs, since)
-        return _chart_document(request, documents, len(found) - len(chosen))
+        return _chart_document(request, documents, len(candidates) - len(chosen))
 
 
 @contextmanager
@@ -217,12 +217,12 @@ def matching(session: Session, filter_text: str) -> list[str]:
     """
     node = listing.parse_filter(filter_text)
     listing.check_compared(session, node)
-    found = run_rows.ids(session, node, limit=MAX_MATCHED + 1)
-    if not found:
+    ids = run_rows.ids(session, node, limit=MAX_MATCHED + 1)
+    if not ids:
         raise Invalid.field("filter", "matches no run")
-    if len(found) > MAX_MATCHED:
+    if len(ids) > MAX_MATCHED:
         raise Invalid.field("filter", f"matches more than {MAX_MATCHED:,} runs: narrow the filter")
-    return found
+    return ids
 
 
 def _provenance(session: Session, run_id: str) -> list[dict[str, Any]]:
@@ -238,11 +238,11 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     Raises:
         NotFound: one of them does not exist.
     """
-    found = {run.id: run for run in repository.runs_of(session, run_ids)}
+    by_id = {run.id: run for run in repository.runs_of(session, run_ids)}
     for run_id in run_ids:
-        if run_id not in found:
+        if run_id not in by_id:
             raise NotFound(f"run {run_id} does not exist or has been deleted")
-    return {run_id: found[run_id] for run_id in run_ids}
+    return {run_id: by_id[run_id] for run_id in run_ids}
 
 
 def revisions_had(
@@ -268,9 +268,9 @@ def revisions_had(
         raise Invalid.field("since_revision", message)
     if asked.scale is None and asked.scale_had != axes.scale:
         return None
-    each = given if len(given) == len(run_ids) else [given[0]] * len(run_ids)
+    revisions = given if len(given) == len(run_ids) else [given[0]] * len(run_ids)
     # A client with a later revision has the data of another database: it starts from scratch.
-    return {run: at if at <= runs[run].revision else -1 for run, at in zip(run_ids, each, strict=True)}
+    return {run: at if at <= runs[run].revision else -1 for run, at in zip(run_ids, revisions, strict=True)}
 
 
 def choose(
@@ -296,16 +296,16 @@ def choose(
     chosen = []
     for run in runs:
         for metric in dict.fromkeys(metrics):
-            there = by_name.get((run, metric), [])
-            if metric == EPISODE_RETURN and returns.get(run, metric) != metric and (scored or not there):
+            recorded = by_name.get((run, metric), [])
+            if metric == EPISODE_RETURN and returns.get(run, metric) != metric and (scored or not recorded):
                 instead = by_name.get((run, returns[run]), [])
-                there = [_named(series, metric) for series in instead] or there
+                recorded = [_named(series, metric) for series in instead] or recorded
             if ANY_SOURCE in sources:
-                chosen += there
+                chosen += recorded
             elif sources:
-                chosen += [series for series in there if series.source in sources]
+                chosen += [series for series in recorded if series.source in sources]
             else:
-                chosen += [series for series in there if series.source == ""] or there
+                chosen += [series for series in recorded if series.source == ""] or recorded
     return chosen
 
 
@@ -326,7 +326,7 @@ def on_one_axis(chosen: Sequence[Series], x: str) -> list[Series]:
     units: dict[str, set[str]] = {}
     for series in chosen:
         units.setdefault(series.metric, set()).add(series.step_unit)
-    drawn = {metric: axis_unit(some, x) for metric, some in units.items()}
+    drawn = {metric: axis_unit(metric_units, x) for metric, metric_units in units.items()}
     return [series for series in chosen if series.step_unit == drawn[series.metric]]
 
 
@@ -359,11 +359,11 @@ def _curve_documents(
     runs: Mapping[str, Run],
     since: Mapping[str, int] | None,
 ) -> Iterator[dict[str, Any]]:
-    found = curves(session, chosen, request.axes, since, merged=request.merged)
+    new_curves = curves(session, chosen, request.axes, since, merged=request.merged)
     left = Counter(series.id for series in chosen)
     for series in chosen:
         left[series.id] -= 1
-        curve = found[series.id] if left[series.id] else found.pop(series.id)
+        curve = new_curves[series.id] if left[series.id] else new_curves.pop(series.id)
         yield _curve_document(series, curve, request.axes, runs[series.run_id].revision)
 
 

@@ -40,7 +40,7 @@ def write(
     tag, value = text
     recorded = repository.recorded_series(session, run_id, selected)
     every = sorted(recorded, key=lambda series: (series.source, series.metric))
-    for source, some in groupby(every, key=lambda series: series.source):
+    for source, source_series in groupby(every, key=lambda series: series.source):
         name = f"source-{quote(source, safe='')}" if source else "run"
         path = f"{folder}{name}/events.out.tfevents.{int(start):010d}.callboard"
         entry = zipfile.ZipInfo(path)
@@ -48,7 +48,7 @@ def write(
         with archive.open(entry, "w", force_zip64=True) as file:
             file.write(tfevents.header(start))
             file.write(tfevents.text(tag, start, _code_block(value)))
-            for series in some:
+            for series in source_series:
                 for part in repository.all_points(session, series.id):
                     times = start + part["wall_time_s"]
                     file.write(tfevents.scalars(series.metric, times, part["agent_steps"], part["value"]))

@@ -261,15 +261,15 @@ def by_kind(session: Session) -> dict[str, tuple[int, int]]:
 def by_run(session: Session, limit: int) -> list[tuple[Run, dict[str, int]]]:
     """The runs that take the most space, the largest first, with the bytes of each kind."""
     parts = {
-        kind: select(each.c.run_id, _sum(each.c.size).label("size")).group_by(each.c.run_id).subquery()
-        for kind, each in _SIZES.items()
+        kind: select(source.c.run_id, _sum(source.c.size).label("size")).group_by(source.c.run_id).subquery()
+        for kind, source in _SIZES.items()
     }
     sizes = {kind: func.coalesce(part.c.size, 0) for kind, part in parts.items()}
     total: Any = sum(sizes.values())
-    found = select(Run, *(size.label(kind) for kind, size in sizes.items()))
+    query = select(Run, *(size.label(kind) for kind, size in sizes.items()))
     for part in parts.values():
-        found = found.outerjoin(part, part.c.run_id == Run.id)
-    rows = session.execute(found.order_by(total.desc(), Run.id).limit(limit))
+        query = query.outerjoin(part, part.c.run_id == Run.id)
+    rows = session.execute(query.order_by(total.desc(), Run.id).limit(limit))
     return [(run, dict(zip(sizes, map(int, values), strict=True))) for run, *values in rows]
 
 
@@ -296,8 +296,8 @@ def run_ids_of(
     session: Session, group: str | None, others: Sequence[str], after: str, limit: int
 ) -> Sequence[str]:
     """The next of these runs, in order."""
-    found = select(Run.id).where(_of(group, others), Run.id > after)
-    return session.scalars(found.order_by(Run.id).limit(limit)).all()
+    query = select(Run.id).where(_of(group, others), Run.id > after)
+    return session.scalars(query.order_by(Run.id).limit(limit)).all()
 
 
 def _of(group: str | None, others: Sequence[str]) -> ColumnElement[bool]:

@@ -68,27 +68,27 @@ class BulkRequest(Strict):
 
     def conflicts(self) -> list[FieldProblem]:
         """Errors of fields that do not fit the others."""
-        found = {}
+        problems = {}
         if self.ids is None and self.filter is None:
-            found["ids"] = "give either ids or filter"
+            problems["ids"] = "give either ids or filter"
         if self.ids is not None:
             for name in ("filter", "expected", "limit", "after"):
                 if getattr(self, name) is not None:
-                    found[name] = "cannot be combined with ids"
+                    problems[name] = "cannot be combined with ids"
         if self.restorable and self.action != "delete":
-            found["restorable"] = f"is for the action delete, not for {self.action}"
+            problems["restorable"] = f"is for the action delete, not for {self.action}"
         tags_needed = self.action in ("tag", "untag")
         if tags_needed and self.tags is None:
-            found["tags"] = f"is required by the action {self.action}"
+            problems["tags"] = f"is required by the action {self.action}"
         if not tags_needed and self.tags is not None:
-            found["tags"] = f"is for the actions tag and untag, not for {self.action}"
+            problems["tags"] = f"is for the actions tag and untag, not for {self.action}"
         if (self.action == "prioritise") != (self.priority is not None):
-            found["priority"] = (
+            problems["priority"] = (
                 "is required by the action prioritise"
                 if self.priority is None
                 else f"is for the action prioritise, not for {self.action}"
             )
-        return [FieldProblem(field=name, message=message) for name, message in found.items()]
+        return [FieldProblem(field=name, message=message) for name, message in problems.items()]
 
 
 class BulkItem(Schema):
@@ -187,12 +187,12 @@ def _ids(session: Session, request: BulkRequest) -> tuple[list[str], str | None]
                 "nothing was changed; check the list and try again"
             )
     limit = request.limit or MAX_RUNS
-    found = repository.ids(session, node, limit=limit + 1, after=request.after or "")
-    if len(found) <= limit:
-        return found, None
+    ids = repository.ids(session, node, limit=limit + 1, after=request.after or "")
+    if len(ids) <= limit:
+        return ids, None
     if request.limit is None:
         raise Invalid.field("filter", f"matches more than {MAX_RUNS:,} runs: narrow the filter, or set limit")
-    return found[:limit], found[limit - 1]
+    return ids[:limit], ids[limit - 1]
 
 
 def _one(session: Session, request: BulkRequest, run_id: str) -> BulkItem:

@@ -27,7 +27,7 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
     """
     spec = run.spec
     config = changes.get("config") or {}
-    details = {name: each for name, each in spec.get("config_details", {}).items() if name not in config}
+    details = {name: detail for name, detail in spec.get("config_details", {}).items() if name not in config}
     body = {name: spec.get(name) for name in ExternalFields.model_fields if name in spec}
     body |= {
         "config": spec["config"] | config,

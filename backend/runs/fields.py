@@ -132,9 +132,9 @@ def resolve(name: str) -> Field:
         return metric
     if lower in RUN_FIELDS:
         return RunField(lower, RUN_FIELDS[lower])
-    found = config_fields().get(lower)
-    if found is not None:
-        return found
+    config_field = config_fields().get(lower)
+    if config_field is not None:
+        return config_field
     prefix, _, setting = name.partition(".")
     if prefix.lower() == "config" and len(setting) <= MAX_SETTING_NAME and _NAME.fullmatch(setting):
         return ConfigField(f"config.{setting}", "any", setting)
@@ -160,15 +160,15 @@ def metric_of(name: str) -> MetricField:
 @cache
 def config_fields() -> dict[str, ConfigField]:
     """Every setting that a spec can have, by its path."""
-    found: dict[str, ConfigField] = {}
+    fields: dict[str, ConfigField] = {}
     for prefix, model in _models():
         for name, schema in model.model_json_schema()["properties"].items():
             own = _config_field(f"{prefix}.{name}", schema)
-            earlier = found.setdefault(own.name, own)
+            earlier = fields.setdefault(own.name, own)
             if earlier != own:
-                found[own.name] = _either(earlier, own)
+                fields[own.name] = _either(earlier, own)
     properties = RunSpec.model_json_schema()["properties"]
-    return found | {name: _config_field(name, properties[name]) for name in _SPEC_SCALARS}
+    return fields | {name: _config_field(name, properties[name]) for name in _SPEC_SCALARS}
 
 
 def setting_title(path: str) -> str:
@@ -198,11 +198,11 @@ def _config_field(path: str, schema: dict[str, Any]) -> ConfigField:
     return ConfigField(path, kind, title, schema.get("unit"), values)
 
 
-def _either(one: ConfigField, other: ConfigField) -> ConfigField:
+def _either(field: ConfigField, other: ConfigField) -> ConfigField:
     """A setting that several algorithms have."""
-    kind = one.kind if one.kind == other.kind else "text"
-    values = tuple(dict.fromkeys(one.values + other.values)) if one.values and other.values else ()
-    return ConfigField(one.name, kind, one.title, one.unit, values)
+    kind = field.kind if field.kind == other.kind else "text"
+    values = tuple(dict.fromkeys(field.values + other.values)) if field.values and other.values else ()
+    return ConfigField(field.name, kind, field.title, field.unit, values)
 
 
 def unknown(name: str) -> str:
@@ -211,12 +211,12 @@ def unknown(name: str) -> str:
     section, _, own = name.lower().rpartition(".")
     # A common section makes no name similar.
     by_name: dict[str, list[str]] = {}
-    for each in known:
-        by_name.setdefault(each.rpartition(".")[2], []).append(each)
+    for known_name in known:
+        by_name.setdefault(known_name.rpartition(".")[2], []).append(known_name)
     likely = dict.fromkeys([own, *similar_names(own, by_name, cutoff=0.7)])
-    alike = [each for one in likely for each in by_name.get(one, ())]
+    alike = [known_name for last in likely for known_name in by_name.get(last, ())]
     if section:
-        alike.sort(key=lambda each: not each.startswith(f"{section}."))
+        alike.sort(key=lambda known_name: not known_name.startswith(f"{section}."))
     if alike:
         return f"unknown field {quoted(name)}: did you mean {' or '.join(alike[:3])}?"
     return (

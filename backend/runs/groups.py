@@ -82,8 +82,8 @@ def remembered(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) ->
     except KeyError:
         if len(_known) >= _MAX_KNOWN:
             _known.clear()
-        found = _known[place] = compute(run.spec)
-        return found
+        value = _known[place] = compute(run.spec)
+        return value
 
 
 def key_of(run: GroupedRun) -> str:
@@ -194,18 +194,20 @@ def _but_furthest(
     alike: dict[tuple[str, str, str | int], list[GroupedRun]] = {}
     for run in runs:
         alike.setdefault((run.algorithm, run.environment, sample(run)), []).append(run)
-    found: set[str] = set()
-    for some in alike.values():
-        if len(some) > 1:  # a list may have thousands of runs: keys of groups are computed where they matter
-            ordered = sorted(some, key=lambda run: (run.id in scored, run.agent_steps, run.id))
+    excluded: set[str] = set()
+    for group_runs in alike.values():
+        if (
+            len(group_runs) > 1
+        ):  # a list may have thousands of runs: keys of groups are computed where they matter
+            ordered = sorted(group_runs, key=lambda run: (run.id in scored, run.agent_steps, run.id))
             counted = {key_of(run): run.id for run in ordered}
-            found |= {run.id for run in some} - set(counted.values())
-    return found
+            excluded |= {run.id for run in group_runs} - set(counted.values())
+    return excluded
 
 
-def subject(found: Iterable[GroupedRun]) -> str:
+def subject(runs: Iterable[GroupedRun]) -> str:
     """What the runs have in common, as a title."""
-    several = list(found)
+    several = list(runs)
     kinds = {(run.origin, run.algorithm, run.environment) for run in several}
     if len(kinds) > 1:
         return f"{len(several)} runs"
@@ -278,9 +280,9 @@ def _differing(settings: Sequence[dict[str, Any]]) -> set[str]:
     }
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(value: Any, other: Any) -> bool:
     """Whether two settings are equal as JSON: 1, "1" and true are three values."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)
 
 
 def _named(name: str, settings: str) -> str:

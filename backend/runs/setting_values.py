@@ -16,12 +16,12 @@ def setting(name: str) -> RunField | ConfigField:
         Invalid: there is none.
     """
     try:
-        found = resolve(name)
+        field = resolve(name)
     except UnknownField as error:
         raise Invalid.field("x", str(error)) from None
-    if isinstance(found, MetricField):
+    if isinstance(field, MetricField):
         raise Invalid.field("x", f"{quoted(name)} is a metric: use a setting, such as config.learning_rate")
-    return found
+    return field
 
 
 def value_of(run: Run, field: RunField | ConfigField) -> Any:

@@ -172,10 +172,10 @@ def seed_value(value: Any) -> int | None:
 
 def _seed_in(config: dict[str, Any]) -> int | None:
     """The seed that a config names: that of `seed`, else the only one of its fields that end in it."""
-    found = {name: seed_value(value) for name, value in config.items() if is_seed_name(name)}
-    if found.get("seed") is not None:
-        return found["seed"]
-    seeds = set(found.values()) - {None}
+    seed_of = {name: seed_value(value) for name, value in config.items() if is_seed_name(name)}
+    if seed_of.get("seed") is not None:
+        return seed_of["seed"]
+    seeds = set(seed_of.values()) - {None}
     return seeds.pop() if len(seeds) == 1 else None
 
 
@@ -196,17 +196,17 @@ def _config_problems(config: Any) -> list[FieldProblem]:
     if len(config) > MAX_SETTINGS:
         message = f"has {len(config):,} settings; the maximum is {MAX_SETTINGS}"
         return [FieldProblem(field="config", message=message)]
-    found = []
+    problems = []
     for name, value in config.items():
         if not _SETTING.fullmatch(name) or len(name) > MAX_SETTING_NAME:
             message = f"a name must have 1 to {MAX_SETTING_NAME} characters, and no control characters"
         else:
             message = _refusal(value)
         if message:
-            found.append(FieldProblem(field=f"config.{name:.100}", message=message))
-            if len(found) == MAX_PROBLEMS:
+            problems.append(FieldProblem(field=f"config.{name:.100}", message=message))
+            if len(problems) == MAX_PROBLEMS:
                 break
-    return found
+    return problems
 
 
 def _refusal(value: Any) -> str:

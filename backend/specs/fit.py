@@ -14,14 +14,14 @@ def memory_problem(spec: RunSpec, memory_bytes: int) -> str | None:
     """Why a host with `memory_bytes` cannot run it, and what it can run; None if it can."""
     if spec.memory_estimate_bytes <= memory_bytes:
         return None
-    needed, there = spec.memory_estimate_bytes / 2**30, memory_bytes / 2**30
+    needed, available = spec.memory_estimate_bytes / 2**30, memory_bytes / 2**30
     advice = memory_advice(spec, memory_bytes)
-    return f"it needs about {needed:.1f} GiB of memory, this machine has {there:.1f} GiB: {advice}"
+    return f"it needs about {needed:.1f} GiB of memory, this machine has {available:.1f} GiB: {advice}"
 
 
 def memory_advice(spec: RunSpec, memory_bytes: int) -> str:
     """What to change so that a host with `memory_bytes` can run it."""
-    return _advice([its for its in _presets(spec) if its[1].memory_estimate_bytes <= memory_bytes])
+    return _advice([preset for preset in _presets(spec) if preset[1].memory_estimate_bytes <= memory_bytes])
 
 
 def process_warning(spec: RunSpec, cpu_count: int) -> str | None:
@@ -30,7 +30,9 @@ def process_warning(spec: RunSpec, cpu_count: int) -> str | None:
     if n <= MAX_PROCESSES_PER_CORE * cpu_count:
         return None
     fitting = [
-        its for its in _presets(spec) if its[1].config.ray_processes <= MAX_PROCESSES_PER_CORE * cpu_count
+        preset
+        for preset in _presets(spec)
+        if preset[1].config.ray_processes <= MAX_PROCESSES_PER_CORE * cpu_count
     ]
     cores = f"{cpu_count} cores" if cpu_count > 1 else "one core"
     return f"{n} processes on {cores} start and train slowly: {_advice(fitting)}"
@@ -38,14 +40,14 @@ def process_warning(spec: RunSpec, cpu_count: int) -> str | None:
 
 def _presets(spec: RunSpec) -> list[tuple[str, RunSpec]]:
     """Title and id of the presets for the run's environment, each as a run with its limits."""
-    environment, found = spec.catalogue_environment, []
+    environment, presets = spec.catalogue_environment, []
     request = spec.model_dump(mode="json", include={"algorithm", "environment", "custom", "stop"})
     for preset in ALGORITHMS[spec.algorithm].presets:
         if preset.suits(environment):
             chosen = {"config": preset.config, "environment_config": preset.environment_config}
             with suppress(InvalidSpec):
-                found.append((f"{preset.title} ({preset.id})", parse_run_spec(request | chosen)))
-    return found
+                presets.append((f"{preset.title} ({preset.id})", parse_run_spec(request | chosen)))
+    return presets
 
 
 def _advice(fitting: list[tuple[str, RunSpec]]) -> str:

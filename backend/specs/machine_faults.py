@@ -29,10 +29,10 @@ def errno_of(error: BaseException) -> int | None:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         if isinstance(cause, OSError):
-            found = [cause.errno]
+            numbers = [cause.errno]
         else:
-            found = [int(number) for number in _IN_TEXT.findall(str(cause))]
-        for number in found:
+            numbers = [int(number) for number in _IN_TEXT.findall(str(cause))]
+        for number in numbers:
             if number in ERRNOS:
                 return number
         cause = cause.__cause__ or cause.__context__

@@ -128,11 +128,11 @@ def _pattern_message(pattern: str) -> str | None:
 
 def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
     """One problem per error, with the names of this project: the first `MAX_PROBLEMS`."""
-    found = []
+    problems = []
     for item in error.errors(include_url=False)[:MAX_PROBLEMS]:
         path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
-        found.append(FieldProblem(field=path or "body", message=message_of(item)))
-    return found
+        problems.append(FieldProblem(field=path or "body", message=message_of(item)))
+    return problems
 
 
 def explained(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[FieldProblem]:
@@ -143,8 +143,10 @@ def explained(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[Fi
         known: the names of its fields.
     """
     problems = list(problems)
-    unknown = iter(unknown_fields([each.field for each in problems if each.message == NO_FIELD], known))
-    return [next(unknown) if each.message == NO_FIELD else each for each in problems]
+    unknown = iter(
+        unknown_fields([problem.field for problem in problems if problem.message == NO_FIELD], known)
+    )
+    return [next(unknown) if problem.message == NO_FIELD else problem for problem in problems]
 
 
 def explained_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProblem]:
@@ -155,16 +157,16 @@ def explained_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProbl
         kind: the type of the value, such as a model or a list of models.
     """
     problems = list(problems)
-    unknown = [each for each in problems if each.message == NO_FIELD][:MAX_EXPLAINED]
+    unknown = [problem for problem in problems if problem.message == NO_FIELD][:MAX_EXPLAINED]
     meant = {}
-    for each in unknown:
-        *parents, name = each.field.split(".")
+    for problem in unknown:
+        *parents, name = problem.field.split(".")
         known = _fields_at(kind, parents)
-        [meant[each]] = unknown_fields([each.field], known)
+        [meant[problem]] = unknown_fields([problem.field], known)
         if name in known:  # a name with dots; if with several, the objects are unknown
             what = f'; send {{"{parents[0]}": {{"{name}": …}}}}' if len(parents) == 1 else ""
-            meant[each] = each.model_copy(update={"message": NO_FIELD + what})
-    return [meant.get(each, each) for each in problems]
+            meant[problem] = problem.model_copy(update={"message": NO_FIELD + what})
+    return [meant.get(problem, problem) for problem in problems]
 
 
 def _fields_at(kind: Any, path: Sequence[str]) -> list[str]:
@@ -280,11 +282,11 @@ def _meant(name: str, known: list[str]) -> str:
 
 def similar_ids(name: str, known: Iterable[str]) -> list[str]:
     """Up to five known ids that contain this one, or else up to three like it, whatever the case."""
-    by_lower_case = {each.lower(): each for each in known}
+    by_lower_case = {known_id.lower(): known_id for known_id in known}
     similar = []
     if len(name) >= _MIN_PART:
-        similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
-    return [by_lower_case[each] for each in similar or similar_names(name.lower(), by_lower_case)]
+        similar = [known_id for known_id in by_lower_case if name.lower() in known_id][:_MAX_SIMILAR]
+    return [by_lower_case[known_id] for known_id in similar or similar_names(name.lower(), by_lower_case)]
 
 
 def similar_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:

@@ -255,7 +255,7 @@ def find_protocol(name: str, supported: Sequence[str], environment: str) -> Prot
     if starts is not None and starts.base in known:
         update = {"id": name, "title": protocol_title(name), "unavailable": None}
         return known[starts.base].model_copy(update=update)
-    usable = ", ".join(each.id for each in known.values() if each.unavailable is None)
+    usable = ", ".join(protocol.id for protocol in known.values() if protocol.unavailable is None)
     if name not in known:
         raise UnsupportedProtocolError(f"{environment} has no protocol {quoted(name)}: use one of {usable}")
     if known[name].unavailable is not None:

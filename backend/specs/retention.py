@@ -156,8 +156,14 @@ def scored_again(checkpoints: Sequence[StoredCheckpoint]) -> StoredCheckpoint | 
 
     The engine knows only the scores that it measured itself, and keeps the earliest of equal ones.
     """
-    scored = [each for each in checkpoints if not each.superseded and each.engine_score is not None]
-    return max(scored, key=lambda each: (each.engine_score or 0.0, -each.agent_steps), default=None)
+    scored = [
+        checkpoint
+        for checkpoint in checkpoints
+        if not checkpoint.superseded and checkpoint.engine_score is not None
+    ]
+    return max(
+        scored, key=lambda checkpoint: (checkpoint.engine_score or 0.0, -checkpoint.agent_steps), default=None
+    )
 
 
 def removable_episodes(

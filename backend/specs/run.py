@@ -218,8 +218,8 @@ def _environment(data: dict[str, Any], problems: list[FieldProblem]) -> Environm
     if custom is not None:
         message = "only a custom environment has a description"
         problems.append(FieldProblem(field="custom", message=message))
-    found: Environment | None = _known("environment", name, ENVIRONMENTS, problems)
-    return found
+    registered: Environment | None = _known("environment", name, ENVIRONMENTS, problems)
+    return registered
 
 
 def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
@@ -328,8 +328,8 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     except ValidationError as error:
         # A section is only missing if a problem of it, or of what it belongs to, is known.
         named = {*_SECTIONS, *(p.field for p in problems)}
-        found = [each for each in problems_of(error) if each.field not in named]
-        problems += point_into_sections(found, _models(algorithm, environment), REQUEST_FIELDS)
+        unexpected = [problem for problem in problems_of(error) if problem.field not in named]
+        problems += point_into_sections(unexpected, _models(algorithm, environment), REQUEST_FIELDS)
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)

@@ -303,7 +303,7 @@ class StudySpec(Strict):
                         "config.learning_rate"
                     ),
                 )
-            elif any(isinstance(one, dict) and name in one for one in given):
+            elif any(isinstance(value, dict) and name in value for value in given):
                 yield field, "is also set by an arm or by run: give it once"
             elif dimension.n is not None:
                 yield f"{field}.n", "draws are random: leave the number of values out"

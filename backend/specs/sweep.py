@@ -163,42 +163,45 @@ class SweepSpec(Strict):
 
     def field_problems(self) -> dict[str, str]:
         """Errors that concern several fields, by path."""
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         for name in ("seed", "seeds", "grid", "origin"):
             if name in self.run:
-                found[f"run.{name}"] = "a sweep chooses it: leave it out"
+                problems[f"run.{name}"] = "a sweep chooses it: leave it out"
         for path, dimension in self.space.items():
             section, _, name = path.partition(".")
             given = self.run.get(section)
             if section not in SECTIONS or not name:
-                found[f"space.{path}"] = (
+                problems[f"space.{path}"] = (
                     "is not a setting: use a field of config, environment_config or stop, such as "
                     "config.learning_rate"
                 )
             elif isinstance(given, dict) and name in given:
-                found[f"space.{path}"] = f"is also in run.{section}: give it once"
+                problems[f"space.{path}"] = f"is also in run.{section}: give it once"
             elif self.sampler == "grid" and dimension.values is None and dimension.n is None:
-                found[f"space.{path}.n"] = "is required: how many values of the range the grid takes"
+                problems[f"space.{path}.n"] = "is required: how many values of the range the grid takes"
             elif self.sampler == "random" and dimension.n is not None:
-                found[f"space.{path}.n"] = "only a grid has a number of values of a range"
+                problems[f"space.{path}.n"] = "only a grid has a number of values of a range"
         if self.sampler == "random" and self.n_configurations is None:
-            found["n_configurations"] = "is required by the sampler random"
+            problems["n_configurations"] = "is required by the sampler random"
         if self.sampler == "grid" and self.n_configurations is not None:
-            found["n_configurations"] = "a grid has all combinations: leave it out"
+            problems["n_configurations"] = "a grid has all combinations: leave it out"
         if self.racing is not None and self.racing.initial_seeds > self.max_seeds:
             least = self.racing.initial_seeds
-            found["max_seeds"] = (
+            problems["max_seeds"] = (
                 f"must be at least racing.initial_seeds, {least}: lower that, or set racing to null"
             )
         if self.protocol is not None and self.objective != "evaluation":
-            found["protocol"] = "only evaluations have a protocol: set objective to evaluation"
-        return found | ({} if found else self._size_problems())
+            problems["protocol"] = "only evaluations have a protocol: set objective to evaluation"
+        return problems | ({} if problems else self._size_problems())
 
     def _size_problems(self) -> dict[str, str]:
         if self.sampler == "random":
             n = self.n_configurations or 0
         else:
-            n = prod(len(one.values) if one.values is not None else one.n or 0 for one in self.space.values())
+            n = prod(
+                len(dimension.values) if dimension.values is not None else dimension.n or 0
+                for dimension in self.space.values()
+            )
         if n > MAX_CONFIGURATIONS:
             return {"space": f"has {n:,} combinations; at most {MAX_CONFIGURATIONS:,} are allowed"}
         if n * self.max_seeds > MAX_RUNS:

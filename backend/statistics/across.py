@@ -55,13 +55,13 @@ def mean_curve(
         times f8[n_points], from where all runs have a score to where the first of them ends, and mean scores
         f8[n_points]; both empty if there is no such time.
     """
-    known = [each for each in (history(run, source) for run in runs) if len(each.scores)]
+    known = [curve for curve in (history(run, source) for run in runs) if len(curve.scores)]
     if not known:
         return np.zeros(0), np.zeros(0)
-    start = max(float(each.axis(axis)[0]) for each in known)
-    end = min(float(each.axis(axis)[-1]) for each in known)
+    start = max(float(curve.axis(axis)[0]) for curve in known)
+    end = min(float(curve.axis(axis)[-1]) for curve in known)
     if end < start:
         return np.zeros(0), np.zeros(0)
     times = np.linspace(start, end, n_points)
-    at = [each.scores[np.searchsorted(each.axis(axis), times, side="right") - 1] for each in known]
+    at = [curve.scores[np.searchsorted(curve.axis(axis), times, side="right") - 1] for curve in known]
     return times, np.mean(at, axis=0)

@@ -116,10 +116,10 @@ def bootstrapped(values: Scores, centre: str, least: int) -> tuple[Scores, Score
         columns = np.flatnonzero(which.ravel() == number)
         drawn = np.random.default_rng(n).integers(0, n, (N_RESAMPLES, n))
         cut = n // 4 if centre == "iqm" else 0
-        for some in np.array_split(columns, -(-len(columns) // _COLUMNS_AT_ONCE)):
-            samples = np.sort(values[pattern][:, some][drawn], axis=1)
+        for batch in np.array_split(columns, -(-len(columns) // _COLUMNS_AT_ONCE)):
+            samples = np.sort(values[pattern][:, batch][drawn], axis=1)
             centres = samples[:, cut : n - cut].mean(axis=1)
-            low[some], high[some] = np.percentile(centres, [2.5, 97.5], axis=0)
+            low[batch], high[batch] = np.percentile(centres, [2.5, 97.5], axis=0)
     return low, high
 
 

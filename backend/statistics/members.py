@@ -95,10 +95,10 @@ def history(run: MemberRun, source: ScoreSource) -> History:
             first.setdefault(evaluation.agent_steps, evaluation)
     ordered = [first[agent_steps] for agent_steps in sorted(first)]
     return History(
-        np.array([each.agent_steps for each in ordered], float),
-        np.array([each.wall_time_s for each in ordered], float),
-        np.array([each.mean_return for each in ordered], float),
-        np.array([each.n_episodes >= EVALUATION_EPISODES for each in ordered], bool),
+        np.array([evaluation.agent_steps for evaluation in ordered], float),
+        np.array([evaluation.wall_time_s for evaluation in ordered], float),
+        np.array([evaluation.mean_return for evaluation in ordered], float),
+        np.array([evaluation.n_episodes >= EVALUATION_EPISODES for evaluation in ordered], bool),
     )
 
 
@@ -124,7 +124,11 @@ def last_score(run: MemberRun, source: ScoreSource) -> float | None:
 
 def best_kept_score(run: MemberRun) -> float | None:
     """The score of the best parameters of training, evaluated again at its end; None if there is none."""
-    kept = [each.mean_return for each in run.evaluations if each.best_kept and np.isfinite(each.mean_return)]
+    kept = [
+        evaluation.mean_return
+        for evaluation in run.evaluations
+        if evaluation.best_kept and np.isfinite(evaluation.mean_return)
+    ]
     return kept[-1] if kept else None
 
 

@@ -83,16 +83,16 @@ def profiles(scores: Mapping[tuple[str, str], Sequence[float]], arms: Sequence[s
         arms: in the order of the result; those without any score are left out.
     """
     known = {place: np.asarray(values, float) for place, values in scores.items() if len(values)}
-    shown = [arm for arm in arms if any(arm == one for one, _ in known)]
+    shown = [arm for arm in arms if any(arm == known_arm for known_arm, _ in known)]
     names = dict.fromkeys(environment for _, environment in known)
     common = tuple(name for name in names if all((arm, name) in known for arm in shown))
     if not common:
         return Profiles((), ())
     highest = max(float(known[arm, name].max()) for arm in shown for name in common)
     tau = np.linspace(_LOWEST, min(max(TARGET, highest * 1.05), _HIGHEST), N_THRESHOLDS)
-    found = []
+    arm_profiles = []
     for arm in shown:
         own = [known[arm, name] for name in common]
         n_runs = sum(len(values) for values in own)
-        found.append(Profile(arm, tau, performance_profile(own, tau), optimality_gap(own), n_runs))
-    return Profiles(tuple(found), common)
+        arm_profiles.append(Profile(arm, tau, performance_profile(own, tau), optimality_gap(own), n_runs))
+    return Profiles(tuple(arm_profiles), common)

@@ -69,9 +69,9 @@ def worse(scores: Sequence[Scores], look: int, confidence: float = CONFIDENCE) -
     alpha = level(look, confidence)
     if m < 2 or (permutation_p_value(*own) if m == 2 else _kruskal_wallis(own)) >= alpha:
         return []
-    n = np.array([len(one) for one in own], "f8")
-    mean = np.array([one.mean() for one in own])
-    variance = np.array([one.var(ddof=1) for one in own])
+    n = np.array([len(sample) for sample in own], "f8")
+    mean = np.array([sample.mean() for sample in own])
+    variance = np.array([sample.var(ddof=1) for sample in own])
     within = (variance * (n - 1)).sum() / (n.sum() - m)
     error = np.maximum(variance, within) / n
     above = np.maximum(mean[None, :] - mean[:, None], 0.0)

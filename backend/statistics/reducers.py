@@ -335,7 +335,7 @@ class Normalised:
             span = reference.target - reference.random
             if span <= 0:
                 return replace(cell, value=None, low=None, high=None)
-            value, low, high = (normalise(each, reference) for each in (cell.value, cell.low, cell.high))
+            value, low, high = (normalise(score, reference) for score in (cell.value, cell.low, cell.high))
             return replace(cell, value=value, low=low, high=high)
 
         return map_cells(self.of.reduce(runs, planned), f"{self.target_name}-normalised", "%", normalised)

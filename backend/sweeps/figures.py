@@ -28,9 +28,9 @@ def draw_scatter(sweep: SweepDetail, setting: str, *, log: bool | None, theme: T
         raise Invalid.field("setting", f"{quoted(setting)} does not vary in this sweep; use one of {varied}")
     x = setting_title(setting)
     of = "last 100 episodes" if sweep.spec.objective == "training" else "last evaluation"
-    scored = [one for one in sweep.configurations if one.iqm is not None]
+    scored = [configuration for configuration in sweep.configurations if configuration.iqm is not None]
     return configurations_figure(
-        [_dots(sweep, one, setting) for one in scored],
+        [_dots(sweep, configuration, setting) for configuration in scored],
         x=x,
         y=f"Mean return, {of}",
         title=f"Score by {x}, {sweep.name}",
@@ -42,7 +42,7 @@ def draw_scatter(sweep: SweepDetail, setting: str, *, log: bool | None, theme: T
 def _dots(sweep: SweepDetail, configuration: ConfigurationOut, setting: str) -> ConfigurationDots:
     value = configuration.settings.get(setting)
     is_plain = isinstance(value, int | float | str) and not isinstance(value, bool)
-    scored = [(one.score, one.seed) for one in configuration.runs if one.score is not None]
+    scored = [(run.score, run.seed) for run in configuration.runs if run.score is not None]
     is_best = sweep.best is not None and configuration.number == sweep.best.number
     standing: Standing = "eliminated" if configuration.eliminated else "best" if is_best else ""
     return ConfigurationDots(

@@ -158,7 +158,9 @@ def _compare(spec: Limits, active: Sequence[int], own: dict[int, dict[int, Membe
     """Take one look at the active configurations, whose seeds have all ended."""
     plan.looks += 1
     scores = {
-        number: np.array([one.counted for one in own[number].values() if one.counted is not None], "f8")
+        number: np.array(
+            [member.counted for member in own[number].values() if member.counted is not None], "f8"
+        )
         for number in active
     }
     for number in active:
@@ -178,7 +180,7 @@ def _reached(spec: Limits, members: Sequence[Member], elapsed_s: float) -> str |
     budget = spec.budget
     if budget.runs is not None and len(members) >= budget.runs:
         return f"its budget of {budget.runs:,} runs is used up"
-    if budget.agent_steps is not None and sum(one.agent_steps for one in members) >= budget.agent_steps:
+    if budget.agent_steps is not None and sum(member.agent_steps for member in members) >= budget.agent_steps:
         return f"its budget of {budget.agent_steps:,} agent steps is used up"
     if budget.wall_time_s is not None and elapsed_s >= budget.wall_time_s:
         return f"its time of {budget.wall_time_s:,.0f} s is over"

@@ -40,13 +40,13 @@ def random_settings(space: Mapping[str, Dimension], n: int, seed: int) -> list[C
     the same ones."""
     rng = np.random.default_rng(seed)
     wanted = n
-    found: dict[str, ConfigValues] = {}
+    by_key: dict[str, ConfigValues] = {}
     for _ in range(_DRAWS * wanted):
         drawn = {path: _drawn(dimension, rng) for path, dimension in space.items()}
-        found.setdefault(_key(drawn), drawn)
-        if len(found) == wanted:
+        by_key.setdefault(_key(drawn), drawn)
+        if len(by_key) == wanted:
             break
-    return [*found.values()]
+    return [*by_key.values()]
 
 
 def _spaced(dimension: Dimension) -> list[Any]:
@@ -79,8 +79,8 @@ def _number(bound: float | None) -> float:
     return bound
 
 
-def _distinct(found: Iterator[ConfigValues]) -> list[ConfigValues]:
-    return [*{_key(settings): settings for settings in found}.values()]
+def _distinct(samples: Iterator[ConfigValues]) -> list[ConfigValues]:
+    return [*{_key(settings): settings for settings in samples}.values()]
 
 
 def _key(settings: ConfigValues) -> str:

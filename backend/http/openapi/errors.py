@@ -136,8 +136,12 @@ def _restricted(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, str]]:
         route = context.original_route
         if not isinstance(route, APIRoute):
             continue
-        needed = [one.call for one in route.dependant.dependencies if isinstance(one.call, RequireRole)]
-        if any(one.role != Role.VIEWER or one.logged_in for one in needed):
+        needed = [
+            dependency.call
+            for dependency in route.dependant.dependencies
+            if isinstance(dependency.call, RequireRole)
+        ]
+        if any(requirement.role != Role.VIEWER or requirement.logged_in for requirement in needed):
             yield from ((str(context.path_format), method.lower()) for method in route.methods or ())
 
 

@@ -205,7 +205,7 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) 
         return schema["default"]
     branches = schema.get("anyOf") or schema.get("oneOf")
     if branches:
-        optional = any(each.get("type") == "null" for each in branches)
+        optional = any(branch.get("type") == "null" for branch in branches)
         return None if optional else example_of(branches[0], schemas, depth)
     kind = schema.get("type")
     if kind == "object":

@@ -106,7 +106,7 @@ def read_custom_environments(path: Path) -> dict[str, CustomEnvironmentEntry]:
         tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise CustomEnvironmentsError(f"{path}: {error}") from None
-    found: dict[str, CustomEnvironmentEntry] = {}
+    entries: dict[str, CustomEnvironmentEntry] = {}
     for name, table in tables.items():
         try:
             entry = CustomEnvironmentEntry.model_validate({"id": name} | dict(table))
@@ -115,7 +115,7 @@ def read_custom_environments(path: Path) -> dict[str, CustomEnvironmentEntry]:
             raise CustomEnvironmentsError(f"{path}: {first.field}: {first.message}") from None
         except (TypeError, ValueError):
             raise CustomEnvironmentsError(f"{path}: {name}: must be a table") from None
-        if entry.id in found:
+        if entry.id in entries:
             raise CustomEnvironmentsError(f"{path}: {name}: {entry.id} is defined twice")
-        found[entry.id] = entry
-    return found
+        entries[entry.id] = entry
+    return entries

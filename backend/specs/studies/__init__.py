@@ -10,13 +10,13 @@ _ORDER = ("a3c", "paac", "gorila", "ga3c")
 
 
 def _find_papers() -> dict[str, Paper]:
-    found: dict[str, Paper] = {}
+    papers: dict[str, Paper] = {}
     for module in iter_modules(__path__, f"{__name__}."):
         for value in vars(import_module(module.name)).values():
             if isinstance(value, Paper):
-                found[value.id] = value
-    order = [name for name in _ORDER if name in found]
-    return {name: found[name] for name in (*order, *sorted(found.keys() - set(_ORDER)))}
+                papers[value.id] = value
+    order = [name for name in _ORDER if name in papers]
+    return {name: papers[name] for name in (*order, *sorted(papers.keys() - set(_ORDER)))}
 
 
 PAPERS: dict[str, Paper] = _find_papers()

@@ -19,7 +19,7 @@ GAMES_7 = games("BeamRider", "Breakout", "Enduro", "Pong", "Qbert", "Seaquest", 
 GAMES_57 = tuple(
     name
     for name, environment in ENVIRONMENTS.items()
-    if any((one.label, one.protocol) == ("human", "noop_starts") for one in environment.published)
+    if any((score.label, score.protocol) == ("human", "noop_starts") for score in environment.published)
 )
 VALUE_METHODS = (
     ("1-step Q", "one_step_q"),

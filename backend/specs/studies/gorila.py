@@ -7,7 +7,7 @@ from backend.specs.study import Draws, ReductionRule, StudyFigure
 GAMES_49 = tuple(
     name
     for name, environment in ENVIRONMENTS.items()
-    if any((one.label, one.protocol) == ("Gorila", "noop_starts_5min") for one in environment.published)
+    if any((score.label, score.protocol) == ("Gorila", "noop_starts_5min") for score in environment.published)
 )
 _SMALL = (arm("DQN", "dqn"), arm("Gorila", "gorila_dqn"))
 _HOURS = (arm("DQN", "dqn", "quarter-hour"), arm("Gorila", "gorila_dqn", "quarter-hour"))
@@ -169,8 +169,8 @@ FIGURE_5 = Definition(
     scales={
         "minutes": AtScale(
             arms=tuple(
-                one.model_copy(update={"config": one.config | {"evaluation_interval_agent_steps": 2_000}})
-                for one in _SMALL
+                arm.model_copy(update={"config": arm.config | {"evaluation_interval_agent_steps": 2_000}})
+                for arm in _SMALL
             ),
             environments=("CartPole-v1", "Acrobot-v1", "Catch-v0"),
             draws=Draws(n=2),

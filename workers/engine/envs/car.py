@@ -59,8 +59,8 @@ class _TileContacts(car_racing.FrictionDetector):
     """Tracks which tiles each wheel is on; keeps no score."""
 
     def _contact(self, contact: Any, begin: bool) -> None:
-        one, other = contact.fixtureA.body.userData, contact.fixtureB.body.userData
-        tile, wheel = (other, one) if hasattr(one, "tiles") else (one, other)
+        first, other = contact.fixtureA.body.userData, contact.fixtureB.body.userData
+        tile, wheel = (other, first) if hasattr(first, "tiles") else (first, other)
         if tile is None or not hasattr(tile, "road_friction") or not hasattr(wheel, "tiles"):
             return
         if begin:

@@ -178,5 +178,5 @@ class LabyrinthEnv:
 
 
 def _distance(cell: tuple[int, int], x: float, y: float) -> float:
-    there = middle(cell)
-    return float(np.hypot(there[0] - x, there[1] - y))
+    centre = middle(cell)
+    return float(np.hypot(centre[0] - x, centre[1] - y))

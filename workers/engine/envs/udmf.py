@@ -54,7 +54,7 @@ def walls_text(floor: NDArray[np.bool_], rng: np.random.Generator) -> str:
             ((y + 1, x), (y + 1, x + 1), (y + 1, x)),
             ((y, x - 1), (y + 1, x), (y, x)),
         )
-        lines += [(corner(*one), corner(*two)) for beyond, one, two in around if not floor[beyond]]
+        lines += [(corner(*start), corner(*two)) for beyond, start, two in around if not floor[beyond]]
     textures = rng.integers(len(_WALLS), size=len(lines)).tolist()
     return "\n".join(
         [

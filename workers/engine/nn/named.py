@@ -35,7 +35,7 @@ def with_names(state: Any, network: nn.Module) -> Any:
 
     def convert(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: convert(its) for key, its in value.items()}
+            return {key: convert(inner) for key, inner in value.items()}
         if isinstance(value, torch.Tensor) and value.is_floating_point() and value.shape == (n_parameters,):
             return named(network, value)
         return value
@@ -49,4 +49,4 @@ def without_names(state: Any, names: list[str]) -> Any:
         return state
     if names and list(state) == names:
         return flattened(state)
-    return {key: without_names(its, names) for key, its in state.items()}
+    return {key: without_names(value, names) for key, value in state.items()}

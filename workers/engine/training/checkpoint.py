@@ -42,9 +42,9 @@ def file_name(attempt: int, agent_steps: int) -> str:
 
 def agent_steps_of(name: str) -> int:
     """Agent steps of the checkpoint with this file name, as `file_name` gives it."""
-    found = NAME.fullmatch(name)
-    assert found is not None
-    return int(found["agent_steps"])
+    match = NAME.fullmatch(name)
+    assert match is not None
+    return int(match["agent_steps"])
 
 
 def save(
@@ -66,7 +66,7 @@ def save(
         # torch.save numbers the members in the order of the tensors: theta is the first.
         learner = with_names(state["learner"], network)
         learner = {"theta": learner["theta"], **learner}
-        state = {"learner": learner, **{key: its for key, its in state.items() if key != "learner"}}
+        state = {"learner": learner, **{key: value for key, value in state.items() if key != "learner"}}
         index = {
             name: {"member": f"archive/data/{k}", "shape": list(part.shape), "dtype": "<f4"}
             for k, (name, part) in enumerate(learner["theta"].items())
@@ -91,8 +91,8 @@ def check_state(state: Any, path: tuple[str, ...] = ()) -> None:
         DivergedError: one does; the message has its keys, which follow on those in `path`.
     """
     if isinstance(state, dict | list | tuple):
-        for key, its in state.items() if isinstance(state, dict) else enumerate(state):
-            check_state(its, (*path, str(key)))
+        for key, value in state.items() if isinstance(state, dict) else enumerate(state):
+            check_state(value, (*path, str(key)))
     elif isinstance(state, torch.Tensor) and state.is_floating_point() and not state.isfinite().all():
         raise DivergedError(".".join(path), float(state[~state.isfinite()][0]))
 
@@ -188,9 +188,9 @@ class Checkpoints:
         journal.emit_points(include_means=True)
         if name not in self._saved:
             kept = {"saved": [*self._saved, name], "evaluated": sorted(self._evaluated)}
-            found = state()
-            check_state(found)
-            content = {**found, "counters": counters.as_dict(), **kept}
+            saved = state()
+            check_state(saved)
+            content = {**saved, "counters": counters.as_dict(), **kept}
             digest, size = save(self.path(name), content, network, spec)
             self._saved.append(name)
             journal.emit(

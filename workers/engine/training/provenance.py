@@ -46,11 +46,11 @@ def provenance() -> Provenance:
 
 def packages() -> dict[str, str]:
     """Package -> version, with Python's among them."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def commit_of(root: Path) -> tuple[str | None, bool | None]:

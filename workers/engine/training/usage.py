@@ -55,12 +55,12 @@ class Usage:
 
     def _read(self) -> list[tuple[int, float, int, int]]:
         """PID, CPU time in s, resident and shared memory in bytes of each process."""
-        found = []
+        rows = []
         for process in (self._own, *self._own.children(recursive=True)):
             with suppress(psutil.NoSuchProcess), process.oneshot():
                 times, memory = process.cpu_times(), process.memory_info()
-                found.append((process.pid, times.user + times.system, memory.rss, memory.shared))
-        return found
+                rows.append((process.pid, times.user + times.system, memory.rss, memory.shared))
+        return rows
 
 
 def _gpu_metrics(gpu: Gpu | None, pids: Collection[int]) -> dict[str, float]:

@@ -251,8 +251,8 @@ def _exit() -> None:
 def _remove_stale_folders() -> None:
     """Remove the folders of engines that were killed."""
     for folder in Path("/tmp").glob("callboard-ray-*"):  # noqa: S108
-        found = _FOLDER.match(folder.name)
-        if found is None or Path("/proc", found[1]).exists():
+        match = _FOLDER.match(folder.name)
+        if match is None or Path("/proc", match[1]).exists():
             continue
         with suppress(FileNotFoundError):  # another process is removing it
             if folder.stat().st_uid == os.getuid():

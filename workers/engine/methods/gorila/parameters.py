@@ -45,12 +45,12 @@ def shard_bounds(n_parameters: int, n_shards: int) -> list[tuple[int, int]]:
 def join_snapshots(snapshots: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Join the snapshots of all shards to one of all parameters."""
     return {
-        "theta": torch.cat([its["theta"] for its in snapshots]),
+        "theta": torch.cat([snapshot["theta"] for snapshot in snapshots]),
         "statistics": {
-            name: torch.cat([its["statistics"][name] for its in snapshots])
+            name: torch.cat([snapshot["statistics"][name] for snapshot in snapshots])
             for name in snapshots[0]["statistics"]
         },
-        "updates": max(its["updates"] for its in snapshots),
+        "updates": max(snapshot["updates"] for snapshot in snapshots),
     }
 
 

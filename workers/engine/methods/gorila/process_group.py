@@ -212,7 +212,7 @@ class ProcessGroup:
             self._poll_shards(time.monotonic(), snapshots=True)
             self._receive(time.monotonic() + RETRY_S)
         self.pause()
-        snapshots = {k: its for process in self._parameters for k, its in process.snapshots.items()}
+        snapshots = {k: snapshot for process in self._parameters for k, snapshot in process.snapshots.items()}
         return [snapshots[k] for k in sorted(snapshots)]
 
     def close(self) -> None:
@@ -336,8 +336,8 @@ class ProcessGroup:
         shards.incarnation = incarnation
         shards.restored = True
         lost = {
-            k: self._stats.on_shard_restored(k, Version(incarnation, its["updates"]))
-            for k, its in shards.snapshots.items()
+            k: self._stats.on_shard_restored(k, Version(incarnation, snapshot["updates"]))
+            for k, snapshot in shards.snapshots.items()
         }
         if any(lost.values()):
             self._stats.warn(

@@ -60,7 +60,7 @@ class RemoteParameterServer:
         for ref in refs:
             for k, (version, theta) in (_reply(ref) or {}).items():
                 pulled[k] = Pulled(version, None if theta is None else torch.from_numpy(theta))
-        self._note_versions({k: its.version for k, its in pulled.items()})
+        self._note_versions({k: shard.version for k, shard in pulled.items()})
         return pulled
 
     def push(self, dtheta: Tensor, versions: Sequence[Version]) -> None:

@@ -28,15 +28,19 @@ def requirements() -> list[str]:
     for path in PROJECTS:
         project = tomllib.loads(path.read_text("utf-8"))["project"]
         named.update(project["dependencies"])
-        named.update(each for extra in project.get("optional-dependencies", {}).values() for each in extra)
-    return sorted(each for each in named if not each.startswith(OWN))
+        named.update(
+            requirement
+            for extra in project.get("optional-dependencies", {}).values()
+            for requirement in extra
+        )
+    return sorted(requirement for requirement in named if not requirement.startswith(OWN))
 
 
 def pinned(report: dict[str, Any]) -> str:
     """The file's text, from the report of `pip install --dry-run --report`."""
-    found = {each["metadata"]["name"]: each["metadata"]["version"] for each in report["install"]}
+    versions = {package["metadata"]["name"]: package["metadata"]["version"] for package in report["install"]}
     # The part after "+" names a build for some device, which another machine may not find.
-    lines = [f"{name}=={found[name].partition('+')[0]}" for name in sorted(found, key=str.lower)]
+    lines = [f"{name}=={versions[name].partition('+')[0]}" for name in sorted(versions, key=str.lower)]
     return "\n".join(["# Every package Callboard installs, pinned. Made by `make constraints`.", *lines, ""])
 
 

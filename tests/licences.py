@@ -13,14 +13,16 @@ def licence(metadata: PackageMetadata) -> str:
     if expression := fields.get("license_expression"):
         return str(expression)
     text = str(fields.get("license", "")).partition("\n")[0]
-    classifiers = [each for each in fields.get("classifier", []) if "License ::" in each]
-    return "; ".join(filter(None, [text, *(each.rpartition(" :: ")[2] for each in classifiers)]))
+    classifiers = [classifier for classifier in fields.get("classifier", []) if "License ::" in classifier]
+    return "; ".join(filter(None, [text, *(classifier.rpartition(" :: ")[2] for classifier in classifiers)]))
 
 
 def reciprocal() -> dict[str, str]:
     """Package -> its licence, of every installed package with a reciprocal one."""
-    found = {each.metadata["Name"]: licence(each.metadata) for each in distributions()}
-    return {name: text for name, text in sorted(found.items()) if _RECIPROCAL.search(text)}
+    texts = {
+        distribution.metadata["Name"]: licence(distribution.metadata) for distribution in distributions()
+    }
+    return {name: text for name, text in sorted(texts.items()) if _RECIPROCAL.search(text)}
 
 
 if __name__ == "__main__":

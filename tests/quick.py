@@ -58,14 +58,14 @@ def imports(path: Path) -> list[str]:
     """Names that a file imports from our packages; of a `conftest.py` only those at the top of the file."""
     tree = ast.parse(path.read_bytes())
     nodes: Iterable[ast.AST] = tree.body if path.name == "conftest.py" else ast.walk(tree)
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return sorted(name for name in found if name.partition(".")[0] in (*PACKAGES, "callboard"))
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return sorted(name for name in names if name.partition(".")[0] in (*PACKAGES, "callboard"))
 
 
 def scan(before: State) -> State:

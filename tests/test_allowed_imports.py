@@ -24,8 +24,8 @@ def problems(**options: Any) -> list[str]:
 
 
 def test_imports_outside_the_package_the_standard_library_and_the_list_are_reported() -> None:
-    found = problems(packages=["app.specs"], allowed=["pydantic"])
-    assert found == ["app.specs.run -> torch is not allowed"]
+    reported = problems(packages=["app.specs"], allowed=["pydantic"])
+    assert reported == ["app.specs.run -> torch is not allowed"]
     assert problems(packages=["app.specs"], allowed=["pydantic", "torch"]) == []
 
 
@@ -40,8 +40,8 @@ def test_star_allows_one_level_and_what_is_below_a_name() -> None:
 
 def test_exception_is_allowed_for_its_importer_and_must_have_a_use() -> None:
     exceptions = ["app.specs.run -> torch", "app.specs.run -> numpy"]
-    found = problems(packages=["app.specs"], allowed=["pydantic"], exceptions=exceptions)
-    assert found == ["app.specs.run -> numpy is an exception without a use"]
+    reported = problems(packages=["app.specs"], allowed=["pydantic"], exceptions=exceptions)
+    assert reported == ["app.specs.run -> numpy is an exception without a use"]
 
 
 def test_misspelt_package_is_reported() -> None:

@@ -32,12 +32,12 @@ def small_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _points_by_metric(engine: Engine) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    by_metric: dict[str, list[int]] = {}
     with reading(engine) as session:
         ids = session.scalars(select(Run.id)).all()
-        for one in metrics.list_series(session, ids):
-            found.setdefault(one.metric, []).append(one.n_points)
-    return found
+        for row in metrics.list_series(session, ids):
+            by_metric.setdefault(row.metric, []).append(row.n_points)
+    return by_metric
 
 
 def test_bench_service_measures_given_database_and_stores_its_rows(engine: Engine, database_url: str) -> None:
@@ -45,10 +45,10 @@ def test_bench_service_measures_given_database_and_stores_its_rows(engine: Engin
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert answer["goals"] == bench.GOALS
-    (found,) = answer["databases"].items()
-    assert found[0] == engine.dialect.name
-    assert set(found[1]) == set(bench.ROWS)
-    assert all(value > 0 for value in found[1].values())
+    (measured,) = answer["databases"].items()
+    assert measured[0] == engine.dialect.name
+    assert set(measured[1]) == set(bench.ROWS)
+    assert all(value > 0 for value in measured[1].values())
     stored = _points_by_metric(engine)
     # Three ingests of 20,000 points in ten series, and the twenty runs of the charts.
     assert [stored[f"recorded/{at}"] for at in range(10)] == [[2_000] * 3] * 10

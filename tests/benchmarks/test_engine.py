@@ -48,21 +48,21 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 
 
 def test_share_divides_rate_by_best_other_rate_of_same_round() -> None:
-    found = RoundResults(
+    results = RoundResults(
         {"ours": [300.0, 240.0, 330.0], "slow": [500.0, 100.0, 100.0], "fast": [200.0, 120.0, 220.0]}
     )
-    assert found.rate("ours") == RoundSpread(300.0, 240.0, 330.0)
+    assert results.rate("ours") == RoundSpread(300.0, 240.0, 330.0)
     # "fast" has the higher median. The ratio of medians would be 1.5 too, that to each round's best 0.6.
-    assert found.share("ours", ["slow", "fast"]) == RoundSpread(1.5, 1.5, 2.0)
-    assert found.share("ours", ["slow", "not measured"]) == RoundSpread(2.4, 0.6, 3.3)
-    assert found.share("ours", ["not measured"]) is None
-    assert found.share("not measured", ["fast"]) is None
+    assert results.share("ours", ["slow", "fast"]) == RoundSpread(1.5, 1.5, 2.0)
+    assert results.share("ours", ["slow", "not measured"]) == RoundSpread(2.4, 0.6, 3.3)
+    assert results.share("ours", ["not measured"]) is None
+    assert results.share("not measured", ["fast"]) is None
 
 
 def test_time_of_returns_median_of_each_part() -> None:
-    found = RoundResults(time={"ours": [{"environment": e, "rest": 1 - e} for e in (0.5, 0.75, 0.25)]})
-    assert found.time_of("ours") == {"environment": 0.5, "rest": 0.5}
-    assert found.time_of("theirs") is None
+    results = RoundResults(time={"ours": [{"environment": e, "rest": 1 - e} for e in (0.5, 0.75, 0.25)]})
+    assert results.time_of("ours") == {"environment": 0.5, "rest": 0.5}
+    assert results.time_of("theirs") is None
 
 
 def test_measure_counts_after_warm_up_and_returns_share_of_all_cores(
@@ -110,8 +110,8 @@ def test_measure_kills_processes_left_by_a_turn(python: Callable[[str], None], t
         + "echo '{\"agent_steps_per_s\": 5.0}'"
     )
     mine = {child.pid for child in psutil.Process().children()}
-    found = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=2, seconds=1)
-    assert found.agent_steps_per_s == {"fake": [5.0, 5.0]}
+    results = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=2, seconds=1)
+    assert results.agent_steps_per_s == {"fake": [5.0, 5.0]}
     assert sleepers(tmp_path) == []
     assert {child.pid for child in psutil.Process().children()} <= mine
 
@@ -122,31 +122,31 @@ def test_measure_kills_turn_that_exceeds_its_time(
 ) -> None:
     monkeypatch.setattr(bench_rounds, "START_TIMEOUT_S", 0.2)
     python(SLEEP)
-    found = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=1, seconds=0.2)
-    assert found.left_out == {"fake": "took longer than 0 s"}
+    results = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=1, seconds=0.2)
+    assert results.left_out == {"fake": "took longer than 0 s"}
     assert sleepers(tmp_path) == []
 
 
 @pytest.mark.service
 def test_measure_omits_failing_row_with_reason(python: Callable[[str], None]) -> None:
     python("echo first >&2; echo RuntimeError: no luck >&2; exit 1")
-    found = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=3, seconds=1)
-    assert found.left_out == {"fake": "RuntimeError: no luck"}
-    assert found.agent_steps_per_s == {}
+    results = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=3, seconds=1)
+    assert results.left_out == {"fake": "RuntimeError: no luck"}
+    assert results.agent_steps_per_s == {}
     python("echo envpool is not installed >&2; exit 3")
-    found = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=1, seconds=1)
-    assert found.left_out == {"fake": f"envpool is not installed; {INSTALL}"}
+    results = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=1, seconds=1)
+    assert results.left_out == {"fake": f"envpool is not installed; {INSTALL}"}
 
 
 def turns(pid: int, row: str, least: int) -> list[psutil.Process]:
     """The processes of a row below this one, once there are so many. Other tests may measure the row, too."""
-    found = []
+    started = []
     with suppress(psutil.NoSuchProcess):
         for process in psutil.Process(pid).children(recursive=True):
             with suppress(psutil.Error):
                 if f"bench.turn {row} " in " ".join(process.cmdline()):
-                    found.append(process)
-    return found if len(found) >= least else []
+                    started.append(process)
+    return started if len(started) >= least else []
 
 
 @pytest.mark.long
@@ -187,16 +187,16 @@ def test_bench_engine_measures_every_kind_of_row_and_leaves_no_process(
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert {child.pid for child in psutil.Process().children()} <= before
-    found = {row["row"]: row for row in document["rows"]}
+    by_row = {row["row"]: row for row in document["rows"]}
     missing = {row for row, why in document["left_out"].items() if INSTALL in why}
-    assert set(found) == set(ids) - missing
-    assert all(row["agent_steps_per_s"]["median"] > 0 for row in found.values())
-    ceiling = max(found[row]["rounds"][0] for row in ids[:2])
-    assert found["paac-nips"]["of_ceiling"]["median"] == pytest.approx(
-        found["paac-nips"]["rounds"][0] / ceiling
+    assert set(by_row) == set(ids) - missing
+    assert all(row["agent_steps_per_s"]["median"] > 0 for row in by_row.values())
+    ceiling = max(by_row[row]["rounds"][0] for row in ids[:2])
+    assert by_row["paac-nips"]["of_ceiling"]["median"] == pytest.approx(
+        by_row["paac-nips"]["rounds"][0] / ceiling
     )
     for row in ("paac-nips", "a3c-nips", "ga3c-nips", "dqn-nips"):
-        spent = found[row]["time"]
+        spent = by_row[row]["time"]
         assert all(spent[part] > 0 for part in ("environment", "choosing", "learning")), row
         assert sum(spent.values()) <= 1.2, row
     beside = {goal["row"]: goal for goal in document["goals"]}

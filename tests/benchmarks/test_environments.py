@@ -18,10 +18,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_environment_benchmark_reports_our_rates_and_theirs() -> None:
     done = CliRunner().invoke(app, ["environments", "CartPole-v1", "Catch-v0", "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)["environments"]
-    assert {"single", "batched", "gymnasium"} <= set(found["CartPole-v1"])
-    assert set(found["Catch-v0"]) == {"single", "batched"}
-    assert all(rate > 0 for rates in found.values() for rate in rates.values())
+    measured = json.loads(done.stdout)["environments"]
+    assert {"single", "batched", "gymnasium"} <= set(measured["CartPole-v1"])
+    assert set(measured["Catch-v0"]) == {"single", "batched"}
+    assert all(rate > 0 for rates in measured.values() for rate in rates.values())
 
 
 def test_environment_benchmark_names_an_unknown_environment() -> None:

@@ -13,7 +13,7 @@ from workers.engine.methods.ga3c.adjustment import ThreadCounts
 
 def test_ga3c_benchmark_compares_adjusted_tps_with_the_best_of_the_grid() -> None:
     slow, fast = ThreadCounts(1, 1, 1), ThreadCounts(8, 2, 1)
-    found = AdjustmentResult(
+    adjustment = AdjustmentResult(
         grid=[Measurement(0, 10, slow, 5.0), Measurement(10, 10, fast, 110.0)],
         again=Measurement(0, 10, fast, 90.0),
         walk=[
@@ -23,9 +23,9 @@ def test_ga3c_benchmark_compares_adjusted_tps_with_the_best_of_the_grid() -> Non
             Measurement(95, 5, ThreadCounts(9, 2, 1), 65.0),
         ],
     )
-    assert found.best.setting == fast
-    assert found.best_tps == 100.0
-    assert found.reached_tps == pytest.approx((20 * 90 + 5 * 65) / 25), "the last quarter, by time"
+    assert adjustment.best.setting == fast
+    assert adjustment.best_tps == 100.0
+    assert adjustment.reached_tps == pytest.approx((20 * 90 + 5 * 65) / 25), "the last quarter, by time"
 
 
 @pytest.mark.service
@@ -44,10 +44,16 @@ def test_ga3c_benchmark_measures_grid_and_adjustment(monkeypatch: pytest.MonkeyP
     done = CliRunner().invoke(app, ["ga3c", "CartPole-v1", *options])
     assert done.exit_code == 0, done.output
     reported = json.loads(done.stdout)
-    settings = [(one["n_actors"], one["n_predictors"], one["n_trainers"]) for one in reported["grid"]]
+    settings = [
+        (measurement["n_actors"], measurement["n_predictors"], measurement["n_trainers"])
+        for measurement in reported["grid"]
+    ]
     assert settings == [(1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1)]
-    assert all(one["tps"] > 0 for one in reported["grid"])
-    walk = [(one["n_actors"], one["n_predictors"], one["n_trainers"]) for one in reported["walk"]]
+    assert all(measurement["tps"] > 0 for measurement in reported["grid"])
+    walk = [
+        (measurement["n_actors"], measurement["n_predictors"], measurement["n_trainers"])
+        for measurement in reported["walk"]
+    ]
     assert walk[0] == (1, 1, 1)
     assert len(walk) >= 3
     assert reported["share"] == pytest.approx(reported["reached_tps"] / reported["best_tps"])

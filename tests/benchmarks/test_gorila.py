@@ -19,13 +19,13 @@ def test_gorila_benchmark_reports_rates_by_process_count_and_of_dqn(monkeypatch:
     monkeypatch.setattr(gorila_bench, "LEARNING_STARTS", 100)
     done = CliRunner().invoke(app, ["gorila", "--seconds", "1", "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert [(row["n_actors"], row["n_learners"], row["n_shards"]) for row in found["gorila"]] == [
+    document = json.loads(done.stdout)
+    assert [(row["n_actors"], row["n_learners"], row["n_shards"]) for row in document["gorila"]] == [
         (1, 1, 1),
         (1, 2, 2),
     ]
-    assert all(row["updates_per_s"] > 0 and row["agent_steps_per_s"] > 0 for row in found["gorila"])
-    assert found["dqn"]["callboard"] > 0
+    assert all(row["updates_per_s"] > 0 and row["agent_steps_per_s"] > 0 for row in document["gorila"])
+    assert document["dqn"]["callboard"] > 0
 
 
 def test_gorila_benchmark_names_an_environment_that_is_not_an_atari_game() -> None:

@@ -72,8 +72,8 @@ def test_scores_after_the_checkpoint_of_a_resume_do_not_count(tmp_path: Path) ->
     write(run_folder, 2, started(200), report(250, 0.5), evaluation(400, 0.25), ended("finished"))
     assert is_finished(run_folder)
     write_table(tmp_path, {CELL: spec_of(CELL, {}, {"agent_steps": 400})})
-    found = [(row["kind"], row["agent_steps"], row["mean_return"]) for row in rows(tmp_path)]
-    assert found == [("training", "200", "-0.5"), ("training", "250", "0.5"), ("plain", "400", "0.25")]
+    evaluated = [(row["kind"], row["agent_steps"], row["mean_return"]) for row in rows(tmp_path)]
+    assert evaluated == [("training", "200", "-0.5"), ("training", "250", "0.5"), ("plain", "400", "0.25")]
     assert {(row["preset"], row["seed"]) for row in rows(tmp_path)} == {("full-frame", "3")}
 
 

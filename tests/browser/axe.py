@@ -37,7 +37,7 @@ def serious_violations(page: Page, variants: tuple[Variant, ...] = VARIANTS) -> 
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         page.wait_for_function(_IN_THEME, arg=theme)
-        if found := page.evaluate(_RUN):
-            violations[f"{size['width']} {theme}"] = found
+        if rules := page.evaluate(_RUN):
+            violations[f"{size['width']} {theme}"] = rules
     page.set_viewport_size(_DESKTOP)
     return violations

@@ -73,7 +73,7 @@ def opened(browser: Browser, client: httpx.Client, test: pytest.FixtureRequest) 
     context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 800})
     context.set_default_timeout(1000 * PATIENCE_S)
     context.add_cookies(
-        [{"name": one.name, "value": one.value or "", "url": url} for one in client.cookies.jar]
+        [{"name": cookie.name, "value": cookie.value or "", "url": url} for cookie in client.cookies.jar]
     )
     # As a page keeps it: for each origin, which includes the port.
     kept = json.dumps([STORED_PAGE_SECRET, client.headers[PAGE_SECRET_HEADER]])

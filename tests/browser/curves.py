@@ -15,8 +15,8 @@ _DRAWN = """label => {
 
 def drawn(page: Page, label: str = "Learning curve") -> dict[str, list[float]]:
     """X and y of a chart's main line; empty before it is drawn."""
-    found: dict[str, Any] | None = page.evaluate(_DRAWN, label)
-    return found or {"x": [], "y": []}
+    points: dict[str, Any] | None = page.evaluate(_DRAWN, label)
+    return points or {"x": [], "y": []}
 
 
 def await_points(page: Page, more_than: int = 0, timeout_ms: float = 1000 * PATIENCE_S) -> list[float]:

@@ -50,8 +50,8 @@ METRICS = ("rollout/episode_return", "loss/value", "loss/policy", "loss/entropy"
 
 def record(session: Session, run_id: str, batch: int) -> None:
     """Store half a second of a run's points, as the recorder does."""
-    each = POINTS_PER_S // BATCHES_PER_S // len(METRICS)
-    steps = list(range(batch * each, (batch + 1) * each))
+    points_per_batch = POINTS_PER_S // BATCHES_PER_S // len(METRICS)
+    steps = list(range(batch * points_per_batch, (batch + 1) * points_per_batch))
     row = session.get_one(Run, run_id)
     run_service.touch(session, row)
     points = [
@@ -114,8 +114,8 @@ def under_load(service: RunningService, runs: list[str]) -> Iterator[list[tuple[
             until(lambda: min(received) >= 40 * len(runs))
         finally:
             stopped.set()
-        for one in work:
-            one.result()
+        for future in work:
+            future.result()
 
 
 def await_score(page: Page, least: float) -> None:

@@ -34,11 +34,13 @@ def until_state(
 ) -> dict[str, Any]:
     """Wait until a run is in one of the states."""
 
-    def there() -> dict[str, Any] | None:
+    def in_state() -> dict[str, Any] | None:
         run = read(script, run_id)
         return run if run["state"] in states else None
 
-    return until(there, timeout_s, every_s=0.1, detail=lambda: f"the run is {read(script, run_id)['state']}")
+    return until(
+        in_state, timeout_s, every_s=0.1, detail=lambda: f"the run is {read(script, run_id)['state']}"
+    )
 
 
 def until_episodes(
@@ -46,11 +48,11 @@ def until_episodes(
 ) -> dict[str, Any]:
     """Wait until a run has finished that many training episodes."""
 
-    def there() -> dict[str, Any] | None:
+    def has_episodes() -> dict[str, Any] | None:
         run = read(script, run_id)
         return run if run["episodes"] >= least else None
 
-    return until(there, timeout_s, every_s=0.1, detail=lambda: read(script, run_id)["episodes"])
+    return until(has_episodes, timeout_s, every_s=0.1, detail=lambda: read(script, run_id)["episodes"])
 
 
 def end(script: httpx.Client, run_id: str) -> None:

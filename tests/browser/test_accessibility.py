@@ -130,8 +130,8 @@ def test_every_page_has_no_serious_axe_violation(
     def check(what: str) -> None:
         variants = tuple(islice(in_turn, variants_of_a_page))
         page.get_by_role("status", name="Loading").first.wait_for(state="detached")
-        if found := serious_violations(page, variants):
-            violations[what] = found
+        if by_variant := serious_violations(page, variants):
+            violations[what] = by_variant
 
     for address in addresses:
         page.goto(address)

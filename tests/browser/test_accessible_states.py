@@ -28,8 +28,8 @@ def addresses(run: str) -> list[str]:
 
 def _violations(page: Page, what: str, shows: Locator) -> dict[str, Any]:
     shows.first.wait_for()
-    found = serious_violations(page)
-    return {what: found} if found else {}
+    by_variant = serious_violations(page)
+    return {what: by_variant} if by_variant else {}
 
 
 def test_loading_pages_have_no_serious_axe_violation(

@@ -105,7 +105,7 @@ def test_new_environment_selects_the_preset_of_its_family(
     page.get_by_role("button", name="Start run").click()
     page.wait_for_url("**/runs/*")
     spec = sqlite_service.client.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()["spec"]
-    [preset] = [one for one in ALGORITHMS["a3c"].presets if one.title == MAZE]
+    [preset] = [preset for preset in ALGORITHMS["a3c"].presets if preset.title == MAZE]
     env = ENVIRONMENTS["Labyrinth-Small-v0"]
     assert spec["config"] == ALGORITHMS["a3c"].defaults("pixels") | env.config_defaults | preset.config
     assert spec["stop"]["agent_steps"] == preset.stop["agent_steps"]

@@ -76,7 +76,7 @@ def assert_readable(pdf: PdfPage, width_pt: float) -> None:
     for font in pdf.fonts.values():
         assert font.file is not None, f"{font.name} is not embedded"
         assert TTFont(io.BytesIO(font.file))["glyf"].keys()
-    texts = [one.text for one in pdf.texts]
+    texts = [text.text for text in pdf.texts]
     legend = [f"learning_rate = {rate}, 2 seeds" for rate in RATES]
     assert " ".join(legend) in " ".join(texts), "whole, in one line or two"
     assert {"Agent steps", "Return (true score)"} <= set(texts)
@@ -90,7 +90,7 @@ def test_pdf_of_five_configs_is_light_with_embedded_fonts_and_readable_labels(
     dialog = export_dialog(page, five_configs(sqlite_service.engine, 2))
     pdf = PdfPage(downloaded(dialog, "pdf"))
     assert_readable(pdf, 3.25 * 72)
-    assert {one.colour for one in pdf.texts} == {INK}
+    assert {text.colour for text in pdf.texts} == {INK}
     expect(dialog.get_by_role("status", name="Problems of the figure")).to_have_text("")
 
 
@@ -126,7 +126,7 @@ def test_figure_is_exported_in_every_format_and_size(
     dialog.get_by_label("Legend").select_option("below")
     svg = ElementTree.fromstring(downloaded(dialog, "svg"))
     assert svg.get("width") == "3.25in"
-    assert not [one for one in svg.iter() if one.tag.endswith("}text")], "outlines"
+    assert not [element for element in svg.iter() if element.tag.endswith("}text")], "outlines"
     png = downloaded(dialog, "png")
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20]) == 2 * 312

@@ -40,7 +40,7 @@ def _held_bytes(chrome: CDPSession) -> int:
     kind, name, size = (
         heap["nodes"][fields.index(field) :: len(fields)] for field in ("type", "name", "self_size")
     )
-    counted = {kinds.index(one) for one in ("object", "closure", "array", "native")}
+    counted = {kinds.index(kind) for kind in ("object", "closure", "array", "native")}
     internal = {n for n, words in enumerate(heap["strings"]) if words.startswith(("blink::", "system / "))}
     return sum(s for k, n, s in zip(kind, name, size, strict=True) if k in counted and n not in internal)
 
@@ -124,6 +124,6 @@ def test_memory_is_flat_while_live_data_arrives(
         if passed > (len(held) + 1) * 6 * minutes:  # ten times in all
             held.append(_held_bytes(chrome))
     held.append(_held_bytes(chrome))
-    shown = ", ".join(f"{each / 1e6:.2f}" for each in held)
+    shown = ", ".join(f"{n_bytes / 1e6:.2f}" for n_bytes in held)
     print(f"\n{minutes:g} minutes of live data, heap in MB: {shown}")  # noqa: T201
     assert max(held[len(held) // 2 :]) - held[1] < MAX_LIVE_GROWTH_BYTES

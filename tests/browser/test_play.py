@@ -95,7 +95,7 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
     expect(page.get_by_text("The session has ended: ended by its player")).to_be_visible()
 
     recordings = script.get("/api/v1/recordings", params={"environment": BREAKOUT}).json()["items"]
-    [recording] = [each for each in recordings if each["session_id"] == session]
+    [recording] = [recording for recording in recordings if recording["session_id"] == session]
     assert recording["protocol"] == "scripted"
     assert recording["length_frames"] == n_frames
     trace = script.get(f"/api/v1/recordings/{recording['id']}/trace").json()

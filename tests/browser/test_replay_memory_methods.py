@@ -81,7 +81,7 @@ def _value(box: Locator, name: str) -> Locator:
 
 def _launch(page: Page, script: httpx.Client, algorithm: str, typed: dict[str, int]) -> str:
     """Start a run with a preset and changed fields, and wait for its first points; return its id."""
-    [preset] = [one for one in ALGORITHMS[algorithm].presets if one.id == "quarter-hour"]
+    [preset] = [preset for preset in ALGORITHMS[algorithm].presets if preset.id == "quarter-hour"]
     page.goto(f"/new?environment=Catch-v0&algorithm={algorithm}&all=true")
     presets = page.get_by_role("radiogroup", name="Preset")
     presets.get_by_role("radio", name=preset.title).click()

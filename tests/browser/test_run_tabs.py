@@ -36,9 +36,9 @@ def test_phase_of_a_starting_run_is_shown_next_to_its_state(
 ) -> None:
     run = make_run(sqlite_service.engine, RunState.STARTING)
     with writing(sqlite_service.engine) as session:
-        found = run_service.find(session, run.id, for_update=True)
-        assert found is not None
-        found.state_reason = "starting 64 of 131 processes"
+        locked = run_service.find(session, run.id, for_update=True)
+        assert locked is not None
+        locked.state_reason = "starting 64 of 131 processes"
     service_page.goto(f"/runs/{run.id}")
     expect(service_page.get_by_text("starting 64 of 131 processes")).to_be_visible()
 

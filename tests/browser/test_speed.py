@@ -141,7 +141,7 @@ def test_twenty_long_runs_are_panned_at_thirty_frames_per_second(
     shown = page.evaluate(_PAN, [end, middle, 0.8 * box["width"], PAN_S])
     page.mouse.up()
     page.keyboard.up("Shift")
-    drawn = sum(one != other for one, other in pairwise(shown)) / PAN_S
+    drawn = sum(before != other for before, other in pairwise(shown)) / PAN_S
     print(  # noqa: T201
         f"\npanning 20 runs of 100,000 points: {drawn:.0f} frames/s at a new place, "
         f"{len(shown) / PAN_S:.0f} in all"

@@ -66,8 +66,8 @@ def child(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., ServiceProcess
         return child
 
     yield start
-    for one in children_started:
-        one.wait(0.0)
+    for started in children_started:
+        started.wait(0.0)
 
 
 def _replaced(clock: Clock, child: ServiceProcess, first: int | None) -> bool:

@@ -48,7 +48,7 @@ def test_demo_run_is_finished_with_curve_replays_and_videos(client: httpx.Client
         assert len(client.get(f"{address}/trace").json()["rewards"]) == episode["length_steps"]
     assert client.get(f"{RUN}/checkpoints").json()["items"] == []
     assert "rollout/episode_return" in {
-        each["metric"] for each in client.get(f"{RUN}/series").json()["items"]
+        item["metric"] for item in client.get(f"{RUN}/series").json()["items"]
     }
 
 

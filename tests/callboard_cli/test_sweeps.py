@@ -54,7 +54,7 @@ def test_sweep_is_raced_to_its_end_by_a_worker(
     assert (best["n"], shown["state_reason"]) == (3, "all other configurations are worse")
     assert shown["n_not_needed"] == 4
     with reading(sqlite_service.engine) as session:
-        started = [(one.configuration, one.seed) for one in session.scalars(select(SweepMember))]
+        started = [(member.configuration, member.seed) for member in session.scalars(select(SweepMember))]
         assert sorted(started) == [(number, seed) for number in range(3) for seed in range(3)]
         assert len(session.scalars(select(Run)).all()) == 9
     table = callboard("sweeps", "show", sweep_id).output

@@ -54,7 +54,10 @@ def test_train_json_prints_reports_evaluations_and_summary_and_writes_run_direct
     reports = [line for line in lines if line["type"] == "report"]
     evaluations = [line for line in lines if line["type"] == "evaluation"]
     assert len(reports) + len(evaluations) == len(lines)
-    assert [(one["agent_steps"], len(one["returns"])) for one in evaluations] == [(4000, 2), (8000, 2)]
+    assert [(evaluation["agent_steps"], len(evaluation["returns"])) for evaluation in evaluations] == [
+        (4000, 2),
+        (8000, 2),
+    ]
     assert {"protocol", "seed", "mean_return", "lengths_frames", "checkpoint"} <= set(evaluations[0])
     assert summary["evaluation"] | {"type": "evaluation"} == evaluations[-1]
     assert list(summary) == [
@@ -122,14 +125,19 @@ def test_train_json_prints_each_evaluation_and_the_last_in_its_summary(tmp_path:
     assert trained.exit_code == 0, trained.output
     *lines, summary = map(json.loads, trained.stdout.splitlines())
     evaluations = [line for line in lines if line["type"] == "evaluation"]
-    assert [(one["agent_steps"], len(one["returns"])) for one in evaluations] == [(80, 1), (160, 1)]
+    assert [(evaluation["agent_steps"], len(evaluation["returns"])) for evaluation in evaluations] == [
+        (80, 1),
+        (160, 1),
+    ]
     assert summary["evaluation"] | {"type": "evaluation"} == evaluations[-1]
 
 
 @pytest.mark.service
 def test_evaluate_json_has_seeds_lengths_and_the_cap_of_the_protocol(tmp_path: Path) -> None:
     folder = tmp_path / "pong"
-    small = [f"--set={one}" for one in ("n_e=2", "n_w=1", "network=compact", "evaluation_episodes=0")]
+    small = [
+        f"--set={assignment}" for assignment in ("n_e=2", "n_w=1", "network=compact", "evaluation_episodes=0")
+    ]
     command = ["train", "--algorithm=paac", "--environment=ALE/Pong-v5", *small, "--agent-steps=20"]
     trained = CliRunner().invoke(app, [*command, f"--run-directory={folder}"])
     assert trained.exit_code == 0, trained.output
@@ -349,8 +357,8 @@ def test_evaluation_in_the_summary_is_of_the_last_parameters(capsys: pytest.Capt
 
     terminal = TrainingTerminal(spec, as_json=True)
     # At its end DQN evaluates its best parameters again.
-    for one in (evaluation(1_000, "best"), evaluation(2_000, "last"), evaluation(2_000, "best")):
-        terminal.on_event(one)
+    for event in (evaluation(1_000, "best"), evaluation(2_000, "last"), evaluation(2_000, "best")):
+        terminal.on_event(event)
     assert terminal.evaluation is not None
     assert terminal.evaluation.checkpoint == "last"
     assert len(capsys.readouterr().out.splitlines()) == 3

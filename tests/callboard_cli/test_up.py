@@ -62,16 +62,16 @@ def _ready(running: Installation) -> bool:
 
 def _of_home(home: Path) -> list[psutil.Process]:
     """Every process of an installation, whatever its parent is now."""
-    found = []
+    children = []
     for process in psutil.process_iter():
         try:
             # Redis overwrites its environment with its process title.
             mine = str(home) in f"{process.environ().get('CALLBOARD_HOME')} {process.cmdline()}"
             if mine and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                children.append(process)
         except psutil.Error:
             continue
-    return found
+    return children
 
 
 @pytest.fixture(scope="module")

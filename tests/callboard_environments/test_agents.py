@@ -42,7 +42,7 @@ def test_agent_acts_as_the_engine_does_with_the_same_checkpoint(target: Target, 
     paac = ["--algorithm", "paac", "--environment", "CartPole-v1", "--set", "n_e=4"]
     run_id = trained(target, folder, *paac, until=[500, 1_000])
     scored = target.client.get(f"/api/v1/runs/{run_id}/evaluations").json()["items"]
-    best = max(scored, key=lambda each: float(each["mean_return"]))
+    best = max(scored, key=lambda evaluation: float(evaluation["mean_return"]))
     observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     with callboard.connect() as client:
         run = client.run(run_id)
@@ -54,7 +54,7 @@ def test_agent_acts_as_the_engine_does_with_the_same_checkpoint(target: Target, 
         # The engine's own loading of the run's own file.
         checkpoint = folder / "checkpoints" / best["checkpoint"]
         policy = load_policy(parse_run_spec(run.data["spec"]), checkpoint, seed=3)
-        wanted = [int(policy.act(each[None], np.zeros(1, int))[0][0]) for each in observations]
+        wanted = [int(policy.act(observation[None], np.zeros(1, int))[0][0]) for observation in observations]
         assert actions == wanted
         assert len(set(actions)) == 2
 
@@ -100,8 +100,8 @@ def test_agent_of_a_race_with_opponents_acts_as_its_checkpoint(target: Target, t
         policy = load_policy(
             parse_run_spec(run.data["spec"]), folder / "checkpoints" / agent.checkpoint["file"], seed=3
         )
-        wanted = [int(policy.act(each[None], np.zeros(1, int))[0][0]) for each in observations]
-        assert [again.act(each) for each in observations] == wanted
+        wanted = [int(policy.act(observation[None], np.zeros(1, int))[0][0]) for observation in observations]
+        assert [again.act(observation) for observation in observations] == wanted
 
 
 @pytest.mark.long

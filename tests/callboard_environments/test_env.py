@@ -102,5 +102,5 @@ def test_a2c_of_stable_baselines3_learns_catch_as_the_guide_says() -> None:
     exec(sample, names)
     by_env = [np.array(returns) for returns in names["envs"].env_method("get_episode_rewards")]
     # Random actions average -0.6.
-    assert np.concatenate([each[: len(each) // 20] for each in by_env]).mean() < -0.3
-    assert np.concatenate([each[-(len(each) // 5) :] for each in by_env]).mean() > 0
+    assert np.concatenate([returns[: len(returns) // 20] for returns in by_env]).mean() < -0.3
+    assert np.concatenate([returns[-(len(returns) // 5) :] for returns in by_env]).mean() > 0

@@ -63,7 +63,7 @@ def test_site_builds_without_a_broken_link(tmp_path: Path) -> None:
         "the policy allows no such script"
     )
     entries = json.loads((ROOT / "frontend/src/lib/glossary.json").read_text("utf-8"))
-    assert {each["page"] for each in entries.values()} - set(pages) == set()
+    assert {entry["page"] for entry in entries.values()} - set(pages) == set()
     algorithms = (tmp_path / "reference" / "algorithms.html").read_text("utf-8")
     assert all(f'id="{name}"' in algorithms for name in ALGORITHMS)
     settings = (tmp_path / "reference" / "settings.html").read_text("utf-8")
@@ -83,7 +83,7 @@ def test_files_and_folders_that_pages_name_exist() -> None:
         if path.split("/")[0] in PLACES and not (ROOT / path).exists() and path not in written
     }
     # Built, not kept; of former versions.
-    assert {each for each in missing if each[0] not in ("CHANGELOG.md", "RESULTS.md")} == set()
+    assert {link for link in missing if link[0] not in ("CHANGELOG.md", "RESULTS.md")} == set()
 
 
 def lines_of_code() -> Iterator[tuple[str, str]]:
@@ -111,7 +111,7 @@ def test_commands_in_pages_exist_with_their_options() -> None:
             name = arguments.pop(0)
             assert name in command.commands, (page, line)
             command = command.commands[name]
-        known = {option for each in command.params for option in each.opts} | {"--help"}
+        known = {option for param in command.params for option in param.opts} | {"--help"}
         used = {word.partition("=")[0] for word in arguments if word.startswith("--")}
         assert used <= known, (page, line)
         _check_values(command, arguments, (page, line))
@@ -154,9 +154,9 @@ def test_request_bodies_in_pages_are_valid() -> None:
     checked = set()
     for page, _, text in blocks("sh"):
         for command in re.split(r"^(?=curl )", text, flags=re.M):
-            for found in BODY.findall(command):
+            for sample in BODY.findall(command):
                 [path] = re.findall(r"/api/v1/([^\s\"?]+)", command)
-                body = json.loads(found.replace("…", 64 * "0"))  # the checksum of a file
+                body = json.loads(sample.replace("…", 64 * "0"))  # the checksum of a file
                 model = ExternalFields if body.get("origin") == "external" else MODELS[path]
                 model.model_validate(body)
                 run = body.get("run", body) if model in (RunFields, SweepSpec) else {}
@@ -177,17 +177,17 @@ def test_python_samples_compile_and_import_what_exists() -> None:
                 assert hasattr(callboard, node.attr), (page, ast.unparse(node))
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("callboard."):
                 called = inspect.signature(getattr(callboard, ast.unparse(node.func).partition(".")[2]))
-                assert {each.arg for each in node.keywords} <= set(called.parameters), page
+                assert {keyword.arg for keyword in node.keywords} <= set(called.parameters), page
         assert not about or about.startswith("file="), (page, about)
 
 
 def test_algorithm_of_the_guide_overrides_what_the_base_class_has() -> None:
-    found: dict[str, dict[str, Any]] = {}
+    namespaces: dict[str, dict[str, Any]] = {}
     for _, about, text in blocks("python"):
         if about.startswith("file="):
-            exec(text, found.setdefault(about.partition("=")[2], {}))
-    spec = found["backend/specs/algorithms/double_dqn.py"]
-    method = found["workers/engine/methods/dqn/double_dqn.py"]
+            exec(text, namespaces.setdefault(about.partition("=")[2], {}))
+    spec = namespaces["backend/specs/algorithms/double_dqn.py"]
+    method = namespaces["workers/engine/methods/dqn/double_dqn.py"]
     presets = spec["DOUBLE_DQN"].presets
     # DQN's results are not double DQN's; test_presets.py demands a text of the preset as in the paper.
     assert {preset.measured for preset in presets} == {"Not run."}

@@ -89,10 +89,10 @@ def test_every_package_under_a_reciprocal_licence_is_listed() -> None:
 def test_every_wheel_that_contains_ffmpeg_is_listed_as_such() -> None:
     """No metadata names libraries inside a wheel."""
     packages = Path(sysconfig.get_paths()["platlib"])
-    found = {path.parent.name.removesuffix(".libs") for path in packages.glob("*.libs/libavcodec*")}
+    with_ffmpeg = {path.parent.name.removesuffix(".libs") for path in packages.glob("*.libs/libavcodec*")}
     page = (ROOT / "THIRD-PARTY.md").read_text("utf-8")
     listed = re.findall(r"^\| `([\w-]+)` \|.*wheel contains FFmpeg", page, re.M)
-    assert found == {name.replace("-", "_") for name in listed} == {"av", "opencv_python_headless"}
+    assert with_ffmpeg == {name.replace("-", "_") for name in listed} == {"av", "opencv_python_headless"}
 
 
 def test_every_named_requirement_is_pinned() -> None:
@@ -100,7 +100,7 @@ def test_every_named_requirement_is_pinned() -> None:
         line.partition("==")[0].lower().replace("_", "-")
         for line in constraints.FILE.read_text().splitlines()
     }
-    named = {re.split(r"[\[<>=~! ]", each)[0].lower() for each in constraints.requirements()}
+    named = {re.split(r"[\[<>=~! ]", requirement)[0].lower() for requirement in constraints.requirements()}
     assert named - pinned == set()
 
 

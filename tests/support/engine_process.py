@@ -32,7 +32,7 @@ def await_events(
         AssertionError: the engine has ended, or it took longer than `timeout_s`.
     """
 
-    def there() -> list[AnyEvent] | None:
+    def arrived() -> list[AnyEvent] | None:
         status = engine.poll()
         events = logged(run_dir)
         if enough(events):
@@ -40,7 +40,7 @@ def await_events(
         assert status is None, f"the engine ended with {status}: {events[-1:]}"
         return None
 
-    return until(there, timeout_s, every_s=0.1)
+    return until(arrived, timeout_s, every_s=0.1)
 
 
 def await_event(
@@ -54,7 +54,7 @@ def await_event(
     return await_events(
         engine,
         run_dir,
-        lambda events: any(isinstance(one, kind) and like in one.model_dump_json() for one in events),
+        lambda events: any(isinstance(event, kind) and like in event.model_dump_json() for event in events),
         timeout_s,
     )
 

@@ -59,7 +59,7 @@ class Installation:
 
     def children(self) -> dict[str, psutil.Process]:
         """Return its child processes by name: `redis`, `web`, `worker`."""
-        found = {}
+        by_name = {}
         for child in psutil.Process(self.process.pid).children():
             try:
                 line = " ".join(child.cmdline())
@@ -67,8 +67,8 @@ class Installation:
                 continue
             for name, mark in (("redis", "redis-server"), ("web", "main web"), ("worker", "main worker")):
                 if mark in line:
-                    found[name] = child
-        return found
+                    by_name[name] = child
+        return by_name
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, wait for the end and return the exit status."""
@@ -78,13 +78,13 @@ class Installation:
 
     def _await_link(self) -> str:
         deadline = monotonic() + PATIENCE_S
-        while (found := re.search(r"http://\S+/login\?token=\S+", self.output)) is None:
+        while (match := re.search(r"http://\S+/login\?token=\S+", self.output)) is None:
             if self.process.poll() is not None or monotonic() > deadline:
                 self.process.kill()
                 self.process.wait()
                 raise RuntimeError(f"callboard up did not start:\n{self.output}")
             sleep(0.05)
-        return found[0]
+        return match[0]
 
 
 @contextmanager

@@ -39,15 +39,15 @@ class PeakMemory:
         self.bytes = max(self.bytes, own + sum(self._files.values()))
 
     def _read_files(self, pid: int) -> None:
-        found: defaultdict[str, int] = defaultdict(int)
+        n_bytes: defaultdict[str, int] = defaultdict(int)
         file = ""
         for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
             name, *values = line.split(maxsplit=5)
             if not name.endswith(":"):  # a mapping: addresses, permissions, offset, device, inode, path
                 file = values[-1] if len(values) == 5 and not values[-1].startswith(_SHARED_MEMORY) else ""
             elif file and name in ("Rss:", "Anonymous:"):
-                found[file] += int(values[0]) * _KIB * (1 if name == "Rss:" else -1)
-        for file, resident in found.items():
+                n_bytes[file] += int(values[0]) * _KIB * (1 if name == "Rss:" else -1)
+        for file, resident in n_bytes.items():
             if not file.startswith("["):
                 self._files[file] = max(self._files[file], resident)
 

@@ -47,7 +47,7 @@ class PdfPage:
 
     def __init__(self, file: bytes) -> None:
         self._objects = {
-            int(found[1]): found[2] for found in re.finditer(rb"(\d+) 0 obj(.*?)endobj", file, re.DOTALL)
+            int(match[1]): match[2] for match in re.finditer(rb"(\d+) 0 obj(.*?)endobj", file, re.DOTALL)
         }
         [page] = [body for body in self._objects.values() if b"/Type /Page " in body.replace(b"\n", b" ")]
         box = re.search(rb"/MediaBox \[([\d. ]+)\]", page)
@@ -61,12 +61,12 @@ class PdfPage:
         """Texts that are not wholly on the page."""
         page = Box(0, 0, self.width_pt, self.height_pt)
         return [
-            one.text
-            for one in self.texts
-            if one.box.left < page.left
-            or one.box.bottom < page.bottom
-            or one.box.right > page.right
-            or one.box.top > page.top
+            text.text
+            for text in self.texts
+            if text.box.left < page.left
+            or text.box.bottom < page.bottom
+            or text.box.right > page.right
+            or text.box.top > page.top
         ]
 
     @property
@@ -80,9 +80,9 @@ class PdfPage:
         ]
 
     def _reference(self, body: bytes, name: bytes) -> int:
-        found = re.search(rb"/" + name + rb" \[?(\d+) 0 R", body)
-        assert found is not None, (name, body[:200])
-        return int(found[1])
+        match = re.search(rb"/" + name + rb" \[?(\d+) 0 R", body)
+        assert match is not None, (name, body[:200])
+        return int(match[1])
 
     def _stream(self, number: int) -> bytes:
         head, _, data = self._objects[number].partition(b"stream")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 def named_memory(*pids: int) -> set[str]:
     """Return the files in /dev/shm that these processes map and that still have their names."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for pid in pids:
         with suppress(OSError):
             for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
                 _, slash, path = line.partition("/dev/shm/")
                 if slash and not path.endswith("(deleted)"):
-                    found.add(path)
-    return found
+                    paths.add(path)
+    return paths

@@ -29,13 +29,13 @@ def until(
         AssertionError: after `timeout_s`, with `detail()` in the message.
     """
     deadline = monotonic() + timeout_s
-    while not (found := condition()):
+    while not (value := condition()):
         if monotonic() > deadline:
             raise AssertionError(
                 f"condition still false after {timeout_s:g} s" + (f": {detail()}" if detail else "")
             )
         sleep(every_s)
-    return found
+    return value
 
 
 def await_worker_threads() -> None:

@@ -88,9 +88,9 @@ class FakeEngine:
                 )  # fmt: skip
             time.sleep(self.notes.get("step_s", 0.01))
             self.step += 1
-            one = {"agent_steps": [self.step], "frames": [self.step], "wall_time_s": [self.step / 100]}
+            axes = {"agent_steps": [self.step], "frames": [self.step], "wall_time_s": [self.step / 100]}
             self.emit(
-                events.PointsEvent(metric="loss/policy", **one, episodes=[0], value=[float(self.step)]),
+                events.PointsEvent(metric="loss/policy", **axes, episodes=[0], value=[float(self.step)]),
                 self.report(),
             )
             if self.step % self.notes.get("episode_every", self.step + 1) == 0:

@@ -111,12 +111,10 @@ def points(*agent_steps: int, metric: str = "loss/policy") -> events.PointsEvent
 def stored_points(engine: Engine, run_id: str, metric: str = "loss/policy") -> list[int]:
     """Return the agent steps of a run's live points, in the order of recording."""
     with reading(engine) as session:
-        found = metrics.list_series(session, [run_id], [metric])
-        if not found:
+        rows = metrics.list_series(session, [run_id], [metric])
+        if not rows:
             return []
-        return [
-            int(step) for part in metrics.all_points(session, found[0].id) for step in part["agent_steps"]
-        ]
+        return [int(step) for part in metrics.all_points(session, rows[0].id) for step in part["agent_steps"]]
 
 
 FAKE_ENGINE = (sys.executable, str(Path(__file__).parent / "fake_engine.py"))
@@ -130,11 +128,11 @@ def fake_run(engine: Engine, *, agent_steps: int = 50, **notes: Any) -> Run:
 def until_state(engine: Engine, run_id: str, *states: str, timeout_s: float = PATIENCE_S) -> Run:
     """Wait until a run is in one of these states."""
 
-    def there() -> Run | None:
+    def in_state() -> Run | None:
         row = run_row(engine, run_id)
         return row if row.state in states else None
 
-    return until(there, timeout_s)
+    return until(in_state, timeout_s)
 
 
 def moves(engine: Engine, run_id: str) -> list[str]:

@@ -92,7 +92,7 @@ def test_limits_are_the_least_of_a_group_and_its_parents(
         (tmp_path / "groups" / folder).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (tmp_path / "groups" / folder / name).write_text(f"{text}\n")
-    found = cgroups.memory_limit_bytes(), cgroups.free_memory_bytes(), cgroups.cpu_limit()
-    assert found == (memory, free, cpus)
+    limits = cgroups.memory_limit_bytes(), cgroups.free_memory_bytes(), cgroups.cpu_limit()
+    assert limits == (memory, free, cpus)
     assert host_facts.memory_bytes() == min(without[0], memory or without[0])
     assert host_facts.cpu_count() == min(without[1], max(1, int(cpus or without[1])))

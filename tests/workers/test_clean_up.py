@@ -142,15 +142,15 @@ def test_retention_builds_no_object_of_an_episode_and_hosts_read_none(
         (Episode, "load", note_object),
         (context.db_engine, "before_cursor_execute", note_statement),
     ]
-    for each in listeners:
-        event.listen(*each)
+    for listener in listeners:
+        event.listen(*listener)
     try:
         host_files.shorten_logs(context)
         assert not [text for text in statements if "episodes" in text]
         assert apply_retention(context) == 1
     finally:
-        for each in listeners:
-            event.remove(*each)
+        for listener in listeners:
+            event.remove(*listener)
     assert built == []
     assert _left(context, run)[1] == [500, 600]
 

@@ -151,7 +151,7 @@ def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
 
     def game() -> dict[str, Any]:
         items = web.client.get("/api/v1/recordings").json()["items"]
-        [recording] = [each for each in items if each["session_id"] == second["id"]]
+        [recording] = [item for item in items if item["session_id"] == second["id"]]
         assert isinstance(recording, dict)
         return recording
 

@@ -128,8 +128,8 @@ def test_published_change_names_the_parts_that_a_batch_changed(context: Context,
             assert _recorder(context, claimed).record()
             message = listener.get_message(timeout=PATIENCE_S)
             assert message is not None
-            found: list[str] | None = json.loads(message["data"]).get("changed")
-            return found
+            fields: list[str] | None = json.loads(message["data"]).get("changed")
+            return fields
 
         assert changed(STARTED) is None, "a transition may change anything"
         assert changed(points(3), REPORT) == ["metrics", "series/loss"]

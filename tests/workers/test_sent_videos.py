@@ -94,7 +94,7 @@ def test_job_encodes_frames_and_deletes_the_upload(context: Context, engine: Eng
         session.execute(update(Video).values(received_at=run.created_at.replace(year=2020)))
         removal = retention.apply(session, run.id, policies)
     assert removal is not None
-    assert [each.id for each in removal.uploaded_videos] == [video.id]
+    assert [video.id for video in removal.uploaded_videos] == [video.id]
     with reading(engine) as session:
         assert session.scalars(select(Video)).all() == []
         assert session.scalars(select(Job)).all() == []

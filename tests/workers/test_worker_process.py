@@ -85,11 +85,11 @@ def _await_resumed(engine: Engine, run_id: str) -> None:
 def _await_checkpoint(engine: Engine, run_id: str) -> None:
     """Wait for the first checkpoint."""
 
-    def found() -> bool:
+    def is_stored() -> bool:
         with reading(engine) as session:
             return bool(checkpoints.resumable(session, run_id))
 
-    until(found)
+    until(is_stored)
 
 
 def test_run_resumes_after_sigkill_of_engine(start: Start, engine: Engine, settings: Settings) -> None:

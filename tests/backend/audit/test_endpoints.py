@@ -88,9 +88,9 @@ def test_failed_logins_are_recorded_and_logged_with_name_and_address(
     changed = _trail(service, action="change_password_failed")
     [entry] = _trail(service, action="log_in_failed")
     assert (entry["actor_id"], entry["actor_name"], entry["address"]) == (None, "Mallory", "127.0.0.1")
-    assert [(each["actor_name"], each["actor_id"] is None) for each in changed] == [("owner", False)]
+    assert [(entry["actor_name"], entry["actor_id"] is None) for entry in changed] == [("owner", False)]
     lines = [record for record in caplog.records if record.getMessage() == "login.failed"]
-    assert [(vars(each)["user"], vars(each)["address"]) for each in lines] == [
+    assert [(vars(line)["user"], vars(line)["address"]) for line in lines] == [
         ("Mallory", "127.0.0.1"),
         ("owner", "127.0.0.1"),
     ]
@@ -103,7 +103,7 @@ def test_uses_of_login_links_are_recorded(service: RunningService) -> None:
         for _ in range(2):
             browser.get("/login", params={"token": token})
         browser.get("/login", params={"token": "unknown"})
-    trail = [(each["action"], each["actor_name"], each["address"]) for each in _trail(service)]
+    trail = [(entry["action"], entry["actor_name"], entry["address"]) for entry in _trail(service)]
     assert trail[:2] == [
         ("use_login_link_failed", "owner", "127.0.0.1"),
         ("use_login_link", "owner", "127.0.0.1"),
@@ -133,7 +133,7 @@ def test_audit_filters_by_user_address_and_time(service: RunningService) -> None
         service.client.post("/api/v1/users", json=body)
         with service.new_client() as browser:
             browser.post("/api/v1/auth/login", json={"name": name, "password": PASSWORD})
-    assert [each["actor_name"] for each in _trail(service, user="ANN")] == ["Anna"]
+    assert [entry["actor_name"] for entry in _trail(service, user="ANN")] == ["Anna"]
     assert len(_trail(service, address="127.")) == len(_trail(service))
     assert _trail(service, address="192.") == []
     latest, earlier = _trail(service)[:2]
@@ -161,7 +161,7 @@ def test_audit_is_exported_as_csv_and_json(service: RunningService, monkeypatch:
     assert json.loads(exported(format="json", user="nobody")) == []
     rows = list(csv.DictReader(io.StringIO(exported(format="csv", action="log_in_failed"))))
     assert [row["actor_name"] for row in rows] == ["Trudy", "Mallory", "'=1+1"]
-    assert [row["id"] for row in rows] == [each["id"] for each in trail[:3]]
+    assert [row["id"] for row in rows] == [entry["id"] for entry in trail[:3]]
 
 
 def test_export_of_too_many_entries_is_refused(

@@ -26,8 +26,8 @@ def _make_token(engine: Engine) -> Token:
 
 def _last_use(engine: Engine, token: Token) -> tuple[datetime | None, str | None]:
     with reading(engine) as session:
-        found = session.get_one(Token, token.id)
-        return found.last_used_at, found.last_used_address
+        stored = session.get_one(Token, token.id)
+        return stored.last_used_at, stored.last_used_address
 
 
 def test_use_of_a_token_is_stored_with_its_address_once_a_minute(engine: Engine) -> None:
@@ -77,12 +77,12 @@ def test_ended_sessions_and_tokens_are_found(engine: Engine) -> None:
 def test_streams_of_one_credential_end_together_and_are_forgotten() -> None:
     async def check() -> None:
         streams = OpenStreams()
-        one, other = Credential("session", "1"), Credential("session", "2")
-        with streams.opened(one) as first, streams.opened(other) as third:
-            with streams.opened(one) as second:
-                assert streams.credentials() == [one, other]
-            assert streams.credentials() == [one, other]
-            streams.end([one])
+        session, other = Credential("session", "1"), Credential("session", "2")
+        with streams.opened(session) as first, streams.opened(other) as third:
+            with streams.opened(session) as second:
+                assert streams.credentials() == [session, other]
+            assert streams.credentials() == [session, other]
+            streams.end([session])
             assert (first.is_set(), second.is_set(), third.is_set()) == (True, True, False)
             await asyncio.wait_for(first.wait(), 1)
         assert streams.credentials() == []

@@ -12,7 +12,7 @@ from tests.support.waiting import PATIENCE_S
 
 
 def test_has_admin_with_password_counts_no_other_role_and_no_admin_without(engine: Engine) -> None:
-    def found() -> bool:
+    def has_admin() -> bool:
         with reading(engine) as session:
             return repository.has_admin_with_password(session)
 
@@ -20,11 +20,11 @@ def test_has_admin_with_password_counts_no_other_role_and_no_admin_without(engin
         repository.set_password_hash(session, repository.add_user(session, "o", Role.OPERATOR), "hash")
         for name in ("a", "b"):
             repository.add_user(session, name, Role.ADMIN)
-    assert not found()
+    assert not has_admin()
     with writing(engine) as session:
         for name in ("c", "d"):
             repository.set_password_hash(session, repository.add_user(session, name, Role.ADMIN), "hash")
-    assert found()
+    assert has_admin()
 
 
 def test_concurrent_first_failures_of_one_account_share_one_limit(engine: Engine) -> None:

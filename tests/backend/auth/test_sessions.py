@@ -33,25 +33,25 @@ def _status(browser: httpx.Client) -> int:
 
 @pytest.mark.service
 def test_sessions_are_listed_and_ended_one_by_one(service: RunningService) -> None:
-    with _log_in(service, "Firefox") as here, _log_in(service, "Chrome") as there:
+    with _log_in(service, "Firefox") as here, _log_in(service, "Chrome") as elsewhere:
         other, current, _ = here.get(SESSIONS).json()["items"]
         assert (other["user_agent"], other["current"]) == ("Chrome", False)
         assert (current["user_agent"], current["current"]) == ("Firefox", True)
         assert (current["method"], current["address"]) == ("link", "127.0.0.1")
         assert here.delete(f"{SESSIONS}/{other['id']}").status_code == 204
         assert here.delete(f"{SESSIONS}/{other['id']}").status_code == 404
-        assert (_status(here), _status(there)) == (200, 401)
+        assert (_status(here), _status(elsewhere)) == (200, 401)
         assert here.cookies[COOKIE] not in here.get(SESSIONS).text
 
 
 @pytest.mark.service
 def test_signing_out_everywhere_ends_every_session(service: RunningService) -> None:
-    with _log_in(service, "Firefox") as here, _log_in(service, "Chrome") as there:
+    with _log_in(service, "Firefox") as here, _log_in(service, "Chrome") as elsewhere:
         secret = here.cookies[COOKIE]
         assert here.delete(SESSIONS).status_code == 204
         assert COOKIE not in here.cookies
         here.cookies.set(COOKIE, secret)
-        assert [_status(each) for each in (here, there, service.client)] == [401] * 3
+        assert [_status(client) for client in (here, elsewhere, service.client)] == [401] * 3
 
 
 @pytest.mark.service
@@ -92,5 +92,5 @@ def test_least_recently_used_sessions_beyond_the_maximum_end(
     with writing(engine) as session:
         user = repository.add_user(session, "Anna", Role.VIEWER)
         secrets = [service.open_session(session, user, "link", Browser("", ""))[1] for _ in range(4)]
-        found = [service.find_principal(session, secret, timedelta(days=1)) for secret in secrets]
-    assert [actor is not None for actor in found] == [False, False, True, True]
+        principals = [service.find_principal(session, secret, timedelta(days=1)) for secret in secrets]
+    assert [actor is not None for actor in principals] == [False, False, True, True]

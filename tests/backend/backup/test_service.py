@@ -213,16 +213,18 @@ def _rows(url: str) -> Rows:
     """All rows; of those that a restore changes, what it leaves."""
     engine = make_engine(url)
     with engine.connect() as connection:
-        found = {
+        rows_of = {
             name: sorted((tuple(row) for row in connection.execute(select(table))), key=repr)
             for name, table in Base.metadata.tables.items()
             if name not in ("clean_up", "sessions", "login_links")
         }
         tokens = Base.metadata.tables["tokens"]
-        found["tokens"] = sorted(tuple(row) for row in connection.execute(select(tokens.c.id, tokens.c.name)))
+        rows_of["tokens"] = sorted(
+            tuple(row) for row in connection.execute(select(tokens.c.id, tokens.c.name))
+        )
     engine.dispose()
-    assert all(found.values()), [name for name, rows in found.items() if not rows]
-    return found
+    assert all(rows_of.values()), [name for name, rows in rows_of.items() if not rows]
+    return rows_of
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -274,7 +276,7 @@ def test_restored_installation_has_all_rows_and_files(
     service.restore(target, path)
     assert _rows(target.database) == _rows(source.database)
     assert _files(target.home_dir / "artifacts") == _files(source.home_dir / "artifacts")
-    assert [each.name for each in target.home_dir.iterdir() if "sqlite" not in each.name] == ["artifacts"]
+    assert [path.name for path in target.home_dir.iterdir() if "sqlite" not in path.name] == ["artifacts"]
     engine = make_engine(target.database)
     run = make_run(engine, RunState.FINISHED)  # ids of log lines and transitions continue
     with writing(engine) as session:
@@ -306,13 +308,13 @@ def test_restore_ends_sessions_links_and_tokens_unless_told_otherwise(
     def valid(settings: Settings) -> dict[str, bool]:
         restored_engine = make_engine(settings.database)
         with writing(restored_engine) as session:
-            found = {
+            users = {
                 "session": logins.find_principal(session, secrets["session"], timedelta(days=1)),
                 "link": auth.use_login_link(session, hash_secret(secrets["link"])),
                 "token": logins.find_token_principal(session, secrets["token"]),
             }
         restored_engine.dispose()
-        return {name: user is not None for name, user in found.items()}
+        return {name: user is not None for name, user in users.items()}
 
     default, kept = _settings(tmp_path / "default", None), _settings(tmp_path / "kept", None)
     assert "leaked" in service.restore(default, path).expired_tokens
@@ -576,4 +578,4 @@ def test_create_refuses_existing_file_missing_folder_missing_database_and_old_sc
     old.sqlite_file.touch()
     with pytest.raises(BackupError, match="run `callboard db upgrade` first"):
         service.create(old, tmp_path / "x.tar")
-    assert not [each for each in tmp_path.iterdir() if "x.tar" in each.name or "-backup-" in each.name]
+    assert not [path for path in tmp_path.iterdir() if "x.tar" in path.name or "-backup-" in path.name]

@@ -84,7 +84,7 @@ def test_comparison_of_two_learning_rates_reports_iqm_improvement_and_threshold(
     answer = client.get(COMPARISONS, params={"run": bad + good, "threshold": 200}).json()
     by_rate = {"0.01" in group["name"]: group for group in answer["groups"]}
     better, worse = by_rate[True], by_rate[False]
-    assert {one["run"] for one in better["runs"]} == set(good)
+    assert {run["run"] for run in better["runs"]} == set(good)
     assert (better["n"], worse["n"]) == (5, 5)
     assert worse["iqm"]["value"] == pytest.approx(52.0)
     # At the shorter runs' length, 200 episodes, of which the last 100 have return 200 + seed.
@@ -101,7 +101,7 @@ def test_comparison_of_two_learning_rates_reports_iqm_improvement_and_threshold(
     assert pair["seeds_to_differ"] is None
 
     assert (better["n_reached"], worse["n_reached"]) == (5, 0)
-    steps = [one["agent_steps_to_threshold"] for one in better["runs"]]
+    steps = [run["agent_steps_to_threshold"] for run in better["runs"]]
     assert steps[0] == 2000
     assert better["agent_steps_to_threshold"]["value"] == pytest.approx(np.median(steps))
     assert better["wall_time_s_to_threshold"] == pytest.approx(
@@ -129,7 +129,7 @@ def test_copies_of_one_seed_give_no_verdict(client: Client, engine: Engine) -> N
     ]
     answer = client.get(COMPARISONS, params={"run": runs}).json()
     assert [group["n"] for group in answer["groups"]] == [1, 1]
-    assert [[one["counted"] for one in group["runs"]] for group in answer["groups"]] == [
+    assert [[run["counted"] for run in group["runs"]] for group in answer["groups"]] == [
         [False, False, False, True]
     ] * 2
     assert answer["improvements"] == []
@@ -153,7 +153,7 @@ def test_forks_of_one_checkpoint_give_no_verdict(client: Client, engine: Engine)
     ]
     answer = client.get(COMPARISONS, params={"run": runs}).json()
     assert [group["n"] for group in answer["groups"]] == [1, 1]
-    assert [[one["counted"] for one in group["runs"]] for group in answer["groups"]] == [
+    assert [[run["counted"] for run in group["runs"]] for group in answer["groups"]] == [
         [False, False, False, True]
     ] * 2
     assert answer["improvements"] == []
@@ -167,7 +167,7 @@ def test_extended_run_counts_where_it_has_a_score(client: Client, engine: Engine
     for at, counted, value in (("common", first, 15.0), ("end", fork, 55.0)):
         ask: dict[str, Any] = {"run": [first, second, fork], "at": at}
         (group,) = client.get(COMPARISONS, params=ask).json()["groups"]
-        assert {one["run"] for one in group["runs"] if one["counted"]} == {counted, second}
+        assert {run["run"] for run in group["runs"] if run["counted"]} == {counted, second}
         assert (group["n"], group["median"]["value"]) == (2, value)
 
 
@@ -189,7 +189,7 @@ def test_charts_groups_and_comparisons_count_the_same_runs(client: Client, engin
         (forks, {forks[1]}),  # their parent is not shown
     ):
         (group,) = client.get(COMPARISONS, params={"run": runs}).json()["groups"]
-        assert {one["run"] for one in group["runs"] if one["counted"]} == counted
+        assert {run["run"] for run in group["runs"] if run["counted"]} == counted
         ask: dict[str, Any] = {"run": runs, "metric": "rollout/episode_return"}
         (curve,) = client.get("/api/v1/series", params=ask | {"group_by": "seed"}).json()["groups"]
         assert set(curve["runs"]) == counted
@@ -207,10 +207,10 @@ def test_verdicts_are_corrected_for_the_number_of_comparisons(client: Client, en
         for seed in range(4)
     ]
     answer = client.get(COMPARISONS, params={"run": good + bad + worst}).json()
-    found = answer["improvements"]
-    assert [pair["p_value"] for pair in found] == pytest.approx([2 / 70] * 3)
-    assert [pair["p_adjusted"] for pair in found] == pytest.approx([6 / 70] * 3)
-    assert [(pair["better"], pair["seeds_to_differ"]) for pair in found] == [(None, 5)] * 3
+    improvements = answer["improvements"]
+    assert [pair["p_value"] for pair in improvements] == pytest.approx([2 / 70] * 3)
+    assert [pair["p_adjusted"] for pair in improvements] == pytest.approx([6 / 70] * 3)
+    assert [(pair["better"], pair["seeds_to_differ"]) for pair in improvements] == [(None, 5)] * 3
 
 
 def test_comparison_at_end_has_no_common_agent_steps(client: Client, engine: Engine) -> None:
@@ -231,7 +231,7 @@ def test_long_run_is_scored_at_shortest_runs_length(client: Client, engine: Engi
     for at, ends in (("common", (CHUNK_ROWS + 50,) * 2), ("end", (3 * CHUNK_ROWS, CHUNK_ROWS + 50))):
         (group,) = client.get(COMPARISONS, params={"run": runs, "at": at}).json()["groups"]
         expected = [values[end - 100 : end].mean() for values, end in zip((long, short), ends, strict=True)]
-        assert [one["score"] for one in group["runs"]] == pytest.approx(expected)
+        assert [run["score"] for run in group["runs"]] == pytest.approx(expected)
 
 
 def test_evaluation_score_uses_protocol_of_the_run(client: Client, engine: Engine) -> None:
@@ -307,9 +307,9 @@ def test_scores_are_compared_if_they_were_measured_alike(
     client: Client, engine: Engine, changes: dict[str, Any], training: bool, evaluation: bool
 ) -> None:
     runs = []
-    for some in ({}, changes):
+    for difference in ({}, changes):
         for seed in range(2):
-            run_id = make_scored_run(engine, [9.0] * 3, seed=seed, environment="ALE/Pong-v5", **some)
+            run_id = make_scored_run(engine, [9.0] * 3, seed=seed, environment="ALE/Pong-v5", **difference)
             add_evaluation(engine, run_id, 10, seed, protocol="noop_starts")
             runs.append(run_id)
     for score, alike in (("training", training), ("evaluation", evaluation)):
@@ -336,7 +336,7 @@ def test_run_without_episodes_has_no_score(client: Client, engine: Engine) -> No
     runs = [make_scored_run(engine, [3.0] * 4), make_run(engine, seed=1).id]
     (group,) = client.get(COMPARISONS, params={"run": runs, "threshold": 1}).json()["groups"]
     assert (group["n"], group["at_agent_steps"]) == (1, 40)
-    assert [one["score"] for one in group["runs"]] == [3.0, None]
+    assert [run["score"] for run in group["runs"]] == [3.0, None]
     assert group["iqm"]["value"] == 3.0
 
 

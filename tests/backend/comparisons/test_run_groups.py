@@ -98,7 +98,7 @@ def test_groups_by_setting_are_named_and_sorted_by_its_value(engine: Engine, cli
     for rate in (0.01, 0.001, 0.01):
         make_run(engine, config={"learning_rate": rate})
     answer = client.get(GROUPS, params={"by": "config.learning_rate"}).json()
-    assert [(one["name"], one["n"]) for one in answer["items"]] == [
+    assert [(item["name"], item["n"]) for item in answer["items"]] == [
         ("Learning rate: 0.001", 1),
         ("Learning rate: 0.01", 2),
     ]

@@ -149,7 +149,7 @@ def test_upgrade_renames_the_protocol_of_sticky_actions_where_it_is_stored(
         specs = connection.scalars(
             text("SELECT CAST(spec AS TEXT) FROM runs UNION SELECT CAST(spec AS TEXT) FROM sweeps")
         )
-        assert not any("sticky_actions_5min" in each for each in specs)
+        assert not any("sticky_actions_5min" in spec for spec in specs)
         names = connection.scalars(text("SELECT metric FROM series ORDER BY metric")).all()
         assert "eval/sticky_actions/mean_return" in names
         settings_now = connection.scalar(text("SELECT CAST(settings AS TEXT) FROM sweep_configurations"))

@@ -30,9 +30,9 @@ def _add_video(service: RunningService, episode: Episode, folder: Path) -> None:
     file.write_bytes(MP4)
     service.artifacts.put(file, episode.run_id, "videos")
     with writing(service.engine) as session:
-        found = session.get(Episode, episode.id)
-        assert found is not None
-        found.video = "v.mp4"
+        row = session.get(Episode, episode.id)
+        assert row is not None
+        row.video = "v.mp4"
 
 
 def test_list_sorts_filters_pages_and_omits_superseded(service: RunningService) -> None:
@@ -48,14 +48,14 @@ def test_list_sorts_filters_pages_and_omits_superseded(service: RunningService) 
         answer = service.client.get(f"/api/v1/runs/{run.id}/episodes", params=params).json()
         return [item["id"] for item in answer["items"]]
 
-    one, two, three = (episode.id for episode in created)
-    assert ids() == [three, two, one]
-    assert ids(sort="-episode_return") == [two, three, one]
-    assert ids(kind="training") == [three, one]
-    assert ids(superseded=True) == [old.id, three, two, one]
-    assert ids(max_agent_steps=2) == [two, one]
+    first_id, two, three = (episode.id for episode in created)
+    assert ids() == [three, two, first_id]
+    assert ids(sort="-episode_return") == [two, three, first_id]
+    assert ids(kind="training") == [three, first_id]
+    assert ids(superseded=True) == [old.id, three, two, first_id]
+    assert ids(max_agent_steps=2) == [two, first_id]
     page = service.client.get(f"/api/v1/runs/{run.id}/episodes", params={"limit": 2}).json()
-    assert ids(cursor=page["next_cursor"]) == [one]
+    assert ids(cursor=page["next_cursor"]) == [first_id]
 
 
 def test_spread_episodes_are_the_first_of_equal_stretches_and_stay(service: RunningService) -> None:

@@ -40,9 +40,12 @@ def test_evaluation_defaults_to_newest_checkpoint_and_environment_protocol(servi
     assert (done["state"], done["mean_return"], done["returns"]) == ("done", 20.5, [21.0, 20.0])
     # Of 30 minutes, not of 5: random -20.7 and human 14.6 from no-op starts.
     assert done["human_normalised_pct"] == pytest.approx(100 * (20.5 + 20.7) / (14.6 + 20.7))
-    by = [(one["label"], one["score"], one["protocol"]) for one in done["human_normalised_by"]]
+    by = [
+        (reference["label"], reference["score"], reference["protocol"])
+        for reference in done["human_normalised_by"]
+    ]
     assert by == [("random", -20.7, "noop_starts"), ("human", 14.6, "noop_starts")]
-    assert all("atari_data.py" in one["source"] for one in done["human_normalised_by"])
+    assert all("atari_data.py" in reference["source"] for reference in done["human_normalised_by"])
 
 
 def test_evaluation_accepts_checkpoint_episodes_and_seed(service: RunningService) -> None:
@@ -113,7 +116,7 @@ def test_protocols_are_listed_with_default_and_reason_of_unavailable_ones(
     url = f"/api/v1/runs/{run.id}/evaluations"
     listed = service.client.get(f"{url}/protocols").json()
     assert listed["default"] == default
-    unavailable = {one["id"]: one["unavailable"] for one in listed["items"]}
+    unavailable = {item["id"]: item["unavailable"] for item in listed["items"]}
     assert list(unavailable)[:2] == ["noop_starts", "noop_starts_greedy"]
     for protocol, reason in unavailable.items():
         answer = service.client.post(url, json={"protocol": protocol})

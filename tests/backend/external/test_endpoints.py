@@ -34,9 +34,9 @@ def test_external_run_is_running_immediately_and_is_never_claimed(service: Runni
     own = created_run(service.client.post("/api/v1/runs", json=CARTPOLE | {"origin": "callboard"}))
     assert (own["origin"], own["state"]) == ("callboard", "queued")
     listed = service.client.get("/api/v1/runs", params={"filter": "origin:external"}).json()
-    assert [each["id"] for each in listed["items"]] == [run["id"]]
+    assert [item["id"] for item in listed["items"]] == [run["id"]]
     detail = service.client.get(f"/api/v1/runs/{run['id']}").json()
-    assert [each["after"] for each in detail["transitions"]] == ["running"]
+    assert [transition["after"] for transition in detail["transitions"]] == ["running"]
 
 
 def test_points_and_episodes_are_drawn_and_scored(service: RunningService) -> None:
@@ -77,7 +77,7 @@ def test_batch_that_is_sent_again_changes_nothing(service: RunningService) -> No
     assert drawn(service.client, run, "loss/policy")["n_total"] == 2
     assert drawn(service.client, run, "rollout/episode_length")["mean"] == [100.0]
     log = service.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
-    assert [(each["level"], each["message"]) for each in log if "one" in each["message"]] == [
+    assert [(line["level"], line["message"]) for line in log if "one" in line["message"]] == [
         ("warning", "one line")
     ]
     other = batch(1, [7.0], first=2) | {"source": new_id()}
@@ -106,7 +106,7 @@ def test_agent_steps_that_go_back_are_dropped_and_logged(service: RunningService
     assert (again["dropped"], again["dropped_rows"], again["dropped_in_all"]) == (0, [], 3)
     assert drawn(service.client, run, "loss/policy")["mean"] == [1.0, 3.0, 4.0]
     log = service.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
-    assert [each["message"] for each in log if "have been dropped" in each["message"]] == [
+    assert [line["message"] for line in log if "have been dropped" in line["message"]] == [
         f"2 rows of source {SOURCE} have been dropped; the latest: 2 of loss/policy and others, behind the 8 "
         "agent steps reached"
     ]
@@ -188,8 +188,8 @@ def test_seed_of_an_external_run_is_any_whole_number_below_2_to_the_63(
         run = created_run(sqlite_service.client.post("/api/v1/runs", json=external_request(seed=seed)))
         assert (run["seed"], run["spec"]["seed"]) == (int(seed), int(seed))
         assert run["name"].endswith(f"seed {int(seed)}")
-        found = sqlite_service.client.get("/api/v1/runs", params={"filter": f"seed:{int(seed)}"}).json()
-        assert [each["id"] for each in found["items"]] == [run["id"]], "no other seed is equal to it"
+        matching = sqlite_service.client.get("/api/v1/runs", params={"filter": f"seed:{int(seed)}"}).json()
+        assert [item["id"] for item in matching["items"]] == [run["id"]], "no other seed is equal to it"
     for refused in (-1, 2**63, 2.0**63, 1.5, "1.5", "-1", "", "one", True, [1]):
         answer = sqlite_service.post_json("/api/v1/runs", external_request(seed=refused))
         assert answer.status_code == 422, refused
@@ -256,7 +256,7 @@ def test_script_ends_and_resumes_its_run(service: RunningService) -> None:
     for state in ("running", "finished", "finished", "running", "stopped"):
         assert send(service.client, run, "heartbeat", {"state": state})["state"] == state
     detail = service.client.get(f"/api/v1/runs/{run['id']}").json()
-    assert [each["after"] for each in detail["transitions"]] == [
+    assert [transition["after"] for transition in detail["transitions"]] == [
         "running",
         "failed",
         "running",
@@ -342,7 +342,7 @@ def test_upload_is_appended_in_order_and_used_once(service: RunningService) -> N
     damaged = client.post(f"{path}/checkpoints", json=body | {"sequence": 2, "agent_steps": 6})
     assert [error["field"] for error in damaged.json()["errors"]] == ["sha256"]
     assert upload(client, run, b"x").json() == {"received_bytes": 1}, "the damaged upload is deleted"
-    sizes = {each["kind"]: each["n_bytes"] for each in client.get("/api/v1/storage").json()["kinds"]}
+    sizes = {kind["kind"]: kind["n_bytes"] for kind in client.get("/api/v1/storage").json()["kinds"]}
     assert sizes["checkpoints"] == 10
 
 
@@ -377,7 +377,7 @@ def test_clean_up_deletes_the_stored_file_whose_row_was_not_added_and_no_other(
         assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 2
     finally:
         context.close()
-    assert [each.name for each in folder.iterdir()] == [row["file"]]
+    assert [path.name for path in folder.iterdir()] == [row["file"]]
     assert client.get(f"/api/v1/checkpoints/{row['id']}/file").content == content
 
 

@@ -59,13 +59,13 @@ def test_run_of_a_known_library_has_its_score_and_its_step_unit(
     if metric is not None:
         assert (after["score"], after["best_return"]) == (2.0, 3.0)
     series = client.get(f"/api/v1/runs/{run['id']}/series").json()
-    assert {each["metric"]: each["step_unit"] for each in series["items"]} == dict.fromkeys(
+    assert {item["metric"]: item["step_unit"] for item in series["items"]} == dict.fromkeys(
         tags, unit
     ) | units
     assert series["return_candidates"] == ([] if metric else ["my/return"])
     assert after["agent_steps"] == 3 * max(tags[tag] for tag in tags if units.get(tag, unit) == unit)
     drawn = client.get("/api/v1/series", params={"run": run["id"], "metric": list(tags)}).json()
-    assert {each["metric"]: each["step_unit"] for each in drawn["series"]} == dict.fromkeys(
+    assert {curve["metric"]: curve["step_unit"] for curve in drawn["series"]} == dict.fromkeys(
         tags, unit
     ) | units
     by_frames = client.get("/api/v1/series", params={"run": run["id"], "metric": list(tags), "x": "frames"})
@@ -98,9 +98,9 @@ def test_iterations_and_agent_steps_are_never_drawn_on_one_axis(sqlite_service: 
             "/api/v1/series", params=query | ({"group_by": group_by} if group_by else {})
         ).json()
         shown = drawn["groups"] if group_by else drawn["series"]
-        assert ([each["step_unit"] for each in shown], drawn["n_left_out"]) == (["agent_steps"], 1)
+        assert ([curve["step_unit"] for curve in shown], drawn["n_left_out"]) == (["agent_steps"], 1)
     alone = client.get("/api/v1/series", params=query | {"run": runs[0]["id"]}).json()
-    assert [each["step_unit"] for each in alone["series"]] == ["iterations"]
+    assert [curve["step_unit"] for curve in alone["series"]] == ["iterations"]
     assert client.get("/api/v1/series", params=query | {"x": "frames"}).json()["n_left_out"] == 1
     assert client.get("/api/v1/series", params=query | {"x": "wall_time_s"}).json()["n_left_out"] == 0
 
@@ -160,8 +160,8 @@ def test_config_that_comes_later_is_merged_once_and_names_what_was_not_known(ser
         f"/api/v1/runs/{run['id']}/config", json=later | {"sequence": 3, "config": {"x\n": 1}}
     )
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "config.x\n")
-    found = client.get("/api/v1/runs", params={"filter": "config.学习率=0.1 environment:CartPole"}).json()
-    assert [each["id"] for each in found["items"]] == [run["id"]]
+    matching = client.get("/api/v1/runs", params={"filter": "config.学习率=0.1 environment:CartPole"}).json()
+    assert [item["id"] for item in matching["items"]] == [run["id"]]
 
 
 def test_return_metric_that_is_named_later_scores_the_run(service: RunningService) -> None:

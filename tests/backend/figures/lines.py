@@ -41,8 +41,8 @@ def valid(figure: Figure) -> go.Figure:
 
 def _listed(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return [each if np.isfinite(each) else None for each in value.tolist()]
-    return {name: _listed(each) for name, each in value.items()} if isinstance(value, dict) else value
+        return [number if np.isfinite(number) else None for number in value.tolist()]
+    return {name: _listed(inner) for name, inner in value.items()} if isinstance(value, dict) else value
 
 
 def drawn(figure: go.Figure) -> list[Any]:

@@ -199,7 +199,7 @@ PAPER_LEVELS = {"random", "human", "DQN", "Gorila"}
 def levels(engine: Engine, client: Client) -> Callable[..., set[str]]:
     """Labels of the published scores beside runs on Pong, given each run's changes and evaluations."""
 
-    def found(*several: dict[str, Any], evaluated: Sequence[Sequence[str]] = ()) -> set[str]:
+    def level_names(*several: dict[str, Any], evaluated: Sequence[Sequence[str]] = ()) -> set[str]:
         ids = []
         for at, changes in enumerate(several):
             recorded = RecordedRun(engine, at, changes={"environment": "ALE/Pong-v5"} | changes)
@@ -214,7 +214,7 @@ def levels(engine: Engine, client: Client) -> Callable[..., set[str]]:
         text = " ".join(note["text"] for note in answer["layout"].get("annotations", []))
         return {label for label in (*PAPER_LEVELS, *NOOP_LEVELS, "A3C FF") if label in text}
 
-    return found
+    return level_names
 
 
 Levels = Callable[..., set[str]]
@@ -271,7 +271,7 @@ def test_panel_of_an_environment_has_its_runs_in_the_styles_of_all(
         return [(trace["name"], trace["line"]["color"]) for trace in traces(answer, kind="line")]
 
     apart = [lines(environment=name) for name in ("CartPole-v1", "ALE/Pong-v5")]
-    assert [len(some) for some in apart] == [1, 1]
+    assert [len(panel_runs) for panel_runs in apart] == [1, 1]
     assert apart[0] + apart[1] == lines()
     assert lines(environment="nothing") == []
 
@@ -393,10 +393,10 @@ def test_csv_of_a_seed_curve_has_the_numbers_of_the_figure(engine: Engine, clien
     assert len(lines) == 2
     for trace in lines:
         low, high, _ = traces(figure, group=trace["meta"]["group"])
-        some = [row for row in rows if row["series"] == trace["name"]]
+        trace_rows = [row for row in rows if row["series"] == trace["name"]]
         for name, sent in (("x", trace["x"]), ("y", trace["y"]), ("low", low["y"]), ("high", high["y"])):
-            assert [float(row[name]) if row[name] else None for row in some] == numbers(sent)
-        assert [float(row["n"]) for row in some] == numbers(trace["customdata"])
+            assert [float(row[name]) if row[name] else None for row in trace_rows] == numbers(sent)
+        assert [float(row["n"]) for row in trace_rows] == numbers(trace["customdata"])
     assert len(rows) == sum(len(numbers(trace["x"])) for trace in lines)
 
 

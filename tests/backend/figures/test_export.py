@@ -78,14 +78,14 @@ def test_csv_has_centre_band_and_number_of_seeds_of_each_group() -> None:
     assert len(rows) == 2 * 40
     for at, name in enumerate(("PAAC on Pong", "A3C, on Pong")):
         low, high, centre = figure.data[3 * at : 3 * at + 3]
-        some = [row for row in rows if row["series"] == f"{name}, 5 seeds"]
-        assert {row["kind"] for row in some} == {"line"}
-        assert numbers(some, "x") == centre["x"].tolist()
-        assert numbers(some, "y") == centre["y"].tolist()
-        assert numbers(some, "low")[:-1] == low["y"][:-1].tolist()
-        assert numbers(some, "high")[:-1] == high["y"][:-1].tolist()
-        assert (some[-1]["low"], some[-1]["high"]) == ("", ""), "no band is drawn there"
-        assert numbers(some, "n") == centre["customdata"].tolist()
+        group_rows = [row for row in rows if row["series"] == f"{name}, 5 seeds"]
+        assert {row["kind"] for row in group_rows} == {"line"}
+        assert numbers(group_rows, "x") == centre["x"].tolist()
+        assert numbers(group_rows, "y") == centre["y"].tolist()
+        assert numbers(group_rows, "low")[:-1] == low["y"][:-1].tolist()
+        assert numbers(group_rows, "high")[:-1] == high["y"][:-1].tolist()
+        assert (group_rows[-1]["low"], group_rows[-1]["high"]) == ("", ""), "no band is drawn there"
+        assert numbers(group_rows, "n") == centre["customdata"].tolist()
 
 
 def test_csv_has_each_seed_where_they_are_too_few_for_a_band() -> None:
@@ -303,13 +303,13 @@ def test_names_enter_the_script_as_literals_only() -> None:
         return ast.parse(matplotlib_script(figure, text, ScriptOptions(title=text))).body
 
     code, literal = [], {}
-    for some in (parts(groups(["A", "B", "C", "D"]), ""), parts(hostile(), HOSTILE[0])):
-        (assigned,) = [node for node in some if isinstance(node, ast.Assign)]
+    for nodes in (parts(groups(["A", "B", "C", "D"]), ""), parts(hostile(), HOSTILE[0])):
+        (assigned,) = [node for node in nodes if isinstance(node, ast.Assign)]
         literal = ast.literal_eval(assigned.value)
-        code.append([ast.dump(node) for node in some if node is not assigned])
+        code.append([ast.dump(node) for node in nodes if node is not assigned])
     assert code[0] == code[1]
     assert literal["title"] == literal["caption"] == HOSTILE[0]
-    labels = [one["label"] for one in literal["series"]]
+    labels = [line["label"] for line in literal["series"]]
     assert labels[1] == f"{HOSTILE[1]}, 5 seeds"
     assert "\x1b" not in labels[2], "control characters are left out"
 

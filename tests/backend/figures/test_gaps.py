@@ -21,33 +21,33 @@ values = st.lists(
 )
 
 
-def curve(found: list[float], size: int, scale: float) -> CurveLine:
+def curve(measured: list[float], size: int, scale: float) -> CurveLine:
     """A line of buckets of these values at multiples of 10."""
-    value, x = np.array(found, "f8"), 10 * np.arange(1, len(found) + 1)
+    value, x = np.array(measured, "f8"), 10 * np.arange(1, len(measured) + 1)
     columns = bucketed({"x": x, "value": value}, size, ("x",)) | not_finite(value, size)
     windows = window_means(value, x, scale, 0, size)
     columns |= {"smoothed": np.where(np.isfinite(columns["mean"]), windows.mean, np.nan)}
     columns |= {"window_x": windows.x, "window_mean": windows.drawn}
     columns |= {"window_deviation": windows.deviation, "window_n": windows.n}
-    return line(columns=columns, n_total=len(found))
+    return line(columns=columns, n_total=len(measured))
 
 
-def figure_of(found: list[float], size: int, smooth: str) -> Figure:
-    return curve_figure([curve(found, size, 35.0)], metric="loss/value", x="agent_steps", smooth=smooth)
+def figure_of(measured: list[float], size: int, smooth: str) -> Figure:
+    return curve_figure([curve(measured, size, 35.0)], metric="loss/value", x="agent_steps", smooth=smooth)
 
 
 @given(values, st.sampled_from([1, 2, 4]), st.sampled_from(["", "0.9", "over 35 agent steps"]))
 def test_no_line_or_band_is_drawn_where_values_are_not_finite(
-    found: list[float], size: int, smooth: str
+    measured: list[float], size: int, smooth: str
 ) -> None:
-    figure = valid(figure_of(found, size, smooth))
+    figure = valid(figure_of(measured, size, smooth))
     (main,) = [trace for trace in drawn(figure) if trace.meta["kind"] == "line"]
-    known = [value for value in found if np.isfinite(value)]
+    known = [value for value in measured if np.isfinite(value)]
     for x, y in zip(main.x, main.y, strict=True):
         if y is None:
             continue
         assert min(known) - 1e-9 <= y <= max(known) + 1e-9
-        bucket = found[int(np.ceil(x / 10 / size) - 1) * size :][:size]
+        bucket = measured[int(np.ceil(x / 10 / size) - 1) * size :][:size]
         assert any(np.isfinite(bucket))
         assert not any(np.isinf(bucket))
     for trace in drawn(figure):
@@ -56,10 +56,10 @@ def test_no_line_or_band_is_drawn_where_values_are_not_finite(
 
 @given(values, st.sampled_from([1, 2, 4]))
 def test_every_value_that_is_not_finite_is_in_a_hatched_stretch_and_counted(
-    found: list[float], size: int
+    measured: list[float], size: int
 ) -> None:
-    value = np.array(found, "f8")
-    figure = figure_of(found, size, "0.9")
+    value = np.array(measured, "f8")
+    figure = figure_of(measured, size, "0.9")
     kinds = [np.isnan(value).sum(), (value == np.inf).sum(), (value == -np.inf).sum()]
     (gaps,) = [trace for trace in figure.data if trace["meta"]["kind"] == "not_finite"]
     assert [gaps["meta"][name].sum() for name in ("nan", "inf", "neg_inf")] == kinds
@@ -67,7 +67,7 @@ def test_every_value_that_is_not_finite_is_in_a_hatched_stretch_and_counted(
     for at in np.flatnonzero(~np.isfinite(value)):
         assert ((stretches[:, 1] < 10 * (at + 1)) & (10 * (at + 1) <= stretches[:, 2])).any()
     notes = [note["text"] for note in figure.layout.get("annotations", [])]
-    assert notes == ([in_words(kinds, len(found))] if sum(kinds) else [])
+    assert notes == ([in_words(kinds, len(measured))] if sum(kinds) else [])
 
 
 def test_update_has_the_stretches_of_new_buckets_from_the_last_known_one_on() -> None:

@@ -95,8 +95,10 @@ def test_any_two_styles_differ_by_colour_or_symbol_for_everybody(theme: Theme) -
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_colours_have_contrast_to_their_ground(theme: Theme) -> None:
-    found = {colour: min(contrast(colour, panel) for panel in PANELS[theme]) for colour in all_colours(theme)}
-    assert {colour: ratio for colour, ratio in found.items() if ratio < MIN_CONTRAST} == {}
+    contrasts = {
+        colour: min(contrast(colour, panel) for panel in PANELS[theme]) for colour in all_colours(theme)
+    }
+    assert {colour: ratio for colour, ratio in contrasts.items() if ratio < MIN_CONTRAST} == {}
 
 
 def test_palette_has_ten_named_colours_and_starts_with_the_accent() -> None:

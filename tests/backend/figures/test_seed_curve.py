@@ -132,7 +132,7 @@ def test_each_seed_is_a_thin_line_behind_the_band_on_request() -> None:
     figure = draw(group(seed_values=values), spread=Spread("mean", "se", seeds=True))
     *thin, _, _, mean = figure.data
     assert [trace.meta["kind"] for trace in figure.data] == ["seed"] * 5 + ["range", "range", "line"]
-    assert [trace.y for trace in thin] == [tuple(one) for one in values]
+    assert [trace.y for trace in thin] == [tuple(value) for value in values]
     assert {(trace.line.width, trace.showlegend, trace.hoverinfo) for trace in thin} == {(1, False, "skip")}
     assert mean.line.width == 2
     without = draw(group(seed_values=values), spread=Spread("mean", "se"))

@@ -96,7 +96,7 @@ def _added(figure: dict[str, Any], update: dict[str, Any]) -> dict[str, Any] | N
             before, after = _points(had), _points(new)
             kept = [bucket < new["from"] for bucket in before["bucket"]]
             joined = {
-                name: [each for each, keep in zip(values, kept, strict=True) if keep] + after.get(name, [])
+                name: [value for value, keep in zip(values, kept, strict=True) if keep] + after.get(name, [])
                 for name, values in before.items()
             }
             changed = {name: value for name, value in new.items() if name not in ("x", "y", "meta", "from")}

@@ -101,7 +101,7 @@ def test_fork_at_its_bound_is_rejected_with_reason(service: RunningService, tmp_
         session.execute(update(Checkpoint).values(score=1234567.5))
     body = {"stop": {"agent_steps": 60_000, "wall_time_s": 59.99, "score": 1_000_000}}
     errors = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
-    assert [each["message"] for each in errors] == [
+    assert [error["message"] for error in errors] == [
         "the checkpoint has 60,000 agent steps already: set a higher limit",
         "the checkpoint has 60 s of training already: set a higher limit",
         "the checkpoint has the score 1,234,567.5 already: set a higher limit",

@@ -35,9 +35,9 @@ def test_hosts_are_listed_with_their_runs_and_queue_lengths(service: RunningServ
     make_run(service.engine)
     make_run(service.engine, queue="gpu")
     with writing(service.engine) as session:
-        found = runs.find(session, run.id, for_update=True)
-        assert found is not None
-        found.host = "here"
+        locked = runs.find(session, run.id, for_update=True)
+        assert locked is not None
+        locked.host = "here"
     page = service.client.get("/api/v1/hosts").json()
     gone, here = page["items"]
     assert (here["id"], here["alive"], here["draining"], here["slots"]) == ("here", True, False, 2)
@@ -56,9 +56,9 @@ def test_queued_run_has_a_place_and_an_expected_start(service: RunningService) -
     for _ in range(2):
         active = make_run(service.engine, RunState.RUNNING, **timed)
         with writing(service.engine) as session:
-            found = runs.find(session, active.id, for_update=True)
-            assert found is not None
-            found.host, found.wall_time_s = "here", 500.0
+            locked = runs.find(session, active.id, for_update=True)
+            assert locked is not None
+            locked.host, locked.wall_time_s = "here", 500.0
     older = make_run(service.engine, **timed)
     asked = make_run(service.engine, **timed)
     make_run(service.engine, queue="gpu")
@@ -66,8 +66,8 @@ def test_queued_run_has_a_place_and_an_expected_start(service: RunningService) -
     def place() -> dict[str, Any]:
         answer = service.client.get(f"/api/v1/runs/{asked.id}/queue")
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        queue_place: dict[str, Any] = answer.json()
+        return queue_place
 
     second = place()
     assert (second["position"], second["waiting"]) == (2, 2)
@@ -102,16 +102,16 @@ def test_only_a_host_that_has_ended_and_holds_no_run_can_be_removed(service: Run
     held, past = make_run(service.engine, RunState.RUNNING), make_run(service.engine, RunState.FINISHED)
     with writing(service.engine) as session:
         for run, host in ((held, "holds"), (past, "gone")):
-            found = runs.find(session, run.id, for_update=True)
-            assert found is not None
-            found.host = host
+            locked = runs.find(session, run.id, for_update=True)
+            assert locked is not None
+            locked.host = host
     answers = {name: service.client.delete(f"/api/v1/hosts/{name}") for name in ("here", "holds", "gone")}
     assert {name: answer.status_code for name, answer in answers.items()} == {
         "here": 409, "holds": 409, "gone": 204,
     }  # fmt: skip
     assert answers["here"].json()["detail"] == 'host "here" is alive: stop its worker first'
     assert "holds runs" in answers["holds"].json()["detail"]
-    assert [each["id"] for each in service.client.get("/api/v1/hosts").json()["items"]] == ["here", "holds"]
+    assert [item["id"] for item in service.client.get("/api/v1/hosts").json()["items"]] == ["here", "holds"]
     assert service.client.get(f"/api/v1/runs/{past.id}").json()["host"] == "gone"
     assert service.client.delete("/api/v1/hosts/gone").status_code == 404
 

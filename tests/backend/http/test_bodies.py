@@ -122,10 +122,10 @@ def test_a_grid_of_unknown_settings_is_refused_once(sqlite_service: RunningServi
 def test_places_of_bad_text_need_little_memory() -> None:
     value = {"k" * 75_000: [0] * 40_000, "bad": ["\0"] * 100}
     tracemalloc.start()
-    found = unstorable_paths(value)
+    paths = unstorable_paths(value)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found == sorted(f"bad.{i}" for i in range(80, 100))
+    assert paths == sorted(f"bad.{i}" for i in range(80, 100))
     assert peak_bytes < 50 * 2**20
 
 
@@ -158,7 +158,7 @@ def test_bodies_of_one_address_leave_room_for_others(
     with (
         connected(sqlite_service.url, head + bytes(50_000)),
         sqlite_service.new_client() as here,
-        httpx.Client(base_url=sqlite_service.url, transport=elsewhere, timeout=PATIENCE_S) as there,
+        httpx.Client(base_url=sqlite_service.url, transport=elsewhere, timeout=PATIENCE_S) as other_client,
     ):
         until(lambda: here.post("/api/v1/auth/login", json=body).status_code == 503)
-        assert there.post("/api/v1/auth/login", json=body).status_code == 422
+        assert other_client.post("/api/v1/auth/login", json=body).status_code == 422

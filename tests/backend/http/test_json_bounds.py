@@ -19,7 +19,7 @@ VALUES = st.recursive(
 def _size(value: Any) -> tuple[int, int]:
     """Number of values and depth."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    sizes = [_size(each) for each in inner]
+    sizes = [_size(item) for item in inner]
     is_container = isinstance(value, dict | list)
     return 1 + sum(n for n, _ in sizes), is_container + max((depth for _, depth in sizes), default=0)
 

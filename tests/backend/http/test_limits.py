@@ -160,17 +160,17 @@ def test_turns_are_few_for_each_user_and_go_to_others_first() -> None:
         begun: list[str] = []
         end = asyncio.Event()
 
-        async def one(user: str) -> None:
+        async def request_of(user: str) -> None:
             async with turns.turn(user):
                 begun.append(user)
                 await end.wait()
 
-        tasks = [asyncio.create_task(one(user)) for user in "aaaabb"]
+        tasks = [asyncio.create_task(request_of(user)) for user in "aaaabb"]
         await asyncio.sleep(0)
         assert begun == ["a", "a", "b"]
         tasks[2].cancel()  # of those that wait
         with pytest.raises(TooMany):
-            await asyncio.gather(*(one("a") for _ in range(6)))
+            await asyncio.gather(*(request_of("a") for _ in range(6)))
         end.set()
         await asyncio.gather(*tasks, return_exceptions=True)
         while turns.n_waiting or turns.n_working:

@@ -94,7 +94,9 @@ def test_every_operation_documents_errors_apart_as_problem_documents(document: d
 def test_operation_documents_the_errors_that_it_can_answer(
     document: dict[str, Any], operation_id: str, errors: str
 ) -> None:
-    [operation] = [each for each in _operations(document) if each["operationId"] == operation_id]
+    [operation] = [
+        candidate for candidate in _operations(document) if candidate["operationId"] == operation_id
+    ]
     documented = {status for status in operation["responses"] if status.startswith("4")}
     assert documented == set(errors.split())
 
@@ -138,7 +140,7 @@ def test_operation_documents_an_idempotency_key_if_it_reads_one(
                 documented.add(address)
             url = re.sub(r"\{\w+\}", "01JD3QZ6W9K0Y5T8H2V4B7N1XC", address)
             answer = client.post(url, headers={"Idempotency-Key": "not a key"}).json()
-            if [each["field"] for each in answer.get("errors", [])] == ["Idempotency-Key"]:
+            if [problem["field"] for problem in answer.get("errors", [])] == ["Idempotency-Key"]:
                 read.add(address)
     assert documented == read
     assert len(read) > 10
@@ -197,9 +199,9 @@ def _models(base: type[BaseModel] = Schema) -> Iterator[type[BaseModel]]:
 def models(document: dict[str, Any]) -> dict[str, type[BaseModel]]:
     """The models of the document's schemas, by name. Enums, events and JSON values have none."""
     schemas = document["components"]["schemas"]
-    found = {model.__name__: model for model in _models() if model.__name__ in schemas}
-    assert schemas.keys() - found.keys() == {"JsonValue", "Role", "RunState", *EVENT_SCHEMAS}
-    return found
+    by_name = {model.__name__: model for model in _models() if model.__name__ in schemas}
+    assert schemas.keys() - by_name.keys() == {"JsonValue", "Role", "RunState", *EVENT_SCHEMAS}
+    return by_name
 
 
 def test_every_field_is_described_where_it_is_declared(

@@ -29,7 +29,7 @@ def test_unknown_query_parameter_is_refused(
 ) -> None:
     answer = sqlite_service.client.get(f"/api/v1/{path}")
     assert answer.status_code == 422
-    problems = {each["field"]: each["message"] for each in answer.json()["errors"]}
+    problems = {error["field"]: error["message"] for error in answer.json()["errors"]}
     assert problems[field].startswith(message)
 
 
@@ -55,17 +55,19 @@ def test_answer_to_many_unknown_parameters_is_short(sqlite_service: RunningServi
 def test_known_parameters_are_those_of_the_api_schema(tmp_path: Path) -> None:
     app = create_app(Settings(home=tmp_path, database_url=f"sqlite:///{tmp_path / 'db.sqlite3'}"))
     documented = {
-        (path, method): [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+        (path, method): [
+            parameter["name"] for parameter in operation.get("parameters", []) if parameter["in"] == "query"
+        ]
         for path, operations in app.openapi()["paths"].items()
         for method, operation in operations.items()
         if method in METHODS and path.startswith("/api/v1/")
     }
-    found = {
+    known = {
         (re.sub(":[a-z]+}", "}", context.path or ""), method.lower()): parameters_of(context.original_route)
         for context in iter_route_contexts(app.routes)
         if isinstance(context.original_route, APIRoute)
         for method in context.methods or ()
     }
-    assert {key: sorted(found[key]) for key in documented} == {
+    assert {key: sorted(known[key]) for key in documented} == {
         key: sorted(names) for key, names in documented.items()
     }

@@ -135,15 +135,15 @@ def test_page_of_runs_has_a_bounded_size(service: RunningService, monkeypatch: p
     monkeypatch.setattr(keyset, "MAX_PAGE_BYTES", 100_000)
     created = [external.create(service.client, notes="\u00e9" * 10_000, seed=k)["id"] for k in range(9)]
     for sort in ("-created_at", "config.lr"):
-        found: list[dict[str, Any]] = []
+        items: list[dict[str, Any]] = []
         cursor, n_pages = None, 0
         while n_pages == 0 or cursor:
             parameters = {"sort": sort, "limit": 1000} | ({"cursor": cursor} if cursor else {})
             page = service.client.get("/api/v1/runs", params=parameters).json()
-            found += page["items"]
+            items += page["items"]
             cursor, n_pages = page["next_cursor"], n_pages + 1
-        assert (sorted(run["id"] for run in found), n_pages > 1) == (sorted(created), True)
-        assert all(run["spec"] == {} for run in found)
+        assert (sorted(run["id"] for run in items), n_pages > 1) == (sorted(created), True)
+        assert all(run["spec"] == {} for run in items)
     asked = service.client.get("/api/v1/runs", params={"spec": True, "limit": 1}).json()
     assert asked["items"][0]["spec"]["config"]["lr"] == 0.001
 

@@ -31,7 +31,7 @@ def _expire(engine: Engine, job_id: str) -> None:
 
 def test_concurrent_requests_for_same_target_create_one_job(engine: Engine) -> None:
     run = make_run(engine)
-    found: list[str] = []
+    job_ids: list[str] = []
     both = Barrier(2, timeout=PATIENCE_S)
 
     def request() -> None:
@@ -39,15 +39,15 @@ def test_concurrent_requests_for_same_target_create_one_job(engine: Engine) -> N
             if engine.dialect.name == "postgresql":
                 assert repository.find(session, "video", TARGET) is None
                 both.wait()
-            found.append(service.request(session, "video", run.id, TARGET, queue="cpu").id)
+            job_ids.append(service.request(session, "video", run.id, TARGET, queue="cpu").id)
 
     threads = [Thread(target=request, daemon=True) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 2
-    assert len(set(found)) == 1
+    assert len(job_ids) == 2
+    assert len(set(job_ids)) == 1
 
 
 def test_repeated_request_returns_same_job(engine: Engine) -> None:

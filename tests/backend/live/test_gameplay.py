@@ -102,7 +102,7 @@ def test_slow_client_skips_frames_and_gets_none_out_of_order(
         for step in range(1, 101):
             client.publish(frames_channel(run.id), step.to_bytes(8, "little") + large)
         # Wait until the server has read every frame: it drops the frames that it could not send in time.
-        until(lambda: not any(int(one["omem"]) for one in client.client_list(_type="pubsub")))
+        until(lambda: not any(int(connection["omem"]) for connection in client.client_list(_type="pubsub")))
         received = [await_frame(socket)[0]]
         patience = Patience()
         while patience.lasts() and received[-1] < 100:

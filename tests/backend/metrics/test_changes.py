@@ -61,9 +61,9 @@ def _read(service: RunningService, run_id: str, low: int, high: int) -> dict[str
 
 def test_changes_name_what_changed_most_and_the_checkpoint_before(service: RunningService) -> None:
     run_id = _collapsed(service)
-    found = _read(service, run_id, 1001, 1600)
-    assert (found["before_from"], found["n_metrics"]) == (402, 4)
-    loss, rate, entropy, speed = found["items"]
+    answer = _read(service, run_id, 1001, 1600)
+    assert (answer["before_from"], answer["n_metrics"]) == (402, 4)
+    loss, rate, entropy, speed = answer["items"]
     assert (loss["metric"], loss["becomes_not_finite"], loss["inside"]) == ("loss/value", True, None)
     assert (rate["metric"], rate["was_constant"], rate["score"]) == ("optim/learning_rate", True, None)
     assert (rate["before"], rate["inside"]) == (pytest.approx(7e-4), pytest.approx(1e-4))
@@ -72,7 +72,7 @@ def test_changes_name_what_changed_most_and_the_checkpoint_before(service: Runni
     assert entropy["score"] < -15
     assert speed["metric"] == "speed/updates_per_s"
     assert abs(speed["score"]) < 1
-    assert found["checkpoint"]["agent_steps"] == 900
+    assert answer["checkpoint"]["agent_steps"] == 900
 
 
 @pytest.mark.parametrize(("x", "low", "high"), [("frames", 4020, 6420), ("wall_time_s", 10.05, 16.05)])
@@ -82,25 +82,25 @@ def test_changes_of_a_range_of_another_axis_are_the_same(
     run_id = _collapsed(service)
     wanted = _read(service, run_id, 1005, 1605)
     params: dict[str, float | str] = {"range_from": low, "range_to": high, "x": x}
-    found = service.client.get(f"/api/v1/runs/{run_id}/changes", params=params).json()
-    assert found["items"] == wanted["items"]
-    assert found["before_from"] == pytest.approx(low - (high - low))
-    assert [found["agent_steps_from"], found["agent_steps_to"]] == pytest.approx([1005, 1605], abs=1)
+    answer = service.client.get(f"/api/v1/runs/{run_id}/changes", params=params).json()
+    assert answer["items"] == wanted["items"]
+    assert answer["before_from"] == pytest.approx(low - (high - low))
+    assert [answer["agent_steps_from"], answer["agent_steps_to"]] == pytest.approx([1005, 1605], abs=1)
     if x == "frames":
-        assert found["checkpoint"] == wanted["checkpoint"]
+        assert answer["checkpoint"] == wanted["checkpoint"]
 
 
 def test_changes_of_a_calm_range_are_small(service: RunningService) -> None:
-    found = _read(service, _collapsed(service), 600, 900)
-    assert all(abs(item["score"]) < 2 for item in found["items"])
-    assert not any(item["was_constant"] or item["becomes_not_finite"] for item in found["items"])
-    assert found["checkpoint"]["agent_steps"] == 500
+    answer = _read(service, _collapsed(service), 600, 900)
+    assert all(abs(item["score"]) < 2 for item in answer["items"])
+    assert not any(item["was_constant"] or item["becomes_not_finite"] for item in answer["items"])
+    assert answer["checkpoint"]["agent_steps"] == 500
 
 
 def test_changes_at_the_start_of_a_run_have_nothing_to_compare(sqlite_service: RunningService) -> None:
     run_id = _collapsed(sqlite_service)
-    found = _read(sqlite_service, run_id, 0, 400)
-    assert (found["before_from"], found["items"], found["checkpoint"]) == (0, [], None)
+    answer = _read(sqlite_service, run_id, 0, 400)
+    assert (answer["before_from"], answer["items"], answer["checkpoint"]) == (0, [], None)
     url = f"/api/v1/runs/{run_id}/changes"
     wrong = sqlite_service.client.get(url, params={"range_from": 5, "range_to": 5})
     assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "range_to")

@@ -57,13 +57,13 @@ def read(
     known = None if since is None else {recorded.run_id: since}
     with reading(recorded.engine) as session:
         series = repository.list_series(session, [recorded.run_id])
-        found = curves(session, series, how, known, merged=merged, gaps=gaps)
-        return {(one.metric, one.source): found[one.id] for one in series}
+        by_series = curves(session, series, how, known, merged=merged, gaps=gaps)
+        return {(row.metric, row.source): by_series[row.id] for row in series}
 
 
-def same(one: Columns, other: Columns) -> bool:
-    return set(one) == set(other) and all(
-        np.array_equal(one[name], other[name], equal_nan=True) for name in one
+def same(columns: Columns, other: Columns) -> bool:
+    return set(columns) == set(other) and all(
+        np.array_equal(columns[name], other[name], equal_nan=True) for name in columns
     )
 
 
@@ -249,17 +249,17 @@ def test_cut_of_all_points_resets_to_empty_curve(engine: Engine) -> None:
 
 def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows of the chunks whose points are fetched from now on, in each query."""
-    found: list[int] = []
+    reads: list[int] = []
     blobs = repository.stored_blobs
 
     def counting(session: Session, column: Any, chunks: Iterable[repository.ChunkInfo]) -> Any:
         chunks = list(chunks)
         if column == "columns":
-            found.append(sum(chunk.n_rows for chunk in chunks))
+            reads.append(sum(chunk.n_rows for chunk in chunks))
         return blobs(session, column, chunks)
 
     monkeypatch.setattr(repository, "stored_blobs", counting)
-    return found
+    return reads
 
 
 def test_incremental_read_loads_only_needed_chunks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ def test_points_of_a_deleted_run_are_not_those_of_one_with_its_ids(engine: Engin
             repository.append(session, recorded.run_id, 1, recorded.touch(session), [points])
         with reading(engine) as session:
             series = repository.list_series(session, [recorded.run_id])
-            ids.append(repository.live_chunks(session, [one.id for one in series]))
+            ids.append(repository.live_chunks(session, [row.id for row in series]))
         means += list(read(recorded, Axes("agent_steps", 10))["m", ""].buckets["mean"])
         with writing(engine) as session:
             session.delete(session.get_one(Run, recorded.run_id))

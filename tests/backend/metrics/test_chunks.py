@@ -21,8 +21,8 @@ from backend.metrics.chunks import (
 from tests.backend.metrics.strategies import columns, points
 
 
-def same_bits(one: Array, other: Array) -> bool:
-    return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+def same_bits(array: Array, other: Array) -> bool:
+    return array.dtype == other.dtype and array.tobytes() == other.tobytes()
 
 
 @given(columns())

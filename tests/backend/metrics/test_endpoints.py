@@ -215,7 +215,7 @@ def test_seed_group_has_one_run_of_each_seed(engine: Engine, client: Client) -> 
     ask: dict[str, Any] = {"metric": METRICS[0][0], "group_by": "seed", "points": 64}
     ask["run"] = [recorded.run_id for recorded in recorded_runs]
     (group,) = client.get(SERIES, params=ask).json()["groups"]
-    furthest = max(recorded_runs[:2], key=lambda one: (one.agent_steps, one.run_id))
+    furthest = max(recorded_runs[:2], key=lambda run: (run.agent_steps, run.run_id))
     assert set(group["runs"]) == {furthest.run_id, recorded_runs[2].run_id}
     assert sorted(group["seeds"]) == [0, 1]
 
@@ -372,11 +372,11 @@ def test_fields_and_summaries_describe_settings_and_recorded_metrics(engine: Eng
     assert fields["group"]["values"] == ["night"]
     assert {name for name in fields if fields[name]["origin"] == "metric"} == {METRICS[0][0]}
     ask = {"run": recorded.run_id, "metric": [METRICS[0][0], METRICS[2][0], "no/such"]}
-    [found] = client.get("/api/v1/runs/metrics", params=ask).json()["items"]
+    [summary] = client.get("/api/v1/runs/metrics", params=ask).json()["items"]
     values = [row[4] for row in recorded.live[METRICS[0]] if np.isfinite(row[4])]
-    assert (found["min"], found["max"]) == (min(values), max(values))
-    assert found["best"] in (found["min"], found["max"])
-    assert found["mean"] == pytest.approx(float(np.mean(values)))
+    assert (summary["min"], summary["max"]) == (min(values), max(values))
+    assert summary["best"] in (summary["min"], summary["max"])
+    assert summary["mean"] == pytest.approx(float(np.mean(values)))
 
 
 @pytest.mark.parametrize(
@@ -446,8 +446,8 @@ def test_wrong_range_smoothing_or_band_is_refused(
 
 
 def test_metrics_of_several_runs_are_listed_once(client: Client, engine: Engine) -> None:
-    both, one = RecordedRun(engine, 0), RecordedRun(engine, 1)
+    both, single = RecordedRun(engine, 0), RecordedRun(engine, 1)
     both.append({METRICS[0]: 3, METRICS[2]: 3})
-    one.append({METRICS[0]: 3})
-    items = client.get("/api/v1/metrics", params={"run": [both.run_id, one.run_id]}).json()["items"]
+    single.append({METRICS[0]: 3})
+    items = client.get("/api/v1/metrics", params={"run": [both.run_id, single.run_id]}).json()["items"]
     assert {item["metric"]: item["n_runs"] for item in items} == {METRICS[0][0]: 2, METRICS[2][0]: 1}

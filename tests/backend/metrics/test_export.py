@@ -44,15 +44,15 @@ def points(recorded: RecordedRun) -> dict[Key, list[Row]]:
 
 
 def by_series(rows: Iterable[Sequence[Any]]) -> dict[Key, list[Row]]:
-    found: dict[Key, list[Row]] = {}
+    rows_by_key: dict[Key, list[Row]] = {}
     for metric, source, *numbers in rows:
-        found.setdefault((metric, source), []).append(tuple(float(n) for n in numbers))
-    return found
+        rows_by_key.setdefault((metric, source), []).append(tuple(float(n) for n in numbers))
+    return rows_by_key
 
 
-def same(one: dict[Key, list[Row]], other: dict[Key, list[Row]]) -> bool:
-    return list(one) == list(other) and all(
-        np.array_equal(np.array(one[key]), np.array(other[key]), equal_nan=True) for key in one
+def same(rows: dict[Key, list[Row]], other: dict[Key, list[Row]]) -> bool:
+    return list(rows) == list(other) and all(
+        np.array_equal(np.array(rows[key]), np.array(other[key]), equal_nan=True) for key in rows
     )
 
 

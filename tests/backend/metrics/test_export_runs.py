@@ -70,18 +70,18 @@ def test_npz_of_two_runs_holds_every_column_of_every_point(two_runs: list[Record
     chunks = list(exported(two_runs, "npz"))
     assert len(chunks) > 2  # streamed
     with np.load(io.BytesIO(b"".join(chunks))) as arrays:
-        found: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
+        by_series: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
         for at, name in enumerate(zip(*(arrays[key] for key in ("run", "metric", "source")), strict=True)):
             run, metric, source = map(str, name)
-            found.setdefault((run, metric, source), []).extend(arrays[f"points/{at}"].tolist())
+            by_series.setdefault((run, metric, source), []).extend(arrays[f"points/{at}"].tolist())
     table = pq.read_table(io.BytesIO(b"".join(exported(two_runs, "parquet")))).to_pylist()
     wanted: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
     for row in table:
         points = wanted.setdefault((row["run"], row["metric"], row["source"]), [])
         points.append(tuple(row[column] for column in npz.POINT.names or ()))
-    assert list(found) == list(wanted)
+    assert list(by_series) == list(wanted)
     for key, points in wanted.items():
-        np.testing.assert_array_equal(found[key], points)
+        np.testing.assert_array_equal(by_series[key], points)
 
 
 @pytest.mark.service
@@ -95,16 +95,16 @@ def test_export_of_some_metrics_has_no_other(two_runs: list[RecordedRun], file_f
     for selected, names in ((Selected([chosen]), {chosen}), (without, {METRICS[0][0]})):
         data = b"".join(exported(two_runs, file_format, selected))
         if file_format == "csv":
-            found = {row["metric"] for row in csv.DictReader(io.StringIO(data.decode()))}
+            metrics = {row["metric"] for row in csv.DictReader(io.StringIO(data.decode()))}
         elif file_format == "parquet":
-            found = set(pq.read_table(io.BytesIO(data))["metric"].to_pylist())
+            metrics = set(pq.read_table(io.BytesIO(data))["metric"].to_pylist())
         elif file_format == "npz":
-            found = set(np.load(io.BytesIO(data))["metric"].tolist())
+            metrics = set(np.load(io.BytesIO(data))["metric"].tolist())
         else:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 content = b"".join(archive.read(name) for name in archive.namelist())
-            found = {name for name, _ in METRICS if name.encode() in content}
-        assert found == names
+            metrics = {name for name, _ in METRICS if name.encode() in content}
+        assert metrics == names
 
 
 @pytest.mark.service

@@ -33,9 +33,9 @@ def record(engine: Engine, seed: int, steps: list[dict[Key, int] | float]) -> Re
     return recorded
 
 
-def same(one: list[Row], other: list[Row]) -> bool:
-    return len(one) == len(other) and np.array_equal(
-        np.array(one).reshape(-1, 6), np.array(other).reshape(-1, 6), equal_nan=True
+def same(rows: list[Row], other: list[Row]) -> bool:
+    return len(rows) == len(other) and np.array_equal(
+        np.array(rows).reshape(-1, 6), np.array(other).reshape(-1, 6), equal_nan=True
     )
 
 

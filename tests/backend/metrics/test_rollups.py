@@ -103,7 +103,7 @@ def test_merged_at_equal_x_matches_definition(rows: Columns, steps: list[int]) -
     buckets["x"] = np.array(steps[: len(buckets["mean"])])
     merged = merged_at_equal_x(buckets, "x")
     by_x = groupby(range(len(buckets["x"])), lambda at: steps[at])
-    stretches = [list(some) for _, some in by_x]
+    stretches = [list(stretch) for _, stretch in by_x]
     assert len(merged["x"]) == len(stretches)
     for at, stretch in enumerate(stretches):
         assert merged["x"][at] == steps[stretch[0]]
@@ -111,8 +111,10 @@ def test_merged_at_equal_x_matches_definition(rows: Columns, steps: list[int]) -
         values = [v for v in rows["value"][4 * stretch[0] : 4 * stretch[-1] + 4].tolist() if not np.isnan(v)]
         assert merged["count"][at] == len(values)
         wanted = (fsum(values) / len(values), min(values), max(values)) if values else (np.nan,) * 3
-        found = tuple(merged[name][at] for name in ("mean", "min", "max"))
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * max(map(abs, values), default=0))
+        statistics = tuple(merged[name][at] for name in ("mean", "min", "max"))
+        np.testing.assert_allclose(
+            statistics, wanted, rtol=1e-9, atol=1e-9 * max(map(abs, values), default=0)
+        )
 
 
 def test_values_that_are_not_finite_are_not_merged_and_stay_where_they_are_alone() -> None:

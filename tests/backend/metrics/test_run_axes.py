@@ -34,9 +34,9 @@ def test_updates_are_exact_at_checkpoints_and_interpolated_between() -> None:
         saved(100, updates=0, wall_time_s=1, clock_s=1),
         saved(200, updates=10, wall_time_s=2, clock_s=2),
     ]
-    found = updates_by_agent_steps(run, checkpoints)
-    assert found.x_of(np.array([0, 50, 100, 150, 200, 300, 400])).tolist() == [0, 0, 0, 5, 10, 25, 40]
-    assert [found.stored_of(x) for x in (5, 25, 40)] == [150, 300, 400]
+    conversion = updates_by_agent_steps(run, checkpoints)
+    assert conversion.x_of(np.array([0, 50, 100, 150, 200, 300, 400])).tolist() == [0, 0, 0, 5, 10, 25, 40]
+    assert [conversion.stored_of(x) for x in (5, 25, 40)] == [150, 300, 400]
 
 
 def test_fork_counts_updates_from_its_copied_checkpoint() -> None:
@@ -55,22 +55,29 @@ def test_clock_time_contains_evaluations_and_interruptions() -> None:
         Start("r", at(0), 0),
         Start("r", at(1000), 400),
     ]  # the second one resumed from the first checkpoint
-    found = clock_by_training_time(run, checkpoints, starts)
+    conversion = clock_by_training_time(run, checkpoints, starts)
     # The last point before the interruption, then points of the second attempt; beyond, training goes on.
-    assert found.x_of(np.array([0, 20, 40, 41, 80, 90])).round(3).tolist() == [0, 20, 40, 1001, 1040, 1060]
-    assert found.stored_of(20) == 20
-    assert found.stored_of(1001) == pytest.approx(41)
+    assert conversion.x_of(np.array([0, 20, 40, 41, 80, 90])).round(3).tolist() == [
+        0,
+        20,
+        40,
+        1001,
+        1040,
+        1060,
+    ]
+    assert conversion.stored_of(20) == 20
+    assert conversion.stored_of(1001) == pytest.approx(41)
 
 
 def test_clock_time_of_a_fork_starts_with_its_own_training() -> None:
     copied = CheckpointCounters("r", 0, 100, 50, 9.0, at(-3600))
-    found = clock_by_training_time(Run(), [copied], [Start("r", at(0), 100)])
-    assert found.x_of(np.array([9.0, 12.0])).tolist() == [0, 3]
+    conversion = clock_by_training_time(Run(), [copied], [Start("r", at(0), 100)])
+    assert conversion.x_of(np.array([9.0, 12.0])).tolist() == [0, 3]
 
 
 def test_clock_time_without_any_record_is_training_time() -> None:
-    found = clock_by_training_time(Run(started_at=None, created_at=at(0)), [], [])
-    assert found.x_of(np.array([0.0, 7.5])).tolist() == [0, 7.5]
+    conversion = clock_by_training_time(Run(started_at=None, created_at=at(0)), [], [])
+    assert conversion.x_of(np.array([0.0, 7.5])).tolist() == [0, 7.5]
 
 
 @pytest.fixture
@@ -134,7 +141,7 @@ def test_learning_curve_over_updates_and_clock_time(
 ) -> None:
     figure = client.get("/api/v1/figures/learning_curve", params={"run": run_id, "x": x}).json()
     assert figure["layout"]["xaxis"]["title"]["text"] == title
-    (checkpoints,) = (one for one in figure["data"] if one["meta"].get("marks") == "checkpoints")
+    (checkpoints,) = (trace for trace in figure["data"] if trace["meta"].get("marks") == "checkpoints")
     assert checkpoints["x"] == [mark]
 
 

@@ -82,9 +82,9 @@ def test_smoothed_at_ends_equals_smoothed_at_bucket_ends(
     first = min(first, len(values))
     whole = smoothed(values, weight)
     ends = [min(start + size, len(values)) - 1 for start in range(first, len(values), size)]
-    found = smoothed_at_ends(values, weight, first, size)
+    at_ends = smoothed_at_ends(values, weight, first, size)
     known = np.isfinite(values[ends] if ends else np.empty(0))
-    np.testing.assert_array_equal(found[known], whole[ends][known] if ends else np.empty(0))
+    np.testing.assert_array_equal(at_ends[known], whole[ends][known] if ends else np.empty(0))
 
 
 rows_over_x = st.lists(
@@ -164,29 +164,33 @@ def test_line_of_window_means_never_enters_or_crosses_what_is_not_finite(
     got = window_means(values, x, scale, 0, size)
     ends = x[[min(start + size, len(rows)) - 1 for start in range(0, len(rows), size)]] if rows else x
     buckets = [values[start : start + size] for start in range(0, len(rows), size)]
-    passes = [bool(np.isfinite(some).any()) and not np.isinf(some).any() for some in buckets]
+    passes = [bool(np.isfinite(bucket).any()) and not np.isinf(bucket).any() for bucket in buckets]
     drawn = np.isfinite(got.drawn)
     places = np.searchsorted(ends, got.x[drawn])
     assert all(passes[place] for place in places)
     assert (np.diff(got.x) >= 0).all()
     for before, after in zip(np.flatnonzero(drawn)[:-1], np.flatnonzero(drawn)[1:], strict=True):
         if after == before + 1:  # joined by a stroke
-            one, other = np.searchsorted(ends, got.x[[before, after]])
-            assert all(passes[one : other + 1])
+            start, other = np.searchsorted(ends, got.x[[before, after]])
+            assert all(passes[start : other + 1])
 
 
 @given(rows_over_x, st.floats(0.5, 500), st.integers(0, 70))
 def test_window_means_never_change(rows: list[tuple[int, float]], scale: float, n_before: int) -> None:
     values, x = columns_over_x(rows)
     before, whole = (window_means(values[:n], x[:n], scale) for n in (n_before, len(rows)))
-    for one, other in ((before.x, whole.x), (before.drawn, whole.drawn), (before.deviation, whole.deviation)):
-        assert one.tobytes() == other[: len(one)].tobytes()
-    for one, other in zip(
+    for array, other in (
+        (before.x, whole.x),
+        (before.drawn, whole.drawn),
+        (before.deviation, whole.deviation),
+    ):
+        assert array.tobytes() == other[: len(array)].tobytes()
+    for array, other in zip(
         row_window_means(values[:n_before], x[:n_before], scale),
         row_window_means(values, x, scale),
         strict=True,
     ):
-        assert one.tobytes() == other[: len(one)].tobytes()
+        assert array.tobytes() == other[: len(array)].tobytes()
 
 
 @given(rows_over_x, st.floats(0.5, 100), st.integers(0, 70), st.sampled_from([1, 2, 16]))

@@ -40,15 +40,15 @@ def test_settings_of_installation_and_groups_by_role(service: RunningService) ->
     assert service.client.put(f"{URL}/installation", json={"videos_days": 7}).status_code == 200
     of_group = {"group": "a/b", "policy": {"checkpoints_last": 2}}
     assert operator.put(f"{URL}/groups", json=of_group).status_code == 200
-    found = operator.get(URL).json()
-    assert found["installation"]["videos_days"] == 7
-    assert [(row["group"], row["policy"]["checkpoints_last"]) for row in found["groups"]] == [("a/b", 2)]
+    body = operator.get(URL).json()
+    assert body["installation"]["videos_days"] == 7
+    assert [(row["group"], row["policy"]["checkpoints_last"]) for row in body["groups"]] == [("a/b", 2)]
     wrong = {"group": "a/b", "policy": {"checkpoints_last": 0, "audit_days": 1}}
     answer = operator.put(f"{URL}/groups", json=wrong)
     assert answer.status_code == 422
     fields = {error["field"] for error in answer.json()["errors"]}
     assert fields == {"policy.checkpoints_last", "policy.audit_days"}
-    assert operator.get(URL).json() == found, "nothing has changed"
+    assert operator.get(URL).json() == body, "nothing has changed"
     for status in (204, 404):
         assert operator.delete(f"{URL}/groups", params={"group": "a/b"}).status_code == status
     operator.close()
@@ -94,14 +94,14 @@ def test_preview_checks_its_time_limit_after_each_run(
 
 def test_storage_by_kind_and_by_run(service: RunningService) -> None:
     small, large = _fill(service, 1), _fill(service, 3)
-    found = service.client.get("/api/v1/storage").json()
-    assert {row["kind"]: (row["files"], row["n_bytes"]) for row in found["kinds"]} == {
+    answer = service.client.get("/api/v1/storage").json()
+    assert {row["kind"]: (row["files"], row["n_bytes"]) for row in answer["kinds"]} == {
         "checkpoints": (4, 40),
         "replays": (4, 28),
         "videos": (2, 10),
         "event_logs": (2, 2_000),
     }
-    assert found["database_bytes"] > 10_000
+    assert answer["database_bytes"] > 10_000
     rows = service.client.get("/api/v1/storage/runs").json()["items"]
     assert [(row["run_id"], row["total"]) for row in rows] == [(large, 1_056), (small, 1_022)]
     assert sum(rows[0][kind] for kind in ("checkpoints", "replays", "videos", "event_logs")) == 1_056

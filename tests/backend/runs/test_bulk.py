@@ -79,8 +79,8 @@ def test_bulk_selects_runs_by_filter(service: RunningService) -> None:
 
 
 def test_bulk_adds_and_removes_tags(service: RunningService) -> None:
-    one, two = make_run(service.engine, tags=["a"]), make_run(service.engine)
-    ids = [one.id, two.id]
+    first, two = make_run(service.engine, tags=["a"]), make_run(service.engine)
+    ids = [first.id, two.id]
 
     def tags() -> list[list[str]]:
         items = service.client.get("/api/v1/runs", params={"sort": "created_at"}).json()["items"]
@@ -134,7 +134,7 @@ def test_unknown_field_of_a_body_is_answered_with_the_one_that_may_be_meant(
     ]:
         with subtests.test(path=path):
             answer = sqlite_service.client.post(f"/api/v1/{path}", json=body)
-            messages = {each["field"]: each["message"] for each in answer.json()["errors"]}
+            messages = {error["field"]: error["message"] for error in answer.json()["errors"]}
             assert messages[field].startswith(f"no such field; {message.partition('?')[0]}")
 
 

@@ -220,11 +220,11 @@ def test_run_detail_contains_transitions_and_attempts(service: RunningService) -
 def test_non_finite_scores_are_null_in_json(service: RunningService) -> None:
     run = make_run(service.engine)
     with writing(service.engine) as session:
-        found = repository.get(session, run.id, for_update=True)
-        assert found is not None
-        found.best_return, found.agent_steps_per_s = float("inf"), 10.5
+        locked = repository.get(session, run.id, for_update=True)
+        assert locked is not None
+        locked.best_return, locked.agent_steps_per_s = float("inf"), 10.5
         if service.engine.dialect.name == "postgresql":  # SQLite keeps NaN as NULL itself
-            found.score = float("nan")
+            locked.score = float("nan")
     listed = service.client.get("/api/v1/runs").json()["items"][0]
     assert (listed["score"], listed["best_return"], listed["agent_steps_per_s"]) == (None, None, 10.5)
 
@@ -241,9 +241,9 @@ def test_progress_and_time_left_follow_the_nearest_bound(
     for steps, wall_s, stop, progress, left_s in cases:
         run = make_run(sqlite_service.engine, RunState.RUNNING, stop=stop)
         with writing(sqlite_service.engine) as session:
-            found = repository.get(session, run.id, for_update=True)
-            assert found is not None
-            found.agent_steps, found.wall_time_s, found.agent_steps_per_s = steps, wall_s, 100.0
+            locked = repository.get(session, run.id, for_update=True)
+            assert locked is not None
+            locked.agent_steps, locked.wall_time_s, locked.agent_steps_per_s = steps, wall_s, 100.0
         with subtests.test(stop=stop, steps=steps):
             shown = sqlite_service.client.get(f"/api/v1/runs/{run.id}").json()
             assert (shown["progress"], shown["time_left_s"]) == (progress, left_s)
@@ -276,8 +276,8 @@ def test_stop_and_kill_in_every_state(service: RunningService, action: str) -> N
         elif state in (RunState.QUEUED, RunState.LOST):
             assert (answer.status_code, answer.json()["state"]) == (200, "stopped")
         else:
-            found = answer.json()
-            assert (answer.status_code, found["state"], found["stop_requested"]) == (200, "stopping", action)
+            body = answer.json()
+            assert (answer.status_code, body["state"], body["stop_requested"]) == (200, "stopping", action)
 
 
 def test_stop_is_idempotent_and_does_not_replace_kill(service: RunningService) -> None:
@@ -303,9 +303,9 @@ def test_resume_in_every_state(service: RunningService) -> None:
 def test_resume_at_reached_bound_needs_larger_bound(service: RunningService) -> None:
     run = make_run(service.engine, RunState.FINISHED)
     with writing(service.engine) as session:
-        found = repository.get(session, run.id, for_update=True)
-        assert found is not None
-        found.agent_steps = 10_000
+        locked = repository.get(session, run.id, for_update=True)
+        assert locked is not None
+        locked.agent_steps = 10_000
     url = f"/api/v1/runs/{run.id}/resume"
     refused = service.client.post(url)
     assert refused.status_code == 409
@@ -325,10 +325,10 @@ def test_run_that_ended_at_its_limit_unfinished_resumes_without_a_larger_one(
 ) -> None:
     run = make_run(service.engine, state, config={"learning_rate_schedule": "linear"})
     with writing(service.engine) as session:
-        found = repository.get(session, run.id, for_update=True)
-        assert found is not None
-        found.agent_steps, found.wall_time_s = 10_000, 50.0
-        found.spec = found.spec | {"annealing_agent_steps": 5_000}
+        locked = repository.get(session, run.id, for_update=True)
+        assert locked is not None
+        locked.agent_steps, locked.wall_time_s = 10_000, 50.0
+        locked.spec = locked.spec | {"annealing_agent_steps": 5_000}
     url = f"/api/v1/runs/{run.id}/resume"
     assert service.client.post(url, json={"stop": {"agent_steps": 9_000}}).status_code == 409
     beside_a_reached_one = {"agent_steps": 10_000, "wall_time_s": 500}
@@ -347,9 +347,9 @@ def test_run_that_ended_at_its_limit_unfinished_resumes_without_a_larger_one(
 def test_resume_at_a_reached_time_names_parts_of_a_second(service: RunningService) -> None:
     run = make_run(service.engine, RunState.FINISHED, stop={"wall_time_s": 0.5})
     with writing(service.engine) as session:
-        found = repository.get(session, run.id, for_update=True)
-        assert found is not None
-        found.wall_time_s = 1_234.5678
+        locked = repository.get(session, run.id, for_update=True)
+        assert locked is not None
+        locked.wall_time_s = 1_234.5678
     refused = service.client.post(f"/api/v1/runs/{run.id}/resume")
     message = "it has reached its limit of 0.5 s of training (1,234.6 s completed): set a higher limit"
     assert refused.json()["errors"] == [{"field": "stop.wall_time_s", "message": message}]
@@ -359,9 +359,9 @@ def test_resume_chooses_the_schedule_of_an_annealed_learning_rate(service: Runni
     config = {"learning_rate_schedule": "linear"}
     run = make_run(service.engine, RunState.STOPPED, config=config)
     with writing(service.engine) as session:
-        found = repository.get(session, run.id, for_update=True)
-        assert found is not None
-        found.agent_steps = 7_500
+        locked = repository.get(session, run.id, for_update=True)
+        assert locked is not None
+        locked.agent_steps = 7_500
     url = f"/api/v1/runs/{run.id}"
 
     def resumed(**body: Any) -> tuple[int | None, int]:
@@ -433,8 +433,8 @@ def test_archive_hides_ended_run_from_list(service: RunningService) -> None:
 def test_list_by_ids_returns_known_runs(service: RunningService) -> None:
     runs = [make_run(service.engine, seed=seed).id for seed in range(4)]
     params = {"id": [runs[2], runs[0], "01ARZ3NDEKTSV4RRFFQ69G5FAV"]}
-    found = service.client.get("/api/v1/runs", params=params).json()["items"]
-    assert {run["id"] for run in found} == {runs[0], runs[2]}
+    listed = service.client.get("/api/v1/runs", params=params).json()["items"]
+    assert {run["id"] for run in listed} == {runs[0], runs[2]}
     assert (
         service.client.get("/api/v1/runs", params={"id": "none"})
         .json()["errors"][0]["field"]
@@ -446,9 +446,9 @@ def test_pages_contain_every_run_once_in_every_order(service: RunningService) ->
     runs = [make_run(service.engine, seed=seed) for seed in range(7)]
     with writing(service.engine) as session:
         for run, score in zip(runs, (3.0, None, 1.0, 3.0, None, -2.0, 3.0), strict=True):
-            found = repository.get(session, run.id, for_update=True)
-            assert found is not None
-            found.score = score
+            locked = repository.get(session, run.id, for_update=True)
+            assert locked is not None
+            locked.score = score
     for sort in [f"{sign}{name}" for name in repository.SORTS for sign in ("", "-")]:
         seen: list[dict[str, Any]] = []
         params: dict[str, Any] = {"sort": sort, "limit": 2}

@@ -25,11 +25,11 @@ def warnings(service: RunningService, body: dict[str, Any]) -> list[str]:
     """Of the estimate; a start names the same ones."""
     answer = service.client.post(ESTIMATE, json=body)
     assert answer.status_code == 200, answer.text
-    found: list[str] = answer.json()["warnings"]
+    listed: list[str] = answer.json()["warnings"]
     created = service.client.post("/api/v1/runs", json=body)
     assert created.status_code == 201, created.text
-    assert created.json()["warnings"] == found
-    return found
+    assert created.json()["warnings"] == listed
+    return listed
 
 
 def test_defaults_of_gorila_on_a_small_host_are_warned_about_before_the_start(

@@ -118,9 +118,9 @@ def some_runs(engine: Engine) -> Engine:
     for changes, state, score in facts:
         run = make_run(engine, state, **changes)
         with writing(engine) as session:
-            found = repository.get(session, run.id, for_update=True)
-            assert found is not None
-            found.score = score
+            locked = repository.get(session, run.id, for_update=True)
+            assert locked is not None
+            locked.score = score
     return engine
 
 
@@ -229,15 +229,15 @@ def test_filter_compares_settings_and_metrics(measured_runs: Engine, text: str, 
 def test_pages_sorted_by_setting_or_metric_hold_each_run_once(
     measured_runs: Engine, sort: str, seeds: list[int], descending: bool
 ) -> None:
-    found: list[int] = []
+    counts: list[int] = []
     cursor = None
     for _ in range(3):
         with reading(measured_runs) as session:
             rows, cursor, _ = repository.page(
                 session, All(()), sort=sort, descending=descending, limit=1, cursor=cursor
             )
-        found += [row.seed for row in rows]
+        counts += [row.seed for row in rows]
     assert cursor is None
     # Runs without a value come last in both directions.
     ordered = seeds[::-1] if descending else seeds
-    assert found == ordered + [seed for seed in range(3) if seed not in seeds]
+    assert counts == ordered + [seed for seed in range(3) if seed not in seeds]

@@ -44,9 +44,9 @@ def annealed(agent_steps: int, **changes: Any) -> Run:
 
 def test_runs_of_other_limits_are_of_one_group_unless_their_learning_rates_then_differ() -> None:
     constant = [run(stop={"agent_steps": steps}) for steps in (3_000, 6_000)]
-    assert len({group_key(one.spec) for one in constant}) == 1
+    assert len({group_key(run.spec) for run in constant}) == 1
     linear = [annealed(3_000), annealed(6_000), annealed(6_000, annealing_agent_steps=3_000)]
-    keys = [group_key(one.spec) for one in linear]
+    keys = [group_key(run.spec) for run in linear]
     assert keys[0] == keys[2] != keys[1]
     short, long = group_names(linear[:2])
     assert short.endswith("(annealing_agent_steps = 3000)")
@@ -103,9 +103,9 @@ def test_score_measured_in_another_way_has_no_human_normalised_value(
 def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> None:
     """PostgreSQL stores the settings of an environment that is not known here in an order of its own."""
     runs = [run(), run(environment="ALE/Pong-v5")]
-    for one, settings in zip(runs, ({"width": 3, "depth": 5}, {"depth": 5, "width": 3}), strict=True):
-        one.environment = "Custom/Gone-v0"
-        one.spec = one.spec | {"environment": one.environment, "environment_config": settings}
+    for created, settings in zip(runs, ({"width": 3, "depth": 5}, {"depth": 5, "width": 3}), strict=True):
+        created.environment = "Custom/Gone-v0"
+        created.spec = created.spec | {"environment": created.environment, "environment_config": settings}
     assert evaluation_key(runs[0], "plain") == evaluation_key(runs[1], "plain")
     runs[1].spec = runs[1].spec | {"environment_config": {"depth": 3, "width": 5}}
     assert evaluation_key(runs[0], "plain") != evaluation_key(runs[1], "plain")
@@ -113,9 +113,14 @@ def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> No
 
 def numbered(runs: list[Run], agent_steps: tuple[int, ...]) -> dict[str, str]:
     """Name the runs 0, 1, ... and return the roots of runs without forks."""
-    for at, (one, steps) in enumerate(zip(runs, agent_steps, strict=True)):
-        one.id, one.origin, one.seed, one.agent_steps = f"{at}", "callboard", one.spec["seed"], steps
-    return {one.id: one.id for one in runs}
+    for at, (member, steps) in enumerate(zip(runs, agent_steps, strict=True)):
+        member.id, member.origin, member.seed, member.agent_steps = (
+            f"{at}",
+            "callboard",
+            member.spec["seed"],
+            steps,
+        )
+    return {run.id: run.id for run in runs}
 
 
 def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
@@ -125,8 +130,8 @@ def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
     runs[0].score = 1.0
     assert repetitions(runs, roots) == {"1", "2"}, "one with a score counts rather than one without"
     assert repetitions(runs, roots, ["1"]) == {"0", "2"}, "that score may be another"
-    for one in runs:
-        one.algorithm = "a3c"  # actors race: two runs of one seed differ
+    for member in runs:
+        member.algorithm = "a3c"  # actors race: two runs of one seed differ
     assert repetitions(runs, roots) == set()
 
 

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.service
 
 def roots(engine: Engine, *ids: str) -> list[str]:
     with reading(engine) as session:
-        found = lineage.roots(session, [session.get_one(Run, one) for one in ids])
-    return [found[one] for one in ids]
+        root_of = lineage.roots(session, [session.get_one(Run, run_id) for run_id in ids])
+    return [root_of[run_id] for run_id in ids]
 
 
 def test_root_is_the_first_run_of_the_lineage_also_where_it_was_set_aside(engine: Engine) -> None:
@@ -43,7 +43,7 @@ def test_forks_of_a_deleted_run_are_one_lineage_if_they_start_at_the_same_step(e
 
 def test_roots_of_many_forks_take_one_query(engine: Engine) -> None:
     parents = [make_run(engine) for _ in range(3)]
-    forks = [make_fork(engine, make_fork(engine, one.id, 100).id, 200) for one in parents]
+    forks = [make_fork(engine, make_fork(engine, parent.id, 100).id, 200) for parent in parents]
     statements: list[str] = []
 
     def note(*args: object) -> None:
@@ -52,7 +52,7 @@ def test_roots_of_many_forks_take_one_query(engine: Engine) -> None:
     with reading(engine) as session:
         runs = [session.get_one(Run, fork.id) for fork in forks]
         event.listen(engine, "before_cursor_execute", note)
-        found = lineage.roots(session, runs)
+        root_of = lineage.roots(session, runs)
         event.remove(engine, "before_cursor_execute", note)
-    assert list(found.values()) == [one.id for one in parents]
+    assert list(root_of.values()) == [parent.id for parent in parents]
     assert len(statements) == 1

@@ -91,9 +91,9 @@ def test_changes_are_reported_only_after_commit(engine: Engine) -> None:
 def test_delete_removes_run_and_log_lines(engine: Engine) -> None:
     run = make_run(engine, RunState.FINISHED)
     with writing(engine) as session:
-        found = repository.get(session, run.id, for_update=True)
-        assert found is not None
-        service.remove(session, found)
+        locked = repository.get(session, run.id, for_update=True)
+        assert locked is not None
+        service.remove(session, locked)
     with reading(engine) as session:
         assert session.scalars(select(Run.id)).all() == []
         assert session.scalars(select(LogLine.id)).all() == []

@@ -42,7 +42,7 @@ def test_default_name_lists_changed_settings(changes: dict[str, Any], name: str)
 
 
 def test_default_name_contains_preset_and_its_changed_settings() -> None:
-    (preset,) = (each for each in ALGORITHMS["paac"].presets if each.id == "nips-cropped")
+    (preset,) = (preset for preset in ALGORITHMS["paac"].presets if preset.id == "nips-cropped")
     env = {"environment_config": preset.environment_config}
     request = PONG | env | {"config": preset.config}
     assert default_name(parse_run_spec(request)) == "paac Pong-v5 nips-cropped seed 0"

@@ -23,7 +23,10 @@ def offered(algorithm: str, environment: Environment) -> list[Preset]:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_offered_preset_is_a_valid_request(algorithm: str) -> None:
     environments = [*ENVIRONMENTS.values(), ENVIRONMENTS["ALE/Pong-v5"]]
-    kinds = {(each.family, each.observation, each.actions): each for each in environments}
+    kinds = {
+        (environment.family, environment.observation, environment.actions): environment
+        for environment in environments
+    }
     for environment in kinds.values():
         if environment.actions not in ALGORITHMS[algorithm].actions:
             continue
@@ -67,12 +70,12 @@ def as_in_the_paper() -> list[tuple[str, Preset]]:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "preset"), as_in_the_paper(), ids=lambda each: getattr(each, "id", each)
+    ("algorithm", "preset"), as_in_the_paper(), ids=lambda value: getattr(value, "id", value)
 )
 def test_preset_as_in_the_paper_equals_the_papers_column_in_every_setting(
     algorithm: str, preset: Preset
 ) -> None:
-    [environment, *_] = [each for each in ENVIRONMENTS.values() if preset.suits(each)]
+    [environment, *_] = [environment for environment in ENVIRONMENTS.values() if preset.suits(environment)]
     defaults = ALGORITHMS[algorithm].defaults(environment.observation, environment.actions)
     config = defaults | environment.config_defaults | preset.config
     sources = ALGORITHMS[algorithm].sources
@@ -129,8 +132,8 @@ def test_preset_suits_its_observation_actions_family_and_environments() -> None:
     assert [continuous.suits(e) for e in (pong, hopper, pole)] == [False, True, False]
     classic = Preset(**fits, families=("classic",))
     assert [classic.suits(e) for e in (pong, hopper, pole)] == [False, False, True]
-    one = Preset(**fits, environments=("Hopper-v5",))
-    assert [one.suits(e) for e in (pong, hopper, pole)] == [False, True, False]
+    hopper_only = Preset(**fits, environments=("Hopper-v5",))
+    assert [hopper_only.suits(e) for e in (pong, hopper, pole)] == [False, True, False]
 
 
 def test_share_that_the_crop_hides_is_stored_for_every_game() -> None:

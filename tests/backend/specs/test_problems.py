@@ -50,7 +50,7 @@ class _Example(BaseModel):
 def test_message_states_what_would_be_right(field: str, value: Any, message: str) -> None:
     with pytest.raises(ValidationError) as raised:
         _Example.model_validate({field: value})
-    assert [(each.field, each.message) for each in problems_of(raised.value)] == [(field, message)]
+    assert [(problem.field, problem.message) for problem in problems_of(raised.value)] == [(field, message)]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_quoted_value_is_one_line_and_ends_where_it_was_cut(value: Any, text: st
 
 def test_only_the_first_unknown_fields_are_compared_with_those_that_there_are() -> None:
     problems = unknown_fields([f"config.gama{n}" for n in range(12)], ["gamma"])
-    assert [each.field for each in problems] == [f"config.gama{n}" for n in range(12)]
-    assert {each.message for each in problems[:10]} == {"no such field; did you mean gamma?"}
-    assert {each.message for each in problems[10:]} == {"no such field"}
+    assert [problem.field for problem in problems] == [f"config.gama{n}" for n in range(12)]
+    assert {problem.message for problem in problems[:10]} == {"no such field; did you mean gamma?"}
+    assert {problem.message for problem in problems[10:]} == {"no such field"}
 
 
 def test_very_long_name_is_compared_with_none() -> None:
@@ -97,8 +97,10 @@ def test_unknown_field_at_any_depth_is_answered_with_what_is_meant(
 ) -> None:
     with pytest.raises(ValidationError) as raised:
         SweepSpec.model_validate({"name": "a", "run": {}} | body)
-    found = {each.field: each.message for each in explained_in(problems_of(raised.value), SweepSpec)}
-    assert found[field] == f"no such field; {message}"
+    message_of_field = {
+        problem.field: problem.message for problem in explained_in(problems_of(raised.value), SweepSpec)
+    }
+    assert message_of_field[field] == f"no such field; {message}"
 
 
 def test_similar_ids_contain_the_name_or_are_like_it() -> None:

@@ -96,7 +96,7 @@ def test_chosen_protocol_replaces_the_default() -> None:
 
 
 def test_ga3c_as_in_the_paper_is_evaluated_by_random_seeds_and_else_as_the_others() -> None:
-    [preset] = [each for each in ALGORITHMS["ga3c"].presets if each.id == "paper"]
+    [preset] = [preset for preset in ALGORITHMS["ga3c"].presets if preset.id == "paper"]
     spec = spec_of("ga3c", "ALE/Pong-v5", preset.config, preset.environment_config)
     assert spec.evaluation_protocol == "random_seeds"
     assert spec_of("ga3c", "ALE/Pong-v5").evaluation_protocol == "noop_starts"

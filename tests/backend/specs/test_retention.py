@@ -43,20 +43,24 @@ def test_removable_checkpoints_leave_what_is_needed_and_nothing_more_the_second_
     stored = _checkpoints(rows)
     files = {f"{n}.pt" for n in awaited}
     gone = removable_checkpoints(policy, stored, ended=ended, awaited=files)
-    left = [each for each in stored if each not in gone]
-    live = [each for each in stored if not each.superseded]
-    assert all(each in left for each in live[: 1 if ended else RESUMABLE])
-    assert all(each in left for each in live[: policy.checkpoints_last or 0])
-    assert not files & {each.file for each in gone}
-    evaluated = [each.evaluated for each in live if each.evaluated is not None]
+    left = [checkpoint for checkpoint in stored if checkpoint not in gone]
+    live = [checkpoint for checkpoint in stored if not checkpoint.superseded]
+    assert all(checkpoint in left for checkpoint in live[: 1 if ended else RESUMABLE])
+    assert all(checkpoint in left for checkpoint in live[: policy.checkpoints_last or 0])
+    assert not files & {checkpoint.file for checkpoint in gone}
+    evaluated = [checkpoint.evaluated for checkpoint in live if checkpoint.evaluated is not None]
     if evaluated and policy.checkpoints_best:
-        assert max(evaluated) in [each.evaluated for each in left]
-    scored = [(each.engine_score, -each.agent_steps) for each in live if each.engine_score is not None]
+        assert max(evaluated) in [checkpoint.evaluated for checkpoint in left]
+    scored = [
+        (checkpoint.engine_score, -checkpoint.agent_steps)
+        for checkpoint in live
+        if checkpoint.engine_score is not None
+    ]
     if scored and not ended:
-        assert max(scored) in [(each.engine_score, -each.agent_steps) for each in left]
+        assert max(scored) in [(checkpoint.engine_score, -checkpoint.agent_steps) for checkpoint in left]
     if (every := policy.checkpoints_every_agent_steps) is not None:
-        reached = {each.agent_steps // every for each in live}
-        assert reached - {0} <= {each.agent_steps // every for each in left}
+        reached = {checkpoint.agent_steps // every for checkpoint in live}
+        assert reached - {0} <= {checkpoint.agent_steps // every for checkpoint in left}
     if not policy.thins_checkpoints:
         assert not gone
     assert removable_checkpoints(policy, left, ended=ended, awaited=files) == []
@@ -70,7 +74,7 @@ def test_removable_episodes_are_counted_by_kind() -> None:
     ]
     policy = RetentionPolicy(episodes_best=1, episodes_last=1)
     gone = removable_episodes(policy, episodes, awaited=["training30"])
-    left = [each.id for each in episodes if each.id not in gone]
+    left = [episode.id for episode in episodes if episode.id not in gone]
     assert left == ["training40", "evaluation40", "training30", "training10", "evaluation10"]
     assert removable_episodes(RetentionPolicy(), episodes) == []
 

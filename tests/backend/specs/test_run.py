@@ -20,7 +20,7 @@ def problems(request: dict[str, Any]) -> dict[str, str]:
 
 
 def test_parse_reports_every_invalid_field_in_one_error() -> None:
-    found = problems(
+    messages = problems(
         {
             "algorithm": "paac",
             "environment": "ALE/Pong-v5",
@@ -31,7 +31,7 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
             "device": "tpu",
         }
     )
-    assert set(found) == {
+    assert set(messages) == {
         "config.n_e",
         "config.gama",
         "config.gamma",
@@ -40,8 +40,8 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
         "stop.agent_steps",
         "device",
     }
-    assert found["config.gama"] == "no such field; did you mean gamma?"
-    assert "512" in found["config.n_e"]
+    assert messages["config.gama"] == "no such field; did you mean gamma?"
+    assert "512" in messages["config.n_e"]
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,8 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
 def test_parse_rejects_settings_that_do_not_fit_the_rest_of_the_run(
     algorithm: str, changes: dict[str, Any], field: str, message: str
 ) -> None:
-    [(found, text)] = problems(PONG | {"algorithm": algorithm} | changes).items()
-    assert found == field
+    [(wrong_field, text)] = problems(PONG | {"algorithm": algorithm} | changes).items()
+    assert wrong_field == field
     assert message in text
 
 
@@ -256,10 +256,10 @@ def test_setting_in_the_wrong_section_is_answered_with_the_right_one(
     request = {"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}}
     with pytest.raises(InvalidSpec) as raised:
         parse_run_spec(request | {section: {name: 1, **request.get(section, {})}})  # type: ignore[dict-item]
-    messages = {each.field: each.message for each in raised.value.problems}
+    messages = {problem.field: problem.message for problem in raised.value.problems}
     assert messages[f"{section}.{name}"] == f"no such field; did you mean {meant}?"
 
 
 def test_section_inside_itself_is_not_what_is_meant() -> None:
-    found = problems(PONG | {"stop": {"stop": {"agent_steps": 1}}})["stop.stop"]
-    assert found == "no such field; use one of agent_steps, wall_time_s, score"
+    message = problems(PONG | {"stop": {"stop": {"agent_steps": 1}}})["stop.stop"]
+    assert message == "no such field; use one of agent_steps, wall_time_s, score"

@@ -14,7 +14,7 @@ FIELDS = {*RunOptions.model_fields, "seed"}
 def _bounds(model: type[BaseModel], field: str) -> dict[str, object]:
     """What the schema of a field allows beside null."""
     schema = model.model_json_schema()["properties"][field]
-    [allowed] = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
+    [allowed] = [branch for branch in schema.get("anyOf", [schema]) if branch.get("type") != "null"]
     return {keyword: value for keyword, value in allowed.items() if keyword not in TEXTS}
 
 

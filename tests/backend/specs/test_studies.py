@@ -29,7 +29,7 @@ def test_ids_are_those_of_their_papers_and_none_occurs_twice() -> None:
 
 def test_each_figure_of_a_study_belongs_to_one_item() -> None:
     for _, definition in DEFINITIONS.values():
-        figures = [one.id for item in definition.items for one in (item.figure, *item.more) if one]
+        figures = [figure.id for item in definition.items for figure in (item.figure, *item.more) if figure]
         assert len(figures) == len(set(figures))
         for item in definition.items:
             assert bool(item.figure) == bool(definition.scales), item.id

@@ -41,9 +41,9 @@ def test_intervals_of_means_cover_wherever_they_are_shown_and_not_with_fewer_see
     rng, samples = np.random.default_rng(0), 10_000
     lowest: dict[Centre, dict[int, float]] = {"mean": {}, "iqm": {}}
     for n in range(10, 21):
-        found = [t_coverages(population, n, samples, rng) for population in POPULATIONS.values()]
-        lowest["mean"][n] = min(covered["mean"] for covered in found)
-        lowest["iqm"][n] = min(covered["iqm"] for covered in found)
+        coverages = [t_coverages(population, n, samples, rng) for population in POPULATIONS.values()]
+        lowest["mean"][n] = min(covered["mean"] for covered in coverages)
+        lowest["iqm"][n] = min(covered["iqm"] for covered in coverages)
     for centre, by_seeds in lowest.items():
         shown = [n for n in by_seeds if not draws_seeds(n, Spread.chosen(centre, "ci95"))]
         assert min(by_seeds[n] for n in shown) >= 0.9 - 3 * (0.9 * 0.1 / samples) ** 0.5

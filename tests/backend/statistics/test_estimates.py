@@ -34,11 +34,11 @@ def test_point_estimates_match_rliable(values: Scores) -> None:
 
 @given(scores, scores)
 def test_probability_of_improvement_matches_rliable_and_its_definition(a: Scores, b: Scores) -> None:
-    found = probability_of_improvement(a, b)
-    assert found == pytest.approx(rliable.probability_of_improvement(a[:, None], b[:, None]))
+    estimate = probability_of_improvement(a, b)
+    assert estimate == pytest.approx(rliable.probability_of_improvement(a[:, None], b[:, None]))
     wins = sum(1.0 if x > y else 0.5 if x == y else 0.0 for x, y in product(a, b))
-    assert found == pytest.approx(wins / (len(a) * len(b)))
-    assert found + probability_of_improvement(b, a) == pytest.approx(1.0)
+    assert estimate == pytest.approx(wins / (len(a) * len(b)))
+    assert estimate + probability_of_improvement(b, a) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("n", range(1, 101))
@@ -58,18 +58,18 @@ def test_median_interval_is_the_narrowest_with_95_percent_coverage(n: int) -> No
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30).map(np.array))
 def test_median_and_interval_are_order_statistics(values: Scores) -> None:
-    found, ordered = median(values), np.sort(values)
-    assert found.value == pytest.approx(np.median(values / 2) * 2)
+    estimate, ordered = median(values), np.sort(values)
+    assert estimate.value == pytest.approx(np.median(values / 2) * 2)
     if len(values) < MIN_SEEDS:
-        assert (found.low, found.high) == (None, None)
+        assert (estimate.low, estimate.high) == (None, None)
     else:
         rank = interval_rank(len(values))
-        assert (found.low, found.high) == (ordered[rank - 1], ordered[-rank])
+        assert (estimate.low, estimate.high) == (ordered[rank - 1], ordered[-rank])
 
 
 def test_median_with_unreached_thresholds_is_infinite() -> None:
-    found = median(np.array([1.0, 2.0, 3.0, np.inf, np.inf]))
-    assert (found.value, found.low, found.high) == (3.0, 1.0, np.inf)
+    estimate = median(np.array([1.0, 2.0, 3.0, np.inf, np.inf]))
+    assert (estimate.value, estimate.low, estimate.high) == (3.0, 1.0, np.inf)
     assert median(np.array([np.inf, np.inf, 1.0])).value == np.inf
     assert median(np.array([1.0, np.inf])).value == np.inf
 
@@ -78,14 +78,14 @@ def test_medians_of_columns_ignore_missing_values() -> None:
     rng = np.random.default_rng(0)
     values = np.where(rng.random((9, 200)) < 0.4, np.nan, rng.normal(size=(9, 200)))
     values[:, 0] = np.nan
-    for column, *found in zip(values.T, *medians(values), strict=True):
-        there = column[~np.isnan(column)]
-        if not len(there):
-            assert np.isnan(found).all()
+    for column, *estimate in zip(values.T, *medians(values), strict=True):
+        present = column[~np.isnan(column)]
+        if not len(present):
+            assert np.isnan(estimate).all()
             continue
-        alone = median(there)
+        alone = median(present)
         wanted = [alone.value, alone.low or np.nan, alone.high or np.nan]
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(estimate, wanted)
 
 
 def test_median_of_thousands_of_scores_has_an_interval() -> None:

@@ -62,12 +62,12 @@ def test_p_value_of_equal_scores_is_one() -> None:
 @pytest.mark.parametrize("ties", [False, True])
 def test_share_of_assignments_with_a_verdict_is_at_most_5_percent(n: int, ties: bool) -> None:
     both = np.arange(2.0 * n) // (2 if ties else 1)
-    found = [
+    has_verdict = [
         permutation_p_value(both[list(chosen)], np.delete(both, chosen)) < 0.05
         for chosen in combinations(range(2 * n), n)
     ]
-    assert np.mean(found) <= 0.05
-    assert any(found) == (n >= 4)
+    assert np.mean(has_verdict) <= 0.05
+    assert any(has_verdict) == (n >= 4)
 
 
 def test_holm_multiplies_by_the_number_of_hypotheses_left() -> None:
@@ -98,12 +98,12 @@ def test_interval_of_difference_excludes_zero_exactly_when_the_test_finds_one(
 ) -> None:
     n = data.draw(st.integers(1, len(both) - 1))
     a, b = both[:n], both[n:]
-    found = difference(a, b)
-    assert found.value == np.median(np.subtract.outer(a, b))
+    estimate = difference(a, b)
+    assert estimate.value == np.median(np.subtract.outer(a, b))
     differs = permutation_p_value(a, b) < 0.05
-    if found.low is None or found.high is None:
+    if estimate.low is None or estimate.high is None:
         assert 2 / comb(len(both), n) >= 0.05
         assert not differs
     else:
-        assert (found.low > 0 or found.high < 0) == differs
-        assert found.low <= found.value <= found.high
+        assert (estimate.low > 0 or estimate.high < 0) == differs
+        assert estimate.low <= estimate.value <= estimate.high

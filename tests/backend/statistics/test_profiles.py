@@ -33,8 +33,8 @@ def score_distributions() -> Callable[[Scores, Scores], Scores]:
         patch.delitem(sys.modules, "rliable.library", raising=False)
         library = import_module("rliable.library")
         patch.delitem(sys.modules, "rliable.library")
-    found: Callable[[Scores, Scores], Scores] = library.score_distributions
-    return found
+    distributions: Callable[[Scores, Scores], Scores] = library.score_distributions
+    return distributions
 
 
 @given(scores=SCORES)
@@ -59,13 +59,13 @@ def test_environments_weigh_the_same_whatever_their_runs() -> None:
 
 def test_only_environments_with_every_arm_count() -> None:
     scores = {("a", "Pong"): [20.0], ("a", "Alien"): [500.0], ("b", "Pong"): [80.0, 120.0]}
-    found = profiles(scores, ["b", "a", "c"])
-    assert found.environments == ("Pong",)
-    assert [(one.arm, one.n_runs, one.optimality_gap) for one in found.arms] == [
+    drawn = profiles(scores, ["b", "a", "c"])
+    assert drawn.environments == ("Pong",)
+    assert [(arm.arm, arm.n_runs, arm.optimality_gap) for arm in drawn.arms] == [
         ("b", 2, 10.0),
         ("a", 1, 80.0),
     ]
-    [b, _] = found.arms
+    [b, _] = drawn.arms
     assert (b.tau[0], b.tau[-1]) == (0.0, pytest.approx(126.0))
     assert b.share[0] == 1.0
     assert b.share[-1] == 0.0

@@ -52,7 +52,7 @@ def test_equal_best_configurations_survive_among_many_that_fail(distribution: st
 
 def test_configuration_is_worse_if_both_steps_find_it() -> None:
     rng = np.random.default_rng(10)
-    found = 0
+    n_worse = 0
     for _ in range(100):
         m, n = int(rng.integers(2, 6)), int(rng.integers(3, 9))
         scores = list(rng.normal(rng.normal(0, 2.0, (m, 1)), 1.0, (m, n)).round(1))
@@ -67,8 +67,8 @@ def test_configuration_is_worse_if_both_steps_find_it() -> None:
                 if min(p_values) < alpha / (m * (m - 1)):
                     expected.append(number)
         assert worse(scores, 2) == expected
-        found += len(expected)
-    assert found > 15
+        n_worse += len(expected)
+    assert n_worse > 15
 
 
 def _welch(below: Scores, above: Scores, least_variance: float) -> float:

@@ -41,8 +41,8 @@ def created(client: Client, **changes: Any) -> dict[str, Any]:
 def detail(client: Client, sweep: dict[str, Any]) -> dict[str, Any]:
     answer = client.get(f"{SWEEPS}/{sweep['id']}")
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def members(engine: Engine) -> list[tuple[Any, ...]]:
@@ -76,13 +76,13 @@ def test_sweep_starts_its_first_runs_immediately(service: RunningService, client
     assert members(service.engine) == [
         (0, 0, "queued"), (1, 0, "queued"), (0, 1, "queued"), (1, 1, "queued"), (0, 2, "queued")
     ]  # fmt: skip
-    found = client.get("/api/v1/runs", params={"spec": True}).json()["items"]
-    assert {one["group"] for one in found} == {"rates"}
-    assert {(one["spec"]["config"]["learning_rate"], one["seed"]) for one in found} == {
+    started = client.get("/api/v1/runs", params={"spec": True}).json()["items"]
+    assert {member["group"] for member in started} == {"rates"}
+    assert {(member["spec"]["config"]["learning_rate"], member["seed"]) for member in started} == {
         (0.001, 0), (0.01, 0), (0.001, 1), (0.01, 1), (0.001, 2)
     }  # fmt: skip
-    assert len({one["name"] for one in found}) == 5
-    assert all("learning_rate=" in one["name"] for one in found)
+    assert len({member["name"] for member in started}) == 5
+    assert all("learning_rate=" in member["name"] for member in started)
 
 
 def test_race_ends_with_the_best_configuration(service: RunningService, client: Client) -> None:
@@ -91,17 +91,23 @@ def test_race_ends_with_the_best_configuration(service: RunningService, client: 
     for _ in range(8):
         end_runs(service.engine, scores)
         reconcile(service.engine, sweep)
-    found = detail(client, sweep)
-    assert (found["state"], found["state_reason"]) == ("finished", "all other configurations are worse")
-    assert found["ended_at"] is not None
-    assert (found["best"]["number"], found["best"]["settings"]) == (1, {"config.learning_rate": 0.01})
-    lost, best = found["configurations"]
+    sweep_detail = detail(client, sweep)
+    assert (sweep_detail["state"], sweep_detail["state_reason"]) == (
+        "finished",
+        "all other configurations are worse",
+    )
+    assert sweep_detail["ended_at"] is not None
+    assert (sweep_detail["best"]["number"], sweep_detail["best"]["settings"]) == (
+        1,
+        {"config.learning_rate": 0.01},
+    )
+    lost, best = sweep_detail["configurations"]
     assert lost["eliminated"].startswith("worse than another after ")
     assert best["eliminated"] is None
     assert lost["n"] == best["n"] < 8
     assert best["iqm"] == pytest.approx(200 + (best["n"] - 1) / 20)
-    assert [one["score"] for one in best["runs"]] == [200 + seed / 10 for seed in range(best["n"])]
-    assert (found["n_planned"], found["n_not_needed"]) == (16, 8 - lost["n"])
+    assert [run["score"] for run in best["runs"]] == [200 + seed / 10 for seed in range(best["n"])]
+    assert (sweep_detail["n_planned"], sweep_detail["n_not_needed"]) == (16, 8 - lost["n"])
     (listed,) = client.get(SWEEPS).json()["items"]
     assert (listed["n_active"], listed["runs"]) == (1, {"finished": 2 * best["n"]})
 
@@ -132,9 +138,9 @@ def test_scores_of_evaluations_can_be_the_objective(service: RunningService, cli
             session.add(evaluation_row(run.id, 300, 99.0, superseded=True))
             session.add(evaluation_row(run.id, 400, None))
     reconcile(service.engine, sweep)
-    found = detail(client, sweep)
-    assert [one["iqm"] for one in found["configurations"]] == [50.0, 51.0]
-    assert found["state"] == "finished"
+    sweep_detail = detail(client, sweep)
+    assert [configuration["iqm"] for configuration in sweep_detail["configurations"]] == [50.0, 51.0]
+    assert sweep_detail["state"] == "finished"
 
 
 def test_stopped_sweep_stops_its_runs_and_continues_when_retried(
@@ -215,9 +221,9 @@ def test_extended_sweep_gets_seeds_and_values(service: RunningService, client: C
 def test_sweep_in_a_custom_environment_is_extended(
     service: RunningService, client: Client, tmp_path: Path
 ) -> None:
-    found = read_custom_environments(custom_environment.write(tmp_path))
-    rows = [one.described().model_dump(mode="json") for one in found.values()]
-    add_host(service.engine, "a", environments=[*found], custom_environments=rows)
+    custom = read_custom_environments(custom_environment.write(tmp_path))
+    rows = [entry.described().model_dump(mode="json") for entry in custom.values()]
+    add_host(service.engine, "a", environments=[*custom], custom_environments=rows)
     sweep = created(client, run=CARTPOLE | {"environment": "Custom/Line-v0"})
     answer = client.post(f"{SWEEPS}/{sweep['id']}/extend", json={"max_seeds": 5})
     assert answer.status_code == 200, answer.text
@@ -228,17 +234,19 @@ def test_sweeps_are_listed_page_by_page_latest_first(service: RunningService, cl
     ids = [created(client, name=f"sweep {at}", concurrency=1)["id"] for at in range(3)]
     first = client.get(SWEEPS, params={"limit": 2}).json()
     rest = client.get(SWEEPS, params={"limit": 2, "cursor": first["next_cursor"]}).json()
-    assert [one["id"] for one in first["items"] + rest["items"]] == ids[::-1]
+    assert [item["id"] for item in first["items"] + rest["items"]] == ids[::-1]
     assert rest["next_cursor"] is None
 
 
 def test_random_sweep_is_extended_by_further_configurations(service: RunningService, client: Client) -> None:
     space = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-1}}
     sweep = created(client, space=space, sampler="random", n_configurations=3)
-    before = [one["settings"] for one in detail(client, sweep)["configurations"]]
+    before = [configuration["settings"] for configuration in detail(client, sweep)["configurations"]]
     path = f"{SWEEPS}/{sweep['id']}/extend"
     assert client.post(path, json={"n_configurations": 5}).json()["n_configurations"] == 5
-    assert [one["settings"] for one in detail(client, sweep)["configurations"]][:3] == before
+    assert [configuration["settings"] for configuration in detail(client, sweep)["configurations"]][
+        :3
+    ] == before
     answer = client.post(path, json={"n_configurations": 4})
     assert answer.status_code == 422
     assert answer.json()["errors"] == [{"field": "n_configurations", "message": "must be at least 5, as now"}]
@@ -252,7 +260,7 @@ def test_name_notes_and_concurrency_can_change(service: RunningService, client: 
     assert changed["revision"] > sweep["revision"]
     reconcile(service.engine, sweep)
     assert len(members(service.engine)) == 2
-    assert {one["group"] for one in client.get("/api/v1/runs").json()["items"]} == {"rates"}
+    assert {item["group"] for item in client.get("/api/v1/runs").json()["items"]} == {"rates"}
     assert client.patch(f"{SWEEPS}/{sweep['id']}", json={"concurrency": 0}).status_code == 422
 
 
@@ -317,7 +325,7 @@ def test_wrong_input_names_the_field_and_starts_nothing(
 ) -> None:
     answer = sqlite_service.client.post(SWEEPS, json=request(**changes))
     assert answer.status_code == 422, answer.text
-    named = {one["field"]: one["message"] for one in answer.json()["errors"]}
+    named = {error["field"]: error["message"] for error in answer.json()["errors"]}
     assert words in named[field], named
     assert sqlite_service.client.get(SWEEPS).json() == {"items": [], "next_cursor": None}
     assert members(sqlite_service.engine) == []

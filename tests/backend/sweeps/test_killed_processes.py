@@ -71,4 +71,4 @@ def test_every_configuration_has_exactly_its_seeds_after_kills(n_configurations:
                 ).all()
                 assert session.scalars(select(func.count()).select_from(Run)).one() == n_runs
     wanted = [(number, seed) for number in range(n_configurations) for seed in range(SEEDS)]
-    assert [tuple(row) for row in members] == [(*each, each[1], "finished") for each in wanted]
+    assert [tuple(row) for row in members] == [(*pair, pair[1], "finished") for pair in wanted]

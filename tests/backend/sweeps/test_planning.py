@@ -27,9 +27,9 @@ def planned(
 def test_seeds_are_started_in_turns_within_the_limit_of_concurrency() -> None:
     assert planned(spec(), []).start == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]
     assert planned(spec(concurrency=3), []).start == [(0, 0), (1, 0), (0, 1)]
-    some = [done(0, 0, 1.0), done(1, 0, None, "running"), done(0, 1, None, "lost")]
-    assert planned(spec(concurrency=3), some).start == [(1, 1)]
-    assert planned(spec(concurrency=2), some).start == []
+    started = [done(0, 0, 1.0), done(1, 0, None, "running"), done(0, 1, None, "lost")]
+    assert planned(spec(concurrency=3), started).start == [(1, 1)]
+    assert planned(spec(concurrency=2), started).start == []
 
 
 def test_distinct_seeds_are_of_one_configuration_and_stay_when_seeds_are_added() -> None:
@@ -122,12 +122,12 @@ def test_every_sweep_ends_with_distinct_seeds(
         result = plan(rules, active, [*members.values()], looks=looks, elapsed_s=0.0)
         assert not {*result.start} & {*members}, "nothing is started twice"
         assert {number for number, _ in result.start} <= {*active}
-        n_open = sum(not one.has_ended for one in members.values())
+        n_open = sum(not member.has_ended for member in members.values())
         assert n_open + len(result.start) <= concurrency
         members |= {key: Member(*key, RunState.RUNNING) for key in result.start}
         active = [number for number in active if number not in result.eliminated]
         looks, finished = result.looks, result.finished
-        trains = [key for key, one in members.items() if not one.has_ended]
+        trains = [key for key, member in members.items() if not member.has_ended]
         assert trains or finished, "it goes on until it has finished"
         if trains:
             key = trains[int(rng.integers(len(trains)))]

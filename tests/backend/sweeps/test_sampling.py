@@ -13,7 +13,7 @@ def spec(space: dict[str, Any], **changes: Any) -> SweepSpec:
 
 
 def test_grid_has_every_combination_in_order() -> None:
-    found = configurations(
+    settings = configurations(
         spec(
             {
                 "config.gamma": {"values": [0.9, 0.99]},
@@ -21,10 +21,10 @@ def test_grid_has_every_combination_in_order() -> None:
             }
         )
     )
-    assert len(found) == 6
-    assert found[0] == {"config.gamma": 0.9, "config.network": "mlp"}
-    assert found[1] == {"config.gamma": 0.9, "config.network": "compact"}
-    assert found[-1] == {"config.gamma": 0.99, "config.network": "mlp2"}
+    assert len(settings) == 6
+    assert settings[0] == {"config.gamma": 0.9, "config.network": "mlp"}
+    assert settings[1] == {"config.gamma": 0.9, "config.network": "compact"}
+    assert settings[-1] == {"config.gamma": 0.99, "config.network": "mlp2"}
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def test_grid_has_every_combination_in_order() -> None:
     ],
 )
 def test_grid_of_a_range_is_spaced_on_its_scale(dimension: dict[str, Any], values: list[float]) -> None:
-    found = [one["config.x"] for one in configurations(spec({"config.x": dimension}))]
-    assert found == values
-    assert {type(one) for one in found} == {type(values[0])}
+    drawn = [settings["config.x"] for settings in configurations(spec({"config.x": dimension}))]
+    assert drawn == values
+    assert {type(value) for value in drawn} == {type(values[0])}
 
 
 def test_random_configurations_follow_their_distributions() -> None:
@@ -49,18 +49,18 @@ def test_random_configurations_follow_their_distributions() -> None:
         "config.integer": {"distribution": "integer", "low": 1, "high": 4},
         "config.choice": {"values": ["a", "b"]},
     }
-    found = configurations(spec(space, sampler="random", n_configurations=1_000))
-    assert len(found) == 1_000
-    uniform = np.array([one["config.uniform"] for one in found])
-    logarithm = np.log10([one["config.log"] for one in found])
+    drawn = configurations(spec(space, sampler="random", n_configurations=1_000))
+    assert len(drawn) == 1_000
+    uniform = np.array([settings["config.uniform"] for settings in drawn])
+    logarithm = np.log10([settings["config.log"] for settings in drawn])
     assert uniform.mean() == pytest.approx(1.0, abs=0.15)
     assert (uniform.min(), uniform.max()) == (pytest.approx(-1, abs=0.05), pytest.approx(3, abs=0.05))
     assert logarithm.mean() == pytest.approx(-3.0, abs=0.1)
     assert (logarithm.min(), logarithm.max()) == (pytest.approx(-4, abs=0.05), pytest.approx(-2, abs=0.05))
-    counts = np.unique([one["config.integer"] for one in found], return_counts=True)
+    counts = np.unique([settings["config.integer"] for settings in drawn], return_counts=True)
     assert counts[0].tolist() == [1, 2, 3, 4]
     assert counts[1].min() > 190
-    assert 400 < sum(one["config.choice"] == "a" for one in found) < 600
+    assert 400 < sum(settings["config.choice"] == "a" for settings in drawn) < 600
 
 
 def test_random_configurations_are_distinct_and_depend_on_the_seed_alone() -> None:
@@ -70,7 +70,7 @@ def test_random_configurations_are_distinct_and_depend_on_the_seed_alone() -> No
     assert more[:5] == few
     assert configurations(spec(space, sampler="random", n_configurations=5, sampler_seed=1)) != few
     three = configurations(spec({"config.x": {"values": [1, 2, 3]}}, sampler="random", n_configurations=8))
-    assert sorted(one["config.x"] for one in three) == [1, 2, 3]
+    assert sorted(settings["config.x"] for settings in three) == [1, 2, 3]
 
 
 def test_settings_are_merged_into_a_request_without_changing_it() -> None:

@@ -87,7 +87,7 @@ def test_token_created_with_a_token_expires_and_is_revoked_with_it(service: Runn
     assert (first["created_with"], first["parent_name"]) == ("session", None)
     assert (third["created_with"], third["parent_name"], third["user_name"]) == ("token", "second", "owner")
     assert service.client.delete(f"/api/v1/tokens/{first['id']}").status_code == 204
-    assert [_me(service, each["token"]).status_code for each in (second, third, shorter)] == [401] * 3
+    assert [_me(service, created["token"]).status_code for created in (second, third, shorter)] == [401] * 3
     assert service.client.get("/api/v1/tokens").json()["items"] == []
 
 

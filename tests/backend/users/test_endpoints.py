@@ -65,18 +65,18 @@ def test_failed_logins_are_rate_limited_per_account(
 def test_password_change_ends_other_sessions(service: RunningService) -> None:
     service.client.post("/api/v1/users", json=ANNA)
     login = {"name": "Anna", "password": PASSWORD}
-    with service.new_client() as here, service.new_client() as there:
-        for browser in (here, there):
+    with service.new_client() as here, service.new_client() as elsewhere:
+        for browser in (here, elsewhere):
             assert browser.post("/api/v1/auth/login", json=login).status_code == 200
         wrong = here.post("/api/v1/auth/password", json={"current": "no", "new": "another long one"})
         assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (403, "current")
         changed = here.post("/api/v1/auth/password", json={"current": PASSWORD, "new": "another long one"})
         assert changed.status_code == 200
         assert here.get("/api/v1/auth/me").status_code == 200
-        assert there.get("/api/v1/auth/me").status_code == 401
-        assert there.post("/api/v1/auth/login", json=login).status_code == 401
+        assert elsewhere.get("/api/v1/auth/me").status_code == 401
+        assert elsewhere.post("/api/v1/auth/login", json=login).status_code == 401
         login["password"] = "another long one"
-        assert there.post("/api/v1/auth/login", json=login).status_code == 200
+        assert elsewhere.post("/api/v1/auth/login", json=login).status_code == 200
 
 
 def test_owner_sets_initial_password(service: RunningService) -> None:

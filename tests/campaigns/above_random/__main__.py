@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     prepare_torch()
-    [preset] = [one for one in ALGORITHMS[args.algorithm].presets if one.id == "quarter-hour"]
+    [preset] = [preset for preset in ALGORITHMS[args.algorithm].presets if preset.id == "quarter-hour"]
     every = min(preset.config["evaluation_interval_agent_steps"], args.agent_steps)
     spec = parse_run_spec(
         {

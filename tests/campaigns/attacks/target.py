@@ -118,7 +118,9 @@ class Target:
         done.set()
         health.join()
         report.log_mib = (self._log_bytes() - log_bytes) / MIB
-        ended_processes = [name for name, each in (("web", web), ("worker", worker)) if not each.is_running()]
+        ended_processes = [
+            name for name, process in (("web", web), ("worker", worker)) if not process.is_running()
+        ]
         if ended_processes:
             report.problems.append(f"restarted: {', '.join(ended_processes)}")
         else:

@@ -157,18 +157,18 @@ class Campaign:
     def _look_after_runs(self, *, new: bool) -> bool:
         """Keep enough runs active and resume those that faults made fail. Return whether all have ended."""
         try:
-            found = self._runs()
+            runs = self._runs()
             with reading(self._stack.engine) as session:
                 failed_by_faults = [
                     run
-                    for run in found
+                    for run in runs
                     if run.state == RunState.FAILED and invariants.failed_by_attempt_limit(session, run)
                 ]
         except SQLAlchemyError:  # the database is unreachable
             return False
         for run in failed_by_faults:
             self._ask(f"resume failed run {run.id}", f"/runs/{run.id}/resume", {})
-        active = [run for run in found if run.state not in ENDED]
+        active = [run for run in runs if run.state not in ENDED]
         for _ in range(ACTIVE_RUNS - len(active) if new else 0):
             self._ask("start a run", "/runs", self._request())
         return not active and not failed_by_faults
@@ -188,12 +188,12 @@ class Campaign:
     def _user(self) -> None:
         """Stop, kill or resume a random run, as a user would."""
         try:
-            found = self._runs()
+            runs = self._runs()
         except SQLAlchemyError:
             return
-        if not found:
+        if not runs:
             return
-        run = self._rng.choice(found)
+        run = self._rng.choice(runs)
         if run.state == RunState.STOPPED:
             self._ask(f"resume {run.id}", f"/runs/{run.id}/resume", {})
         elif run.state not in ENDED:

@@ -167,15 +167,15 @@ def _check_story(session: Session, run: Run, runs_dirs: list[Path], damage: Dama
 
 def _damaged(session: Session, run: Run, runs_dirs: list[Path], damage: Damage) -> list[events.AnyEvent]:
     """Return the events of the frames that were damaged."""
-    found: list[events.AnyEvent] = []
+    intact: list[events.AnyEvent] = []
     for attempt in runs.attempts(session, run.id):
         for path in _paths(attempt, runs_dirs):
             start = 0
             for frame, end in read_frames(path):
                 if any(start <= place < end for place in damage.get(path, ())):
-                    found += frame
+                    intact += frame
                 start = end
-    return found
+    return intact
 
 
 def _without_damaged(answer: Story, stored: Story, damaged: Story) -> Story:

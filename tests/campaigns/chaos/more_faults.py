@@ -180,11 +180,11 @@ def _event_logs(worker: Service) -> list[Path]:
 
 def _newest(paths: Iterator[Path]) -> list[Path]:
     """The existing ones, the newest last."""
-    found = []
+    dated = []
     for path in paths:
         with suppress(FileNotFoundError):
-            found.append((path.stat().st_mtime, path))
-    return [path for _, path in sorted(found)]
+            dated.append((path.stat().st_mtime, path))
+    return [path for _, path in sorted(dated)]
 
 
 def _flip_somewhere(path: Path, pick: float) -> None:

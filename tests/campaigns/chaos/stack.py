@@ -202,13 +202,13 @@ class Stack:
     def orphans(self) -> list[str]:
         """Return the processes of our hosts that still run although no worker does."""
         homes = {str(worker.home) for worker in self.workers}
-        found = []
+        lines = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 mine = process.environ().get("CALLBOARD_HOME") in homes
                 if mine and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(f"{process.pid} {' '.join(process.cmdline())}")
-        return found
+                    lines.append(f"{process.pid} {' '.join(process.cmdline())}")
+        return lines
 
     def close(self) -> None:
         """Stop the remaining processes."""

@@ -46,8 +46,8 @@ class ChaosRun:
 
     def begin(self, file: str | None = None) -> None:
         with self.context.writing() as session:
-            found = [row for row in checkpoints.resumable(session, self.id) if row.file == file]
-            claims.resume_from(session, self.id, self.attempt, found[0] if found else None)
+            rows = [row for row in checkpoints.resumable(session, self.id) if row.file == file]
+            claims.resume_from(session, self.id, self.attempt, rows[0] if rows else None)
 
     def start(self, file: str | None = None) -> None:
         """Claim the run, begin the attempt and log its started event."""

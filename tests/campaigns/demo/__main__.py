@@ -102,8 +102,8 @@ def kept_episodes(episodes: Sequence[events.EpisodeEvent]) -> list[events.Episod
     """The episodes nearest to `STAGES`, each once."""
     kept: list[events.EpisodeEvent] = []
     for stage in STAGES:
-        others = [each for each in episodes if each not in kept]
-        kept.append(min(others, key=lambda each: abs(each.agent_steps - stage * AGENT_STEPS)))
+        others = [episode for episode in episodes if episode not in kept]
+        kept.append(min(others, key=lambda other: abs(other.agent_steps - stage * AGENT_STEPS)))
     return kept
 
 

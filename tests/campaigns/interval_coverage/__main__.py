@@ -36,7 +36,10 @@ def main() -> None:
     rng = np.random.default_rng(args.seed)
 
     covered = {
-        n: {name: coverages(one, n, args.samples, args.resamples, rng) for name, one in POPULATIONS.items()}
+        n: {
+            name: coverages(population, n, args.samples, args.resamples, rng)
+            for name, population in POPULATIONS.items()
+        }
         for n in SEEDS
     }
     table("Lowest coverage over the four kinds of scores, %", METHODS.values())
@@ -51,7 +54,10 @@ def main() -> None:
         row(
             n,
             [
-                min(difference_coverage(one, n, spread, args.samples, rng) for one in POPULATIONS.values())
+                min(
+                    difference_coverage(population, n, spread, args.samples, rng)
+                    for population in POPULATIONS.values()
+                )
                 for spread in SPREADS
             ],
         )
@@ -65,16 +71,16 @@ def main() -> None:
         row(
             n,
             [
-                float(np.mean([false_verdicts(one, n, 2, args.samples, rng) for one in kinds])),
-                float(np.mean([false_verdicts(one, n, 5, few, rng) for one in kinds])),
-                float(np.mean([former_false_verdicts(one, n, few, args.resamples, rng) for one in kinds])),
+                float(np.mean([false_verdicts(kind, n, 2, args.samples, rng) for kind in kinds])),
+                float(np.mean([false_verdicts(kind, n, 5, few, rng) for kind in kinds])),
+                float(np.mean([former_false_verdicts(kind, n, few, args.resamples, rng) for kind in kinds])),
             ],
         )
 
     table("Lowest coverage by Student's t over the four kinds of scores, %", ["mean", "IQM"])
     rng = np.random.default_rng(args.seed)
     for n in SEEDS:
-        by_t = [t_coverages(one, n, 5 * args.samples, rng) for one in POPULATIONS.values()]
+        by_t = [t_coverages(population, n, 5 * args.samples, rng) for population in POPULATIONS.values()]
         row(n, [min(shares["mean"] for shares in by_t), min(shares["iqm"] for shares in by_t)])
 
 

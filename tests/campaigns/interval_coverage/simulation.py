@@ -87,7 +87,7 @@ def coverages(
             missing = ~np.isfinite(low) | ~np.isfinite(high)
             inside = (low <= population.truths[name]) & (population.truths[name] <= high)
             covered[name].append(np.where(missing.mean() > 0.5, np.nan, inside | missing))
-    return {name: float(np.concatenate(some).mean()) for name, some in covered.items() if some}
+    return {name: float(np.concatenate(shares).mean()) for name, shares in covered.items() if shares}
 
 
 def student_t(samples: Scores) -> Interval:
@@ -174,24 +174,24 @@ def false_verdicts(
     population: Population, n: int, n_groups: int, samples: int, rng: np.random.Generator
 ) -> float:
     """How often at least one of all pairs of groups with equal settings is found to differ."""
-    found = 0
+    n_false = 0
     for groups in population.draw(rng, samples, n_groups, n):
         p_values = [permutation_p_value(a, b) for a, b in combinations(groups, 2)]
-        found += min(holm(p_values)) < SIGNIFICANCE
-    return found / samples
+        n_false += min(holm(p_values)) < SIGNIFICANCE
+    return n_false / samples
 
 
 def former_false_verdicts(
     population: Population, n: int, samples: int, resamples: int, rng: np.random.Generator
 ) -> float:
     """How often the percentile bootstrap interval of P(A > B), the former criterion, excludes 1/2."""
-    found = 0
+    n_false = 0
     for a, b in population.draw(rng, samples, 2, n):
         wins = (a[:, None] > b) + 0.5 * (a[:, None] == b)
         ours, theirs = rng.multinomial(n, np.full(n, 1 / n), (2, resamples)).astype("f8")
         low, high = np.quantile((ours @ wins * theirs).sum(axis=1), [_EDGE, 1 - _EDGE]) / n**2
-        found += not low <= 0.5 <= high
-    return found / samples
+        n_false += not low <= 0.5 <= high
+    return n_false / samples
 
 
 def difference_coverage(
@@ -213,8 +213,8 @@ def difference_coverage(
         truth = 1.0  # by symmetry
     covered = []
     for a, b in population.draw(rng, samples, 2, n):
-        found = difference(1 + spread * a, b)
-        if found.low is None or found.high is None:
+        estimate = difference(1 + spread * a, b)
+        if estimate.low is None or estimate.high is None:
             return float("nan")
-        covered.append(found.low <= truth <= found.high)
+        covered.append(estimate.low <= truth <= estimate.high)
     return float(np.mean(covered))

@@ -163,7 +163,7 @@ def main() -> None:
         run_in_files(folder, lambda mutant: chosen(tests, mutant), left(), results.add, *OPTIONS)
         if options.contract:
             done = results.read()
-            left_by_units = [one for one in mutants if done[key(one)] in (SURVIVED, UNREACHED)]
+            left_by_units = [mutant for mutant in mutants if done[key(mutant)] in (SURVIVED, UNREACHED)]
             run_in_files(folder, contracts, left_by_units, results.add_contract, *PYTEST, "--timeout=300")
     outcomes = results.read()
     states = Counter(outcomes[key(mutant)].state for mutant in mutants)

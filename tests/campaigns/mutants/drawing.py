@@ -113,7 +113,7 @@ class _Sites(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._names.append(node.name)
         outermost = not self._function
-        for default in (*node.args.defaults, *(one for one in node.args.kw_defaults if one)):
+        for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default)):
             self.visit(default)
         if outermost:
             self._function = ".".join(self._names)

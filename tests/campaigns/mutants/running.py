@@ -156,14 +156,14 @@ def chosen(tests: Tests, mutant: Mutant) -> list[str]:
         lines = test.lines.get(mutant.path, ())
         return not statement.isdisjoint(lines) if mutant.function else bool(lines)
 
-    found: list[str] = []
+    cheapest: list[str] = []
     total = 0.0
     for name in sorted((name for name in tests if runs(tests[name])), key=lambda name: tests[name].time_s):
         total += tests[name].time_s
-        if found and total > MAX_TESTS_S:
+        if cheapest and total > MAX_TESTS_S:
             break
-        found.append(name)
-    return found
+        cheapest.append(name)
+    return cheapest
 
 
 class _Failures:
@@ -204,11 +204,11 @@ class _Loop(_Failures):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         functions: dict[tuple[str, str, int], list[FunctionType]] = {}
-        for one in gc.get_objects():
-            if type(one) is FunctionType:  # objects of libraries may warn when asked for another
-                code = one.__code__
+        for function in gc.get_objects():
+            if type(function) is FunctionType:  # objects of libraries may warn when asked for another
+                code = function.__code__
                 key = (code.co_filename, code.co_qualname, code.co_firstlineno)
-                functions.setdefault(key, []).append(one)
+                functions.setdefault(key, []).append(function)
         gc.freeze()
         for mutant in self._mutants:
             file = self._folder / mutant.path
@@ -219,7 +219,9 @@ class _Loop(_Failures):
                 if code.co_qualname == mutant.function
                 for function in functions.get((str(file), code.co_qualname, code.co_firstlineno), [])
             ]
-            if not pairs or any(code.co_freevars != one.__code__.co_freevars for one, code in pairs):
+            if not pairs or any(
+                code.co_freevars != function.__code__.co_freevars for function, code in pairs
+            ):
                 continue  # it needs a process that imports the changed file
             names = [name for name in chosen(self._tests, mutant) if name in items]
             if not names:

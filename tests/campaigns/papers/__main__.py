@@ -47,7 +47,7 @@ def main() -> None:
 def _ended(client: httpx.Client, definition: str, item: str) -> dict[str, Any]:
     """The finished study of a definition, which is started unless this home has it."""
     listed = client.get("/api/v1/studies", params={"definition": definition}).raise_for_status().json()
-    earlier = [one for one in listed["items"] if one["scale"] == "minutes"]
+    earlier = [item for item in listed["items"] if item["scale"] == "minutes"]
     study: dict[str, Any]
     if earlier:
         study = earlier[0]

@@ -19,7 +19,7 @@ def main() -> None:
     for name, draw in DISTRIBUTIONS.items():
         for n in (2, 3, 5, 8, 12, 20):
             equal = sum(bool(race(draw(rng, (n, MAX_SEEDS)))[0]) for _ in range(N_RACES))
-            lost = sum(0 in race(one)[0] for one in _with_a_better_one(rng, draw, n))
+            lost = sum(0 in race(scores)[0] for scores in _with_a_better_one(rng, draw, n))
             write(f"| {name} | {n} | {100 * equal / N_RACES:.1f} % | {100 * lost / N_RACES:.1f} % |")
     write("\n| configurations | distance | seeds run | without a race | eliminated | best eliminated |")
     write("|--:|--:|--:|--:|--:|--:|")
@@ -28,9 +28,12 @@ def main() -> None:
             scores = [
                 rng.normal(size=(n, MAX_SEEDS)) - distance * np.arange(n)[:, None] for _ in range(N_RACES)
             ]
-            raced = [race(one) for one in scores]
-            seeds, lost = np.mean([one[1] for one in raced]), sum(0 in one[0] for one in raced)
-            gone = np.mean([len(one[0]) for one in raced])
+            raced = [race(score) for score in scores]
+            seeds, lost = (
+                np.mean([outcome[1] for outcome in raced]),
+                sum(0 in outcome[0] for outcome in raced),
+            )
+            gone = np.mean([len(outcome[0]) for outcome in raced])
             write(
                 f"| {n} | {distance:g} s.d. | {seeds:.1f} | {n * MAX_SEEDS} | {gone:.1f} | "
                 f"{100 * lost / N_RACES:.1f} % |"

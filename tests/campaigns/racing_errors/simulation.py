@@ -29,8 +29,8 @@ def race(scores: Scores) -> tuple[dict[int, int], int]:
     eliminated: dict[int, int] = {}
     n = 0
     for look, n in enumerate(range(MIN_SEEDS_RACING, scores.shape[1] + 1), 1):
-        found = [active[at] for at in worse([scores[number, :n] for number in active], look)]
-        eliminated |= dict.fromkeys(found, n)
+        losers = [active[at] for at in worse([scores[number, :n] for number in active], look)]
+        eliminated |= dict.fromkeys(losers, n)
         active = [number for number in active if number not in eliminated]
         if len(active) == 1:
             break

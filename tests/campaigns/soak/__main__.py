@@ -102,18 +102,18 @@ class Soak:
 
     def sample(self) -> dict[str, float]:
         """Measure the processes and the home."""
-        found = {"seconds": monotonic() - self.began}
+        values = {"seconds": monotonic() - self.began}
         for name, process in self.installation.children().items():
             with suppress(psutil.Error):  # it has just ended
-                found[f"{name}: memory, MiB"] = process.memory_full_info().uss / MIB
-                found[f"{name}: file descriptors"] = process.num_fds()
-                found[f"{name}: threads"] = process.num_threads()
+                values[f"{name}: memory, MiB"] = process.memory_full_info().uss / MIB
+                values[f"{name}: file descriptors"] = process.num_fds()
+                values[f"{name}: threads"] = process.num_threads()
         files = [file for file in self.installation.home.rglob("*") if not file.is_dir()]
-        found["home, MiB"] = 0.0
+        values["home, MiB"] = 0.0
         for file in files:
             with suppress(FileNotFoundError):
-                found["home, MiB"] += file.stat().st_size / MIB
-        return found
+                values["home, MiB"] += file.stat().st_size / MIB
+        return values
 
     def _get(self, path: str, *, parse: bool = True) -> dict[str, list[dict[str, str]]]:
         answer = self._send("GET", path)
@@ -160,7 +160,7 @@ def main() -> int:
             soak = Soak(installation)
             work: list[Callable[[], None]] = [soak.poll, soak.train]
             work += [lambda n=n: soak.streams(reconnect=n % 2 == 1) for n in range(STREAMS)]  # type: ignore[misc]
-            threads = [Thread(target=each, daemon=True) for each in work]
+            threads = [Thread(target=target, daemon=True) for target in work]
             processes = installation.children()
             for thread in threads:
                 thread.start()

@@ -55,16 +55,16 @@ def nothing(channel: Channel) -> None:
 def leftovers() -> set[str]:
     """Child processes, shared memory and folders that this process has, by their names."""
     gc.collect()
-    found = set()
+    left = set()
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             line = " ".join(process.cmdline())
             if any(name in line for name in BROWSER):
                 continue
             if process.ppid() != os.getpid() or not any(name in line for name in STAYING):
-                found.add(f"process {process.pid}: {line}")
+                left.add(f"process {process.pid}: {line}")
     for line in Path("/proc/self/maps").read_text().splitlines():
         if "/memfd:callboard" in line or "/dev/shm/" in line:
-            found.add(f"shared memory {line.split()[0]}")
-    found |= {f"folder {path}" for path in Path("/tmp").glob(f"callboard-ray-{os.getpid()}-*")}
-    return found
+            left.add(f"shared memory {line.split()[0]}")
+    left |= {f"folder {path}" for path in Path("/tmp").glob(f"callboard-ray-{os.getpid()}-*")}
+    return left

@@ -107,11 +107,11 @@ class Run:
 def values_in(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every tensor, array, number and text in a learner's state, with its path."""
     if isinstance(state, dict):
-        for key, its in state.items():
-            yield from values_in(its, f"{path}/{key}")
+        for key, value in state.items():
+            yield from values_in(value, f"{path}/{key}")
     elif isinstance(state, list | tuple):
-        for k, its in enumerate(state):
-            yield from values_in(its, f"{path}/{k}")
+        for k, value in enumerate(state):
+            yield from values_in(value, f"{path}/{k}")
     else:
         yield path, state
 
@@ -243,7 +243,7 @@ def trained(spec: RunSpec, folder: Path, agent_steps: int, *, attempt: int = 1) 
 
 
 @pytest.mark.parametrize(
-    "algorithm", [name for name, one in ALGORITHMS.items() if one.reproducibility != "none"]
+    "algorithm", [name for name, algorithm in ALGORITHMS.items() if algorithm.reproducibility != "none"]
 )
 def test_reproducibility_is_as_declared(algorithm: str, tmp_path: Path) -> None:
     spec = small(algorithm, "CartPole-v1", config={"evaluation_episodes": 0})

@@ -48,8 +48,10 @@ def default_spec(algorithm: str, environment: str, config: dict[str, Any]) -> Ru
     request["stop"] = {"agent_steps": 2_000}
     spec = parse_run_spec(request)
     if spec.config.env_processes > MOST_PROCESSES:
-        suiting = [one for one in ALGORITHMS[algorithm].presets if one.suits(spec.catalogue_environment)]
-        [preset] = [one for one in suiting if one.id == "two-cpu-cores"]
+        suiting = [
+            preset for preset in ALGORITHMS[algorithm].presets if preset.suits(spec.catalogue_environment)
+        ]
+        [preset] = [preset for preset in suiting if preset.id == "two-cpu-cores"]
         request["config"] = preset.config
     if "replay_capacity" in type(spec.config).model_fields:
         request["stop"] = {"agent_steps": 20_000}

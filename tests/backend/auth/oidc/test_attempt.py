@@ -82,5 +82,5 @@ def test_state_nonce_and_verifier_differ_and_reveal_no_secret() -> None:
     begun = SignInAttempt.start("/")
     derived = {begun.state, begun.nonce, begun.code_verifier}
     assert len(derived) == 3
-    assert all(len(each) == 43 for each in derived)  # PKCE: 43 to 128 characters
+    assert all(len(value) == 43 for value in derived)  # PKCE: 43 to 128 characters
     assert begun.cookie.split(".")[0] not in derived

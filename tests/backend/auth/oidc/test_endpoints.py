@@ -139,7 +139,10 @@ def test_first_sign_in_creates_the_user_and_the_second_finds_them(
         assert first.me["id"] == second.me["id"]
         assert (first.me["name"], first.me["role"]) == ("anna", "operator")
         sessions = first.client.get("/api/v1/auth/sessions").json()["items"]
-        assert [(each["method"], each["current"]) for each in sessions] == [("oidc", False), ("oidc", True)]
+        assert [(session["method"], session["current"]) for session in sessions] == [
+            ("oidc", False),
+            ("oidc", True),
+        ]
         refused = first.client.post("/api/v1/auth/password", json={"new": "five words are long enough"})
         assert (refused.status_code, "OpenID Connect" in refused.json()["detail"]) == (403, True)
         assert COOKIE not in first.client.cookies

@@ -104,7 +104,7 @@ def test_sign_ins_that_wait_for_the_provider_are_bounded(
 
     async def use(provider: Provider) -> None:
         outcomes = await asyncio.gather(*(_start(provider) for _ in range(3)), return_exceptions=True)
-        assert [type(each) for each in outcomes] == [ProviderUnavailable, ProviderUnavailable, TooMany]
+        assert [type(outcome) for outcome in outcomes] == [ProviderUnavailable, ProviderUnavailable, TooMany]
 
     _with_provider(hung.getsockname()[1], use)
 

@@ -302,12 +302,12 @@ def test_noop_starts_work_without_noop_in_the_action_set(game: str) -> None:
 
 def test_published_scores_name_their_protocol() -> None:
     def score(game: str, label: str, protocol: str) -> float:
-        [found] = [
+        [matching] = [
             s.score
             for s in ENVIRONMENTS[f"ALE/{game}-v5"].published
             if (s.label, s.protocol) == (label, protocol)
         ]
-        return found
+        return matching
 
     assert score("MsPacman", "random", "human_starts") == 197.8
     assert score("NameThisGame", "random", "human_starts") == 1747.8

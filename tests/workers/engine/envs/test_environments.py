@@ -150,10 +150,10 @@ def test_10000_random_steps_leak_nothing(environment: str) -> None:
 
     def held() -> set[str]:
         gc.collect()
-        found = {f"file {fd}" for fd in os.listdir("/proc/self/fd")}
-        found |= {f"thread {thread.ident}" for thread in threading.enumerate()}
+        resources = {f"file {fd}" for fd in os.listdir("/proc/self/fd")}
+        resources |= {f"thread {thread.ident}" for thread in threading.enumerate()}
         # Not their children: the browser of other tests in this process starts some when it likes.
-        return found | {f"process {child.pid}" for child in me.children()}
+        return resources | {f"process {child.pid}" for child in me.children()}
 
     def played(steps: int) -> int:
         env = build(environment)

@@ -69,12 +69,12 @@ def play(env: LabyrinthEnv, seed: int, choose: Callable[[LabyrinthEnv], int]) ->
 
 def games() -> list[psutil.Process]:
     """Running games; other tests' helpers, such as a fork server, may live beside them."""
-    found = []
+    engines = []
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
             if child.name() == "vizdoom":
-                found.append(child)
-    return found
+                engines.append(child)
+    return engines
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)

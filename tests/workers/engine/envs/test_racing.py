@@ -243,9 +243,9 @@ def test_driver_who_follows_the_middle_of_the_road_overtakes_opponents() -> None
 
 def test_discrete_and_continuous_actions_drive_the_same_car() -> None:
     discrete, continuous = racing("Racing-Fast-v0"), racing("Racing-Fast-Continuous-v0")
-    one = np.empty(discrete.observation_shape, np.uint8)
-    two = np.empty_like(one)
-    discrete.reset(5, one)
+    image = np.empty(discrete.observation_shape, np.uint8)
+    two = np.empty_like(image)
+    discrete.reset(5, image)
     continuous.reset(5, two)
     actions = {
         "LEFT_GAS": (0.6, 1.0),
@@ -253,9 +253,9 @@ def test_discrete_and_continuous_actions_drive_the_same_car() -> None:
         "RIGHT_COAST": (-0.6, 0.0),
     }
     for name, numbers in list(actions.items()) * 10:
-        a = discrete.step(discrete.action_names.index(name), one)
+        a = discrete.step(discrete.action_names.index(name), image)
         b = continuous.step(np.array(numbers, np.float32), two)
         assert a.reward == pytest.approx(b.reward, abs=1e-4)
-    assert np.abs(one.astype(int) - two).mean() < 2
+    assert np.abs(image.astype(int) - two).mean() < 2
     discrete.close()
     continuous.close()

@@ -212,7 +212,7 @@ def test_every_method_trains_and_goes_on_with_its_image(
     # What its last evaluation saw in its states, an agent outside the engine sees.
     path = tmp_path / "checkpoints" / name
     policy, agent = load_policy(spec, path, 5), Agent(spec, load_policy(spec, path, 5), env, {})
-    evaluated = [each for each in only(EpisodeEvent, events) if each.kind == "evaluation"][-1]
+    evaluated = [episode for episode in only(EpisodeEvent, events) if episode.kind == "evaluation"][-1]
     with np.load(tmp_path / "replays" / evaluated.replay, allow_pickle=False) as replay:
         states = replayed(spec, replay)
         acted = [policy.act(state[None], np.zeros(1, int)) for state in states]

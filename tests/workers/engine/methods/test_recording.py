@@ -48,8 +48,8 @@ def _lives(episode: EpisodeEnd, folder: Path) -> list[int]:
     path = folder / "replay.npz"
     episode.recording.save(path, seed=3, protocol=None, frames_per_step=4, action_names=())
     with np.load(path) as replay:
-        found: list[int] = replay["lives"].tolist()
-    return found
+        lives: list[int] = replay["lives"].tolist()
+    return lives
 
 
 def test_actor_records_the_lives_after_each_decision(tmp_path: Path) -> None:

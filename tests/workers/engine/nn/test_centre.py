@@ -84,8 +84,8 @@ def test_every_way_to_centre_gives_the_same_bits(B: int, device: str) -> None:
     into = torch.full((B, *SHAPE), 7.0)
     assert centre.centred(pixels, out=into) is into
     assert torch.equal(into, wanted)
-    there = centre.to(device).centred(pixels.to(device))
-    assert torch.equal(there.cpu(), wanted)
+    on_device = centre.to(device).centred(pixels.to(device))
+    assert torch.equal(on_device.cpu(), wanted)
     low = torch.empty((B, *SHAPE), dtype=torch.bfloat16, device=device)
     assert torch.equal(centre.centred(pixels.to(device), out=low).cpu(), wanted.bfloat16())
 
@@ -173,7 +173,7 @@ def test_gradient_through_centred_pixels_is_autograds(network: str, cells: int, 
             unroll.step(pixels)
     features = unroll.features()
     unroll.backward(features.detach().cos())
-    found = flat.dtheta.clone()
+    dtheta = flat.dtheta.clone()
     flat.dtheta.zero_()
     expected = []
     for pixels in pixels_T1:
@@ -187,9 +187,9 @@ def test_gradient_through_centred_pixels_is_autograds(network: str, cells: int, 
     wanted = torch.cat(expected)
     torch.testing.assert_close(features.detach(), wanted.detach(), rtol=0, atol=1e-9)
     wanted.sin().sum().backward()  # type: ignore[no-untyped-call]
-    torch.testing.assert_close(found, flat.dtheta, rtol=0, atol=1e-6)
+    torch.testing.assert_close(dtheta, flat.dtheta, rtol=0, atol=1e-6)
     assert flat.dtheta.abs().max() > 1e-3
-    assert not found[:FROZEN].any()
+    assert not dtheta[:FROZEN].any()
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -19,15 +19,15 @@ def test_observations_are_sent_as_bytes_and_scaled_on_the_device(device: str) ->
     rng = np.random.default_rng(0)
     states = rng.integers(0, 256, (4, 84, 84, 4), np.uint8)
     kept = states.copy()
-    there = [to_device(states, where)]
-    assert there[0].dtype == torch.uint8
-    assert there[0].device.type == device
+    on_device = [to_device(states, where)]
+    assert on_device[0].dtype == torch.uint8
+    assert on_device[0].device.type == device
     if device == "cuda":
         states[:] = (
             0  # the memory belongs to the environment again: it is written while the copy is under way
         )
-        there += [to_device(rng.integers(0, 256, states.shape, np.uint8), where) for _ in range(8)]
-    x = as_input(there[0])
+        on_device += [to_device(rng.integers(0, 256, states.shape, np.uint8), where) for _ in range(8)]
+    x = as_input(on_device[0])
     assert x.device.type == device
     torch.testing.assert_close(x.cpu(), torch.from_numpy(kept).permute(0, 3, 1, 2) / 255)
 
@@ -39,9 +39,9 @@ def test_network_output_is_the_same_on_every_device(device: str) -> None:
     states = np.random.default_rng(0).integers(0, 256, (4, 84, 84, 4), np.uint8)
     with torch.no_grad():
         expected = network(torch.from_numpy(states))
-        found = network.to(device)(to_device(states, resolve_device(device)))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one.cpu(), other, rtol=1e-3, atol=1e-3)
+        outputs = network.to(device)(to_device(states, resolve_device(device)))
+    for output, other in zip(outputs, expected, strict=True):
+        torch.testing.assert_close(output.cpu(), other, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -46,8 +46,8 @@ def test_kernels_compile_again_when_cached_code_is_truncated(tmp_path: Path, lef
 
 def test_kernels_compile_without_a_cache() -> None:
     source = Path(kernels.__file__).read_text()
-    found: dict[str, Any] = {"__name__": "nowhere"}
-    exec(compile(source, "nowhere", "exec"), found)  # Numba caches only code from files
+    namespace: dict[str, Any] = {"__name__": "nowhere"}
+    exec(compile(source, "nowhere", "exec"), namespace)  # Numba caches only code from files
     theta, g = np.zeros(3, np.float32), np.zeros(3, np.float32)
-    found["rmsprop"](theta, g, np.ones(3, np.float32), 1.0, 0.0, 1.0, 3.0, False)
+    namespace["rmsprop"](theta, g, np.ones(3, np.float32), 1.0, 0.0, 1.0, 3.0, False)
     assert theta.tolist() == EXPECTED

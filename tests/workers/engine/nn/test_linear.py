@@ -33,5 +33,5 @@ def test_linear_gradient_equals_pytorchs(N: int) -> None:
     for layer in (mine, theirs):
         y = layer(leaf := x.clone().requires_grad_())
         gradients.append(torch.autograd.grad((y * weights).sum(), [leaf, *layer.parameters()]))
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    for gradient, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(gradient, other, rtol=1e-5, atol=1e-5)

@@ -87,8 +87,8 @@ def test_standardised_network_ignores_brightness_and_contrast(network: str) -> N
     module = actor_critic(network, (84, 84, 4), 3, standardise=True)
     dim = torch.randint(0, 64, (2, 84, 84, 4), dtype=torch.uint8)
     bright = 3 * dim + 40
-    for one, other in zip(module(dim), module(bright), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    for output, other in zip(module(dim), module(bright), strict=True):
+        torch.testing.assert_close(output, other, rtol=1e-3, atol=1e-4)
 
 
 def test_pixels_are_scaled_to_the_unit_interval() -> None:

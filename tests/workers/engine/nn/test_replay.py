@@ -164,7 +164,7 @@ def test_restored_memory_samples_the_same_transitions() -> None:
         memory.add(chunk)
         again.add(chunk)
     assert again.n_transitions == memory.n_transitions
-    mine, its = (one.sample(500, np.random.default_rng(2)) for one in (memory, again))
+    mine, restored = (replay.sample(500, np.random.default_rng(2)) for replay in (memory, again))
     assert mine is not None
-    assert its is not None
-    assert sampled(mine) == sampled(its)
+    assert restored is not None
+    assert sampled(mine) == sampled(restored)

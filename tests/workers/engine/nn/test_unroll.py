@@ -90,13 +90,13 @@ def assert_gradient_is_autograds(
     features = unroll.features()
     weight = torch.randn(features.shape, dtype=torch.float64)
     unroll.backward(weight * features.detach().cos())
-    found = flat.dtheta.clone()
+    dtheta = flat.dtheta.clone()
     flat.dtheta.zero_()
     expected = plain_features(module, state_T1, start)
     torch.testing.assert_close(features.detach(), expected.detach(), rtol=0, atol=1e-9)
     (weight * expected.sin()).sum().backward()  # type: ignore[no-untyped-call]
     assert flat.dtheta.abs().max() > 1e-3
-    torch.testing.assert_close(found, flat.dtheta, rtol=0, atol=1e-6)
+    torch.testing.assert_close(dtheta, flat.dtheta, rtol=0, atol=1e-6)
     flat.dtheta.zero_()
 
 
@@ -115,7 +115,7 @@ def test_gradient_equals_autograds(network: str, cells: int, kind: type[Unroll])
 def test_dropped_decision_leaves_no_trace(cells: int, kind: type[Unroll]) -> None:
     module, flat = network_of("mlp", cells)
     *kept, dropped = states("mlp", 4).double()
-    found = []
+    results = []
     for taken in ([*kept, dropped], kept):
         unroll = unroll_of(module, kind)
         flat.dtheta.zero_()
@@ -126,9 +126,9 @@ def test_dropped_decision_leaves_no_trace(cells: int, kind: type[Unroll]) -> Non
             unroll.drop_last()
         features = unroll.features()
         unroll.backward(features.detach().cos())
-        found.append((features.detach(), unroll.peek(dropped), flat.dtheta.clone()))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+        results.append((features.detach(), unroll.peek(dropped), flat.dtheta.clone()))
+    for tensor, other in zip(*results, strict=True):
+        torch.testing.assert_close(tensor, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("cells", [0, 16])
@@ -210,12 +210,12 @@ def test_fused_memory_and_graphs_are_reused_over_updates(device: str) -> None:
         features = unroll.features()
         torch.testing.assert_close(stepped, features.detach(), rtol=0, atol=0)
         unroll.backward(features.detach().cos())
-        found = flat.dtheta.clone()
+        dtheta = flat.dtheta.clone()
         flat.dtheta.zero_()
         expected = plain_features(module, state_T1, None)
         torch.testing.assert_close(features.detach(), expected.detach(), rtol=0, atol=1e-9)
         expected.sin().sum().backward()  # type: ignore[no-untyped-call]
-        torch.testing.assert_close(found, flat.dtheta, rtol=0, atol=1e-6)
+        torch.testing.assert_close(dtheta, flat.dtheta, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

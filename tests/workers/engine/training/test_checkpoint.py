@@ -56,11 +56,11 @@ def assert_equal(a: Any, b: Any) -> None:
         assert torch.equal(a, b)
     elif isinstance(a, dict):
         assert a.keys() == b.keys()
-        for key, its in a.items():
-            assert_equal(its, b[key])
+        for key, value in a.items():
+            assert_equal(value, b[key])
     elif isinstance(a, list):
-        for its, others in zip(a, b, strict=True):
-            assert_equal(its, others)
+        for value, others in zip(a, b, strict=True):
+            assert_equal(value, others)
     else:
         assert a == b
 
@@ -98,13 +98,13 @@ def test_file_says_what_its_agent_is(tmp_path: Path) -> None:
     )
     checkpoint.save(path, {"learner": state_of(network)}, network, spec)
     with zipfile.ZipFile(path) as archive:
-        found = json.loads(archive.read("archive/agent.json"))
-    assert (found["algorithm"], found["environment"]) == ("paac", "ALE/Pong-v5")
-    assert found["config"] == spec.config.model_dump(mode="json")
-    assert found["environment_config"] == spec.environment_config.model_dump(mode="json")
-    assert found["config"]["network"] == "nips"
-    assert not {"seed", "name"} & found.keys()
-    again = parse_run_spec(found | {"stop": {"agent_steps": 1}})
+        description = json.loads(archive.read("archive/agent.json"))
+    assert (description["algorithm"], description["environment"]) == ("paac", "ALE/Pong-v5")
+    assert description["config"] == spec.config.model_dump(mode="json")
+    assert description["environment_config"] == spec.environment_config.model_dump(mode="json")
+    assert description["config"]["network"] == "nips"
+    assert not {"seed", "name"} & description.keys()
+    again = parse_run_spec(description | {"stop": {"agent_steps": 1}})
     assert (again.config, again.environment_config) == (spec.config, spec.environment_config)
 
 
@@ -125,9 +125,9 @@ def test_code_in_the_documentation_reads_parameters(
     ]
     assert len(code.splitlines()) <= 6  # five and an empty one
     monkeypatch.chdir(tmp_path)
-    found: dict[str, Any] = {}
-    exec(code, found)
-    theta = {parameter: np.asarray(array) for parameter, array in found["theta"].items()}
+    namespace: dict[str, Any] = {}
+    exec(code, namespace)
+    theta = {parameter: np.asarray(array) for parameter, array in namespace["theta"].items()}
     expected = {n: p.detach().numpy() for n, p in network.named_parameters()}
     assert theta.keys() == expected.keys()
     for parameter, array in expected.items():

@@ -115,7 +115,7 @@ def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Scr
         (3.0, "terminated"),
         (9.0, "terminated"),
     ]
-    part = script([Outcome(*(one if isinstance(one, tuple) else (one,))) for one in outcomes])
+    part = script([Outcome(*(outcome if isinstance(outcome, tuple) else (outcome,))) for outcome in outcomes])
     spec = parse_run_spec(part | {"algorithm": "paac", "stop": {"agent_steps": 1}})
     started = monotonic()
     result = evaluate(Drawn(N_ACTIONS), spec, episodes=2, seed=3, processes=0)

@@ -23,11 +23,11 @@ class JournalFile:
         """Emit the points and read back those written since the last call."""
         self.journal.emit_points(include_means=include_means)
         self.journal.flush()
-        found = []
+        recorded = []
         for events, offset in read_frames(self._path, self._offset):
-            found += [event for event in events if isinstance(event, PointsEvent)]
+            recorded += [event for event in events if isinstance(event, PointsEvent)]
             self._offset = offset
-        return found
+        return recorded
 
 
 @pytest.fixture

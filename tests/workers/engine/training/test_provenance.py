@@ -51,17 +51,20 @@ def test_first_event_is_the_provenance_of_this_process(tmp_path: Path) -> None:
     first = logged[0]
     [started] = only(StartedEvent, logged)
     assert isinstance(first, ProvenanceEvent)
-    found = first.provenance
-    assert found.commit == (_git(ROOT, "rev-parse", "HEAD") if (ROOT / ".git").exists() else None)
-    assert (found.dirty is None) == (found.commit is None)
-    assert found.version == metadata.version("callboard")
-    assert found.packages["torch"] == metadata.version("torch")
-    assert found.packages["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert found.command == sys.orig_argv
-    assert found.cpu_count == len(os.sched_getaffinity(0))
-    assert found.processor in Path("/proc/cpuinfo").read_text() or found.processor == os.uname().machine
-    assert (found.device, found.rollout_workers) == (None, None)
-    assert (started.device, started.rollout_workers, started.versions) == ("cpu", 1, found.packages)
+    provenance = first.provenance
+    assert provenance.commit == (_git(ROOT, "rev-parse", "HEAD") if (ROOT / ".git").exists() else None)
+    assert (provenance.dirty is None) == (provenance.commit is None)
+    assert provenance.version == metadata.version("callboard")
+    assert provenance.packages["torch"] == metadata.version("torch")
+    assert provenance.packages["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert provenance.command == sys.orig_argv
+    assert provenance.cpu_count == len(os.sched_getaffinity(0))
+    assert (
+        provenance.processor in Path("/proc/cpuinfo").read_text()
+        or provenance.processor == os.uname().machine
+    )
+    assert (provenance.device, provenance.rollout_workers) == (None, None)
+    assert (started.device, started.rollout_workers, started.versions) == ("cpu", 1, provenance.packages)
 
 
 @pytest.mark.service

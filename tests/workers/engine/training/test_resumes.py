@@ -110,7 +110,7 @@ def test_fork_with_another_seed_samples_other_actions() -> None:
     assert torch.equal(resumed.state()["shares"][0]["generator"], state["shares"][0]["generator"])
     assert torch.equal(forked.state()["shares"][0]["generator"], began)
     assert not torch.equal(began, state["shares"][0]["generator"])
-    episodes = [one["shares"][0]["episodes_begun"] for one in (state, forked.state())]
+    episodes = [state_of["shares"][0]["episodes_begun"] for state_of in (state, forked.state())]
     assert all(after > before for before, after in zip(*episodes, strict=True))
     for learner in (parent, resumed, forked):
         learner.close()

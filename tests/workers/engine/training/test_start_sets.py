@@ -100,25 +100,25 @@ def test_episode_continues_the_recorded_game(environment: str, tmp_path: Path) -
     starts.save(tmp_path / "s.npz", derived)
     spec = spec_of(environment)
     config = spec.evaluation_config(PROTOCOL)
-    there = make_env(environment, config, tmp_path / "s.npz")
+    started = make_env(environment, config, tmp_path / "s.npz")
     # The whole game in the evaluation's pipeline, from the power on.
     actions, _ = played(environment)
     again = make_env(environment, config.model_copy(update={"noop_max": 30}))
-    assert isinstance(there, AtariEnv)
+    assert isinstance(started, AtariEnv)
     assert isinstance(again, AtariEnv)
     expected, observation = (np.empty(again.observation_shape, np.uint8) for _ in range(2))
     for number, k in enumerate(decisions):
         again.reset(SEED, expected)
         for action in actions[:k]:
             again.step(action, expected)
-        there.reset(number, observation)
-        assert there.frames == again.frames == verified.points[number].frames
-        assert there.lives() == again.lives()
+        started.reset(number, observation)
+        assert started.frames == again.frames == verified.points[number].frames
+        assert started.lives() == again.lives()
         if k > 4:  # the first stack still has the frame of the reset
             np.testing.assert_array_equal(observation, expected)
         for action in actions[k : k + 15]:
-            assert there.step(action, observation) == again.step(action, expected)
-            np.testing.assert_array_equal(there.ale.getRAM(), again.ale.getRAM())
+            assert started.step(action, observation) == again.step(action, expected)
+            np.testing.assert_array_equal(started.ale.getRAM(), again.ale.getRAM())
         np.testing.assert_array_equal(observation, expected)
 
 

@@ -75,7 +75,9 @@ def test_best_recorded_episode_is_kept_within_the_replay_interval(
         made = advance(self, progress, watched=watched)
         agent_steps += made.agent_steps
         recorded.extend(
-            (one.episode_return, agent_steps) for one in made.episodes if one.recording is not None
+            (episode.episode_return, agent_steps)
+            for episode in made.episodes
+            if episode.recording is not None
         )
         return made
 
@@ -83,11 +85,11 @@ def test_best_recorded_episode_is_kept_within_the_replay_interval(
     for interval in ("REPLAY_INTERVAL_S", "MIN_REPLAY_INTERVAL_S"):
         monkeypatch.setattr(f"workers.engine.training.loop.{interval}", 1e9)
     said = only(EpisodeEvent, train(cartpole({"agent_steps": 7_000}, evaluation_episodes=1), tmp_path))
-    best = max(recorded, key=lambda one: one[0])
+    best = max(recorded, key=lambda episode: episode[0])
     assert recorded[0] != best != recorded[-1], "too soon or too late to show anything"
-    kept = [(one.episode_return, one.agent_steps) for one in said if one.kind == "training"]
+    kept = [(event.episode_return, event.agent_steps) for event in said if event.kind == "training"]
     assert kept == [recorded[0], best], "with where it ended, not where it was written"
-    assert [one.agent_steps for one in said] == sorted(one.agent_steps for one in said)
+    assert [event.agent_steps for event in said] == sorted(event.agent_steps for event in said)
     assert said[-1].kind == "evaluation"
 
 
@@ -257,15 +259,15 @@ def test_finished_dqn_run_evaluates_its_best_checkpoint_again(tmp_path: Path) ->
     said = train(spec, tmp_path)
     *regular, best_kept = only(EvaluationEvent, said)
     assert len(regular) == 5
-    best = max(regular, key=lambda one: one.mean_return)
+    best = max(regular, key=lambda event: event.mean_return)
     assert best_kept.checkpoint == best.checkpoint
-    assert best_kept.seed not in {one.seed for one in regular}
+    assert best_kept.seed not in {event.seed for event in regular}
     policy = load_policy(spec, tmp_path / "checkpoints" / best.checkpoint, best_kept.seed)
     again = evaluate(policy, spec, episodes=4, seed=best_kept.seed, processes=1)
     assert again.returns == best_kept.returns
     [points] = [p for p in only(PointsEvent, said) if p.metric == "eval/plain/best_kept_return"]
     assert points.value == [best_kept.mean_return]
-    lines = [one.message for one in only(LogEvent, said) if one.message.startswith("evaluated ")]
+    lines = [event.message for event in only(LogEvent, said) if event.message.startswith("evaluated ")]
     assert [" again (the best checkpoint): " in line for line in lines] == [False] * 5 + [True]
     # Nothing of the run's last step comes after its last checkpoint.
     assert [type(event) for event in said if isinstance(event, EvaluationEvent | CheckpointSavedEvent)][

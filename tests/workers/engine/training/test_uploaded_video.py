@@ -41,8 +41,8 @@ def _encode_in_process(sent: Path, *options: str) -> tuple[dict[str, Any], Path]
     command += ["--out", str(out), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found, out
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer, out
 
 
 def _decoded(path: Path) -> list[NDArray[np.uint8]]:
@@ -56,8 +56,8 @@ def test_video_file_is_encoded_as_h264(tmp_path: Path, suffix: str) -> None:
     sent = _movie(tmp_path / f"sent.{suffix}", codec="gif" if suffix == "gif" else "mpeg4")
     sent = sent.rename(tmp_path / "sent")  # the name must not matter
     out = tmp_path / "out.mp4"
-    found = encode(sent, out, "file", None)
-    assert found == {"n_frames": 10, "duration_s": 1.0}
+    answer = encode(sent, out, "file", None)
+    assert answer == {"n_frames": 10, "duration_s": 1.0}
     frames = _decoded(out)
     assert [frame.shape for frame in frames] == [(288, 384, 3)] * 10, "small frames are enlarged"
     for t in (0, 9):
@@ -69,8 +69,8 @@ def test_frames_are_encoded_as_h264_in_a_process(tmp_path: Path) -> None:
     sent = tmp_path / "sent"
     with sent.open("wb") as file:
         np.savez_compressed(file, frames=FRAMES)
-    found, out = _encode_in_process(sent, "--form", "frames", "--fps", "5")
-    assert found == {"n_frames": 10, "duration_s": 2.0}
+    answer, out = _encode_in_process(sent, "--form", "frames", "--fps", "5")
+    assert answer == {"n_frames": 10, "duration_s": 2.0}
     assert len(_decoded(out)) == 10
 
 
@@ -186,6 +186,6 @@ def test_processor_time_and_size_of_an_encoding_are_bounded(tmp_path: Path, boun
 def test_engine_reports_an_invalid_video_without_failing(tmp_path: Path) -> None:
     sent = tmp_path / "sent"
     sent.write_bytes(b"text")
-    found, out = _encode_in_process(sent, "--form", "file")
-    assert "not an MP4" in found["error"]
+    answer, out = _encode_in_process(sent, "--form", "file")
+    assert "not an MP4" in answer["error"]
     assert not out.exists()

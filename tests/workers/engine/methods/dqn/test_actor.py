@@ -29,27 +29,27 @@ def actor(environment: str, size: int, n_actions: int, *, number: int = 0, **con
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_actor_acts_epsilon_greedily(number: int) -> None:
-    one = actor("CartPole-v1", 4, 2, number=number)
+    dqn_actor = actor("CartPole-v1", 4, 2, number=number)
     for epsilon, least, most in ((0.0, 1.0, 1.0), (1.0, 0.44, 0.56), (0.5, 0.69, 0.81)):
         states, actions = [], []
         for _ in range(1_000):
-            states.append(one.play.observation[0].copy())
-            one.act(epsilon)
-            actions.append(int(one.trajectory.take_chunk().slot_T["action"][0]))
+            states.append(dqn_actor.play.observation[0].copy())
+            dqn_actor.act(epsilon)
+            actions.append(int(dqn_actor.trajectory.take_chunk().slot_T["action"][0]))
         with torch.no_grad():
-            best = one.network(torch.from_numpy(np.stack(states))).argmax(-1).numpy()
+            best = dqn_actor.network(torch.from_numpy(np.stack(states))).argmax(-1).numpy()
         assert least <= np.mean(best == actions) <= most
 
 
 @pytest.mark.parametrize(("clip", "remembered"), [(0.0, 1.0), (0.25, 0.25), (2.0, 1.0)])
 def test_actor_clips_rewards_in_replay_and_not_in_the_score(clip: float, remembered: float) -> None:
-    one = actor("CartPole-v1", 4, 2, reward_clip=clip)
+    dqn_actor = actor("CartPole-v1", 4, 2, reward_clip=clip)
     finished = None
     patience = Patience()
     while patience.lasts() and finished is None:
-        finished = one.act(1.0)
+        finished = dqn_actor.act(1.0)
     assert finished is not None
-    slot_T = one.trajectory.take_chunk().slot_T
+    slot_T = dqn_actor.trajectory.take_chunk().slot_T
     assert set(slot_T["reward"][slot_T["acted"]].tolist()) == {remembered}
     assert finished.episode_return == finished.length_steps
 
@@ -83,14 +83,14 @@ def test_sampled_states_are_those_that_the_actor_acted_in() -> None:
             "stop": {"agent_steps": 1_000},
         }
     )
-    one = DqnActor(spec, 1, action_values("nips", (84, 84, 4), 4))
-    memory = ReplayMemory(one.shape, 1_000)
+    dqn_actor = DqnActor(spec, 1, action_values("nips", (84, 84, 4), 4))
+    memory = ReplayMemory(dqn_actor.shape, 1_000)
     taken = set()
     episodes = 0
     for _ in range(130):
-        before = one.play.observation[0].tobytes()
-        episodes += one.act(1.0) is not None
-        chunk = one.trajectory.take_chunk()
+        before = dqn_actor.play.observation[0].tobytes()
+        episodes += dqn_actor.act(1.0) is not None
+        chunk = dqn_actor.trajectory.take_chunk()
         memory.add(chunk)
         taken.add((before, int(chunk.slot_T["action"][0])))
     assert episodes > 4
@@ -99,4 +99,4 @@ def test_sampled_states_are_those_that_the_actor_acted_in() -> None:
     sampled = {(s.tobytes(), int(a)) for s, a in zip(batch.state_B, batch.action_B, strict=True)}
     assert len(sampled) > 80
     assert sampled <= taken
-    one.close()
+    dqn_actor.close()

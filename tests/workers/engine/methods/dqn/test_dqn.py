@@ -54,7 +54,7 @@ def test_same_seed_gives_the_same_series_and_another_does_not() -> None:
 def test_frames_are_returned_only_while_watched() -> None:
     learner = Dqn(spec_of("Catch-v0"))
     frames = [learner.advance(0.0, watched=watched).live_frames for watched in (False, True, False)]
-    assert [len(each) for each in frames] == [0, 1, 0]
+    assert [len(frame) for frame in frames] == [0, 1, 0]
     assert frames[1][0].startswith(b"\xff\xd8")  # a JPEG's first bytes
     learner.close()
 
@@ -73,7 +73,7 @@ class DoubleDqn(Dqn):
 def test_subclass_that_overrides_targets_trains_another_algorithm() -> None:
     single, double = series(Dqn(spec_of()), 80), series(DoubleDqn(spec_of()), 80)
     assert sum(updates for _, _, updates, *_ in double) > 50
-    first = next(k for k, (one, other) in enumerate(zip(single, double, strict=True)) if one != other)
+    first = next(k for k, (value, other) in enumerate(zip(single, double, strict=True)) if value != other)
     assert single[first][2] == 1, "they differ from an update on"
 
 

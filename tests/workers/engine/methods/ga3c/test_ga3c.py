@@ -47,12 +47,12 @@ SERIES = {
 
 
 def descendants() -> list[psutil.Process]:
-    found = []
+    processes = []
     for p in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # one of another test that has just ended
             if "resource_tracker" not in str(p.cmdline()):
-                found.append(p)
-    return found
+                processes.append(p)
+    return processes
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -79,7 +79,7 @@ def test_reported_counts_add_up_and_policy_lag_is_positive_under_load(device: st
     assert series >= SERIES
     shares = [a.metrics_by_source for a in reported if a.metrics_by_source]
     assert all(
-        sum(of["ga3c/policy_lag_share"] for of in one.values()) == pytest.approx(1.0) for one in shares
+        sum(of["ga3c/policy_lag_share"] for of in share.values()) == pytest.approx(1.0) for share in shares
     )
 
 

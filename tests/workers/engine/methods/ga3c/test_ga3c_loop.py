@@ -79,8 +79,8 @@ def lock_step(
         yield learner
     finally:
         learner.close()
-        for one in sockets:
-            one.close()
+        for end in sockets:
+            end.close()
 
 
 def next_update(learner: Ga3c) -> None:
@@ -176,7 +176,9 @@ def test_point_has_the_means_and_counts_since_the_last_one(
         point, empty = (learner.take(StepResult(0, 0, 0), 0.5) for _ in range(2))
         rollout = Scripted.decisions[: c.t_max]
     with torch.no_grad():
-        states = torch.from_numpy(np.stack([*(one.state for one in rollout), rollout[-1].after])).double()
+        states = torch.from_numpy(
+            np.stack([*(decision.state for decision in rollout), rollout[-1].after])
+        ).double()
         logits, values = network(states)
     pi = logits.softmax(-1) + c.log_eps
     R, policy, value = float(values[-1]), [], []

@@ -46,15 +46,15 @@ RAY = ("ray::", "/ray/", "callboard-ray-")
 
 def processes(kind: str = "", *, under: int | None = None) -> list[psutil.Process]:
     """Ray's processes under this one, or that of a pid; of hosts of one kind, where one is named."""
-    found = []
+    members = []
     for process in psutil.Process(under).children(recursive=True):
         try:
             line = " ".join(process.cmdline())
         except psutil.Error:
             continue
         if line.startswith(f"ray::{kind}") if kind else any(mark in line for mark in RAY):
-            found.append(process)
-    return found
+            members.append(process)
+    return members
 
 
 class LocalParameterServer:
@@ -122,12 +122,12 @@ class Run:
 
     def reported_at(self, metric: str) -> dict[str, list[float]]:
         """Source -> when it was reported."""
-        found: dict[str, list[float]] = {}
+        times: dict[str, list[float]] = {}
         for at, advance in self.results:
             for source, of in advance.metrics_by_source.items():
                 if metric in of:
-                    found.setdefault(source, []).append(at)
-        return found
+                    times.setdefault(source, []).append(at)
+        return times
 
     @property
     def last(self) -> dict[str, float]:
@@ -135,12 +135,12 @@ class Run:
 
     def series(self, metric: str) -> dict[str, list[float]]:
         """Source -> values."""
-        found: dict[str, list[float]] = {}
+        values: dict[str, list[float]] = {}
         for _, advance in self.results:
             for source, of in {"": advance.metrics, **advance.metrics_by_source}.items():
                 if metric in of:
-                    found.setdefault(source, []).append(of[metric])
-        return found
+                    values.setdefault(source, []).append(of[metric])
+        return values
 
 
 @contextmanager

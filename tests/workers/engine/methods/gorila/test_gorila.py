@@ -35,21 +35,23 @@ def test_gorila_learns_cartpole_and_leaves_no_process(
     for event in events:
         if isinstance(event, PointsEvent):
             points.setdefault(event.metric, []).append(event)
-    returns = [value for one in points["rollout/episode_return"] if not one.source for value in one.value]
+    returns = [
+        value for event in points["rollout/episode_return"] if not event.source for value in event.value
+    ]
     first, last = np.mean(returns[:50]), np.mean(returns[-50:])
     with capsys.disabled():
         print(f"\nGorila on CartPole-v1: {last:.1f}; while it explored {first:.1f}")  # noqa: T201
     assert first < 30
     assert last > 40
-    sources = {metric: {one.source for one in found} for metric, found in points.items()}
+    sources = {metric: {event.source for event in events} for metric, events in points.items()}
     assert sources["gorila/shard_updates"] == {"shard 0", "shard 1"}
     assert sources["gorila/version_seen"] == sources["gorila/episodes"] == {"actor 0", "actor 1"}
     assert sources["gorila/replay_fill"] == {"replay 0", "replay 1"}
     assert {"0", "1", "2-3"} <= sources["gorila/gradient_staleness_share"]
     for name in ("pushes", "pulls", "push_bytes", "pull_bytes"):
-        assert max(v for one in points[f"gorila/{name}_per_s"] for v in one.value) > 0
+        assert max(v for point in points[f"gorila/{name}_per_s"] for v in point.value) > 0
     [saved] = [event for event in events if isinstance(event, CheckpointSavedEvent)][-1:]
-    assert saved.agent_steps == max(one.agent_steps[-1] for one in points["speed/agent_steps_per_s"])
+    assert saved.agent_steps == max(event.agent_steps[-1] for event in points["speed/agent_steps_per_s"])
     state = checkpoint.load(tmp_path / "checkpoints" / saved.file)["learner"]
     assert state["updates"] > 1_000
     assert set(state["statistics"]) == {"g"}

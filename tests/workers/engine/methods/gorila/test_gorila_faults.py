@@ -40,11 +40,11 @@ RAYS_OWN_PATIENCE_S = 30
 
 def kill(run: Run, kind: str, process: psutil.Process | None = None) -> None:
     """Kill a host, and train until another has taken its place."""
-    there = processes(kind)
+    running = processes(kind)
     before = len(run.warnings)
-    (process or there[0]).kill()
+    (process or running[0]).kill()
     run.until(lambda: any("died and is restarted" in w for w in run.warnings[before:]))
-    run.until(lambda: len(processes(kind)) == len(there))
+    run.until(lambda: len(processes(kind)) == len(running))
 
 
 def goes_on(run: Run, shard: str, since: int) -> bool:

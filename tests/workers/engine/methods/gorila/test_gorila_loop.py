@@ -101,12 +101,12 @@ class Seen:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """Run Gorila without Ray, and record its gradients."""
-    found = Seen()
+    so_far = Seen()
 
     def recorded(replica: Replica, batch: Batch) -> dict[str, float]:
         theta = replica.theta.clone()
         metrics = DqnNetworks.compute_gradient(replica, batch)
-        found.gradients.append(
+        so_far.gradients.append(
             Gradient(len(Scripted.decisions), batch, theta, replica.dtheta.clone(), metrics["loss/td"])
         )
         return metrics
@@ -117,7 +117,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr("ray.wait", lambda replies, num_returns, timeout=None: (replies[:1], replies[1:]))
     for module in (worker, shards):  # it is for a process of its own
         monkeypatch.setattr(module, "prepare_process", lambda: None)
-    return found
+    return so_far
 
 
 def gorila(script: Script, outcomes: list[Outcome], agent_steps: int, **config: Any) -> Gorila:
@@ -176,17 +176,19 @@ def test_run_repeats_algorithm_1_update_after_update(script: Script, seen: Seen)
     play(learner, 60)
     state = learner.state()
     learner.close()
-    assert [one.after_decisions for one in seen.gradients] == list(range(10, 61, 2))
+    assert [gradient.after_decisions for gradient in seen.gradients] == list(range(10, 61, 2))
     logged = {decision.state.tobytes(): decision for decision in Scripted.decisions}
-    for k, one in enumerate(seen.gradients):
-        torch.testing.assert_close(one.theta.double(), server.theta, rtol=0, atol=1e-5, msg=f"theta {k}")
+    for k, gradient in enumerate(seen.gradients):
+        torch.testing.assert_close(gradient.theta.double(), server.theta, rtol=0, atol=1e-5, msg=f"theta {k}")
         if k % CONFIG["target_update_updates"] == 0:
             target_theta.copy_(server.theta)
         flat.dtheta.zero_()
-        equation_2(server.network, target, one.batch).backward()  # type: ignore[no-untyped-call]
-        torch.testing.assert_close(one.dtheta.double(), flat.dtheta, rtol=0, atol=1e-4, msg=f"dtheta {k}")
+        equation_2(server.network, target, gradient.batch).backward()  # type: ignore[no-untyped-call]
+        torch.testing.assert_close(
+            gradient.dtheta.double(), flat.dtheta, rtol=0, atol=1e-4, msg=f"dtheta {k}"
+        )
         server.step(flat.dtheta)
-        for s, a, r, terminal, after in zip(*one.batch, strict=True):
+        for s, a, r, terminal, after in zip(*gradient.batch, strict=True):
             decision = logged[s.tobytes()]
             assert (a, terminal) == (decision.action, decision.end == "terminated")
             assert r == np.float32(np.clip(decision.reward, -1, 1))
@@ -240,8 +242,8 @@ def test_shards_discard_gradients_staler_than_their_bound(script: Script, seen: 
     state = learner.state()
     learner.close()
     assert len(seen.gradients) > 10
-    for one in seen.gradients[: 3 + 1]:
-        server.step(one.dtheta.double())
+    for gradient in seen.gradients[: 3 + 1]:
+        server.step(gradient.dtheta.double())
     assert state["updates"] == 3 + 1
     torch.testing.assert_close(state["theta"].double(), server.theta, rtol=0, atol=1e-5)
 
@@ -256,12 +258,12 @@ def test_learner_discards_gradients_of_losses_above_its_bound(script: Script, se
     learner.close()
     mean = variance = 0.0
     kept = 0
-    for n, one in enumerate(seen.gradients):
-        if n < 100 or one.loss <= mean + math.sqrt(variance):
-            server.step(one.dtheta.double())
+    for n, gradient in enumerate(seen.gradients):
+        if n < 100 or gradient.loss <= mean + math.sqrt(variance):
+            server.step(gradient.dtheta.double())
             kept += 1
         weight = max(1 / (n + 1), 0.01)
-        difference = one.loss - mean
+        difference = gradient.loss - mean
         mean += weight * difference
         variance = (1 - weight) * (variance + weight * difference**2)
     assert 0 < len(seen.gradients) - kept < 80

@@ -44,7 +44,7 @@ def test_shard_slices_are_disjoint_complete_and_even(P: int, n: int) -> None:
 
 def test_snapshot_of_another_network_is_refused() -> None:
     snapshot = {"theta": torch.zeros(50), "statistics": {"G": torch.zeros(50)}, "updates": 1}
-    assert [len(its["theta"]) for its in split_snapshot(snapshot, shard_bounds(50, 2))] == [25, 25]
+    assert [len(shard["theta"]) for shard in split_snapshot(snapshot, shard_bounds(50, 2))] == [25, 25]
     with pytest.raises(ValueError, match="another network"):
         split_snapshot(snapshot, shard_bounds(60, 2))
 
@@ -60,8 +60,8 @@ def test_adagrad_on_each_shard_equals_the_papers() -> None:
         for i in range(50):
             G[i] += float(dtheta[i]) ** 2
             truth[i] -= ETA * dtheta[i] / np.sqrt(G[i] + EPS)
-    found = torch.cat([shard.theta for shard in shards.shards]).numpy()
-    np.testing.assert_allclose(found, truth, rtol=1e-5, atol=1e-6)
+    joined = torch.cat([shard.theta for shard in shards.shards]).numpy()
+    np.testing.assert_allclose(joined, truth, rtol=1e-5, atol=1e-6)
 
 
 def test_centred_rmsprop_equals_dqns() -> None:
@@ -86,8 +86,8 @@ def test_sharded_and_single_server_give_the_same_parameters(optimizer: Optimizer
     whole, parts = server(theta, 1, optimizer), server(theta, 31, optimizer)
     for _ in range(20):
         dtheta = torch.randn(1_000)
-        for one in (whole, parts):
-            one.push(dtheta, [shard.version for shard in one.shards])
+        for single in (whole, parts):
+            single.push(dtheta, [shard.version for shard in single.shards])
     torch.testing.assert_close(
         torch.cat([shard.theta for shard in parts.shards]), whole.shards[0].theta, rtol=0, atol=0
     )

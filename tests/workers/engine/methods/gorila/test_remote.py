@@ -59,6 +59,6 @@ def test_minibatch_is_the_home_shards_or_while_it_has_none_another_shards(
     assert replay.sample(32, 50) is None
     assert len(asked) == 4 + TRIES
     filled.add(0)
-    found = [replay.sample(32, 50) for _ in range(30)]
-    assert set(found) == {"of shard 0", None}
-    assert replay.detours == found.count("of shard 0")
+    minibatches = [replay.sample(32, 50) for _ in range(30)]
+    assert set(minibatches) == {"of shard 0", None}
+    assert replay.detours == minibatches.count("of shard 0")

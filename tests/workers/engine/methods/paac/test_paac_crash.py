@@ -60,7 +60,7 @@ def test_crashed_decision_is_dropped_and_its_state_bootstrapped(script: Script, 
         return float(target(tensor(state)).detach().max())
 
     loss = actor_critic if algorithm == "paac" else squared
-    for k, found in enumerate(gradients):
+    for k, gradient in enumerate(gradients):
         first, second, crashed, last = Scripted.decisions[4 * k : 4 * k + 4]
         R_second = 2.0 + c.gamma * V(crashed.state)
         total = loss(network, first, 1.0 + c.gamma * R_second, c) + loss(network, second, R_second, c)
@@ -68,7 +68,7 @@ def test_crashed_decision_is_dropped_and_its_state_bootstrapped(script: Script, 
         flat.dtheta.zero_()
         (total / (c.n_e * c.t_max)).backward()  # type: ignore[no-untyped-call]
         assert flat.dtheta.abs().max() > 1e-2
-        torch.testing.assert_close(found, flat.dtheta, rtol=0, atol=1e-6, msg=f"rollout {k}")
+        torch.testing.assert_close(gradient, flat.dtheta, rtol=0, atol=1e-6, msg=f"rollout {k}")
 
 
 def test_rollout_of_crashes_alone_changes_nothing(script: Script) -> None:

@@ -206,8 +206,8 @@ def test_paac_gradient_of_a_network_without_fused_layers_equals_algorithm_1(
     monkeypatch.delattr(unroll, "FusedUnroll")
     paac, env = learner(monkeypatch, reward_clip=0.0)
     [worker] = paac.rollout_workers
-    found = worker.finish().dtheta.double()
-    torch.testing.assert_close(found, gradient(paac, env, REWARD_TB), rtol=1e-5, atol=1e-6)
+    dtheta = worker.finish().dtheta.double()
+    torch.testing.assert_close(dtheta, gradient(paac, env, REWARD_TB), rtol=1e-5, atol=1e-6)
 
 
 def trained(acceleration: Acceleration | None, device: str = "cpu", **config: Any) -> Any:

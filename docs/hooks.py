@@ -64,7 +64,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     up = "../" * page.file.src_uri.count("/")
     names = "|".join(PROJECT)
     return re.sub(
-        rf"\]\({up}\.\./({names})\.md", lambda found: f"]({up}project/{found[1].lower()}.md", markdown
+        rf"\]\({up}\.\./({names})\.md", lambda match: f"]({up}project/{match[1].lower()}.md", markdown
     )
 
 
@@ -93,7 +93,7 @@ def _moved(text: str) -> str:
     """A file of the root folder as a page of `project/`."""
     text = re.sub(r"\]\(docs/", "](../", text).replace("[MIT licence](LICENSE)", "MIT licence")
     names = "|".join(PROJECT)
-    return re.sub(rf"\]\(({names})\.md", lambda found: f"]({found[1].lower()}.md", text)
+    return re.sub(rf"\]\(({names})\.md", lambda match: f"]({match[1].lower()}.md", text)
 
 
 def command_line() -> str:
@@ -111,8 +111,8 @@ def _commands(
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
     context = click.Context(command, info_name=path.split()[-1], parent=parent, max_content_width=100)
     if subcommands := getattr(command, "commands", {}):
-        for name, each in subcommands.items():
-            yield from _commands(each, f"{path} {name}", context)
+        for name, subcommand in subcommands.items():
+            yield from _commands(subcommand, f"{path} {name}", context)
     else:
         yield path, command, context
 
@@ -151,8 +151,13 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[st
     if answers:
         yield f"Response: {', '.join(dict.fromkeys(answers))}\n"
     rows = [
-        (f"`{each['name']}`", each["in"], _type(each["schema"]), _cell(each["description"]))
-        for each in operation.get("parameters", [])
+        (
+            f"`{parameter['name']}`",
+            parameter["in"],
+            _type(parameter["schema"]),
+            _cell(parameter["description"]),
+        )
+        for parameter in operation.get("parameters", [])
     ]
     if rows:
         yield _table(("parameter", "in", "type", "description"), rows)
@@ -162,8 +167,12 @@ def _schema(name: str, schema: dict[str, Any]) -> Iterator[str]:
     yield f"### {name}\n\n{_plain(schema.get('description', ''))}\n"
     required = schema.get("required", [])
     rows = [
-        (f"`{field}`" + ("" if field in required else " (optional)"), _type(each), _cell(each["description"]))
-        for field, each in schema.get("properties", {}).items()
+        (
+            f"`{field}`" + ("" if field in required else " (optional)"),
+            _type(property_schema),
+            _cell(property_schema["description"]),
+        )
+        for field, property_schema in schema.get("properties", {}).items()
     ]
     if rows:
         yield _table(("field", "type", "description"), rows)
@@ -176,7 +185,7 @@ def _type(schema: dict[str, Any]) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(_type(each) for each in schema["anyOf"])
+        return " or ".join(_type(choice) for choice in schema["anyOf"])
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     kind = str(schema.get("type", schema.get("const", "any")))
@@ -190,9 +199,9 @@ def python() -> str:
         "`callboard-client`. [Log your own training](../guides/log.md) shows how to use it.\n"
     ]
     for name in callboard.__all__:
-        each = getattr(callboard, name)
-        parts.append(f"## {name}\n\n{_documented(name, each)}")
-        for member, value in vars(each).items() if inspect.isclass(each) else ():
+        public = getattr(callboard, name)
+        parts.append(f"## {name}\n\n{_documented(name, public)}")
+        for member, value in vars(public).items() if inspect.isclass(public) else ():
             function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
             if not member.startswith("_") and inspect.isfunction(function):
                 label = member if isinstance(value, property) else f"{member}()"
@@ -200,14 +209,14 @@ def python() -> str:
     return "\n".join(parts)
 
 
-def _documented(name: str, each: Any) -> str:
-    if isinstance(each, UnionType):
-        return f"One of {', '.join(f'`{part.__name__}`' for part in each.__args__)}.\n"
-    text = inspect.cleandoc(each.__doc__ or "")
-    if inspect.isclass(each) and inspect.isfunction(each.__init__):
-        text += f"\n\n{inspect.cleandoc(each.__init__.__doc__ or '')}"
+def _documented(name: str, member: Any) -> str:
+    if isinstance(member, UnionType):
+        return f"One of {', '.join(f'`{part.__name__}`' for part in member.__args__)}.\n"
+    text = inspect.cleandoc(member.__doc__ or "")
+    if inspect.isclass(member) and inspect.isfunction(member.__init__):
+        text += f"\n\n{inspect.cleandoc(member.__init__.__doc__ or '')}"
     try:
-        signature = f"{name}{inspect.signature(each)}\n\n" if callable(each) else ""
+        signature = f"{name}{inspect.signature(member)}\n\n" if callable(member) else ""
     except ValueError:
         signature = ""
     return f"```text\n{signature}{text}\n```\n"
@@ -230,14 +239,17 @@ def algorithms() -> str:
 def environments() -> str:
     """Every environment, and the settings of every family."""
     parts = ["# Environments\n\nGenerated from the specs in `backend/specs/environments`.\n"]
-    for family in dict.fromkeys(each.family for each in ENVIRONMENTS.values()):
-        members = [each for each in ENVIRONMENTS.values() if each.family == family]
+    for family in dict.fromkeys(environment.family for environment in ENVIRONMENTS.values()):
+        members = [environment for environment in ENVIRONMENTS.values() if environment.family == family]
         parts.append(f"## {family}\n")
-        rows = [(f"`{each.id}`", each.observation, each.actions, _cell(each.summary)) for each in members]
+        rows = [
+            (f"`{environment.id}`", environment.observation, environment.actions, _cell(environment.summary))
+            for environment in members
+        ]
         parts.append(_table(("environment", "observation", "actions", "summary"), rows))
-        for config in dict.fromkeys(each.config for each in members):
+        for config in dict.fromkeys(environment.config for environment in members):
             if config.model_fields:
-                ids = [each.id for each in members if each.config is config]
+                ids = [environment.id for environment in members if environment.config is config]
                 parts.append(f"Settings of `{ids[0]}`{' and others like it' if len(ids) > 1 else ''}:\n")
                 parts.append(_settings_table(config.model_json_schema()))
     return "\n".join(parts)
@@ -290,12 +302,12 @@ def methods() -> str:
 
 def _settings_table(schema: dict[str, Any]) -> str:
     rows = []
-    for name, each in schema.get("properties", {}).items():
-        low = each.get("minimum", each.get("exclusiveMinimum"))
-        high = each.get("maximum", each.get("exclusiveMaximum"))
+    for name, field in schema.get("properties", {}).items():
+        low = field.get("minimum", field.get("exclusiveMinimum"))
+        high = field.get("maximum", field.get("exclusiveMaximum"))
         bounds = "" if low is None and high is None else f"{_number(low)} to {_number(high)}"
-        unit = each.get("unit") or ""
-        rows.append((f"`{name}`", _default(each.get("default")), bounds, unit, _cell(each["description"])))
+        unit = field.get("unit") or ""
+        rows.append((f"`{name}`", _default(field.get("default")), bounds, unit, _cell(field["description"])))
     return _table(("setting", "default", "bounds", "unit", "meaning"), rows)
 
 

@@ -107,7 +107,7 @@ def test_files_are_served_as_they_were_recorded(home: GoldenHome, client: httpx.
         assert content == home.checkpoint(algorithm).read_bytes(), algorithm
         evaluations = client.get(f"/api/v1/runs/{run_id}/evaluations").json()["items"]
         # Methods that keep their best parameters score them once more at the end.
-        assert {len(each["returns"]) for each in evaluations} == {2}, algorithm
+        assert {len(evaluation["returns"]) for evaluation in evaluations} == {2}, algorithm
         episodes = client.get(f"/api/v1/runs/{run_id}/episodes").json()["items"]
         assert episodes, algorithm
         for episode in episodes:

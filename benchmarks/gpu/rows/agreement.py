@@ -27,10 +27,10 @@ from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, Experi
 from workers.engine.methods.ga3c.model import Model, Stats, Submission, Trainer
 from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
 from workers.engine.methods.registry import METHODS
+from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import Acceleration, prepare_torch, to_device
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 from workers.engine.nn.replay import Batch
-from workers.engine.nn.unroll import create_unroll
 from workers.engine.training.checkpoint import load, save
 
 GAME = "ALE/Pong-v5"

@@ -1,5 +1,8 @@
 """Loops compiled by Numba, for arrays that are too large or too small for calls of NumPy or PyTorch.
 
+Read the functions that call them first: `losses.actor_critic_loss`, the optimizers' equations and
+`centre.centred_step_by_step`; the loops compute the same, faster.
+
 An optimizer's update is one pass over memory; array calls would make five. An actor's policy is some dozens
 of numbers; each array call would cost more than its work. Callers check the lengths. All arrays are
 contiguous unless stated otherwise.

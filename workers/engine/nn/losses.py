@@ -126,6 +126,8 @@ def actor_critic_descent(
 ) -> ActorCriticDescent:
     """The gradient of T times `actor_critic_loss`, in closed form, for the few decisions of one actor.
 
+    Read `actor_critic_loss` first; this computes the gradient of the same, faster.
+
         d / d logits_j = (pi_j - [j = a]) (R - V) + beta pi_j (log pi_j + H)
         d / d V        = -2 value_coefficient (R - V)
 

@@ -78,6 +78,7 @@ def _has_kernel(theta: Tensor) -> bool:
 
 
 def _kernels() -> ModuleType:
+    """Loops that compute the same as the lines of PyTorch beside each call, faster."""
     # Numba takes 44 MB: it is imported only in processes that need it.
     from workers.engine.nn import kernels
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.support.devices import DEVICES
+from workers.engine.nn.autograd import AutogradUnroll, Unroll, create_unroll
 from workers.engine.nn.centre import Centre, centred_step_by_step
-from workers.engine.nn.fused.unroll import FusedUnroll
+from workers.engine.nn.fast.unroll import FusedUnroll
 from workers.engine.nn.networks import (
     ActionValues,
     ActorCritic,
@@ -30,7 +31,6 @@ from workers.engine.nn.optimizers import (
     SharedAdam,
 )
 from workers.engine.nn.policies import SampledPolicy
-from workers.engine.nn.unroll import AutogradUnroll, Unroll, create_unroll
 
 SHAPE = (84, 84, 4)
 FROZEN = 84 * 84 * 4 + 1

@@ -43,6 +43,7 @@ from workers.engine.methods.asynchronous import a3c_continuous
 from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethod, Decision
 from workers.engine.methods.asynchronous.learner import asynchronous_method
 from workers.engine.methods.base import MethodSpec, Policy
+from workers.engine.nn.autograd import Heads, create_unroll
 from workers.engine.nn.losses import actor_critic_descent
 from workers.engine.nn.networks import (
     ActorCritic,
@@ -51,7 +52,6 @@ from workers.engine.nn.networks import (
     gaussian_actor_critic,
 )
 from workers.engine.nn.policies import GaussianPolicy, RecurrentPolicy, SampledPolicy
-from workers.engine.nn.unroll import Heads, create_unroll
 
 LSTM_CELLS = 256
 

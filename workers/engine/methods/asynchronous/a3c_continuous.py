@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from backend.specs.algorithms.a3c import A3CConfig
 from workers.engine.methods.asynchronous.actor import ActorContext, Decision
+from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.losses import gaussian_actor_critic_loss
 from workers.engine.nn.networks import GaussianActorCritic
 from workers.engine.nn.returns import n_step_returns
-from workers.engine.nn.unroll import create_unroll
 
 LSTM_CELLS = 128
 

@@ -49,12 +49,12 @@ from workers.engine.methods.asynchronous.actor import ActorContext, Decision
 from workers.engine.methods.asynchronous.learner import asynchronous_method
 from workers.engine.methods.asynchronous.memory import FRAMES, Counts
 from workers.engine.methods.base import MethodSpec, Policy, RegisteredMethod
+from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.losses import td_loss
 from workers.engine.nn.networks import ActionValues, action_values
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.policies import EpsilonGreedyPolicy
 from workers.engine.nn.schedules import annealed
-from workers.engine.nn.unroll import create_unroll
 
 EPSILON_PROBABILITIES = (0.4, 0.3, 0.3)
 EPSILON_PERIOD = 1_000

@@ -19,11 +19,11 @@ from workers.engine.envs.vector import FinishedEpisode, VectorEnv
 from workers.engine.methods.base import RECORDED, EpisodeEnd
 from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
 from workers.engine.methods.recording import EpisodeRecorder
+from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import to_device
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.returns import n_step_returns
 from workers.engine.nn.seeds import EpisodeSeeds
-from workers.engine.nn.unroll import create_unroll
 
 
 class Timings(NamedTuple):

@@ -26,7 +26,7 @@ from workers.engine.methods.paac.method import RolloutContext, Slice
 from workers.engine.methods.paac.paac_q import epsilons
 from workers.engine.methods.paac.rollout import Timings
 from workers.engine.methods.registry import METHODS
-from workers.engine.nn import networks, unroll
+from workers.engine.nn import autograd, networks
 from workers.engine.nn.devices import Acceleration
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
@@ -203,7 +203,7 @@ def test_paac_gradient_of_a_network_without_fused_layers_equals_algorithm_1(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(networks.BODIES, "mlp", gelu_body)
-    monkeypatch.delattr(unroll, "FusedUnroll")
+    monkeypatch.delattr(autograd, "FusedUnroll")
     paac, env = learner(monkeypatch, reward_clip=0.0)
     [worker] = paac.rollout_workers
     dtheta = worker.finish().dtheta.double()
@@ -298,18 +298,18 @@ def test_paac_trains_to_the_same_parameters_with_and_without_fused_gradients(
     theta = []
     for name in ("AutogradUnroll", "FusedUnroll"):
         with monkeypatch.context() as only:
-            only.delattr(unroll, name)
+            only.delattr(autograd, name)
             if name == "FusedUnroll":
-                only.setattr(unroll, "stages_of", lambda body: None)
+                only.setattr(autograd, "stages_of", lambda body: None)
             paac = PaacLearner(spec, METHODS["paac"].spec)
             initial = paac.flat.theta.clone()
             for _ in range(8):
                 paac.advance(0.0, watched=False)
             theta.append(paac.flat.theta.clone())
             paac.close()
-    fused, autograd = theta
+    fused, by_autograd = theta
     assert float((fused - initial).norm()) > 0.1 * float(initial.norm())
-    torch.testing.assert_close(autograd, fused, rtol=0, atol=1e-4)
+    torch.testing.assert_close(by_autograd, fused, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize(("device", "acceleration"), KINDS)

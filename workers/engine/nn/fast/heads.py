@@ -1,5 +1,7 @@
 """An actor-critic's heads for single decisions, with a hand-written backward pass for all of an update.
 
+Read `workers.engine.nn.policies` and `losses.actor_critic_loss` first; this computes the same, faster.
+
 Compiled, on a CPU, without autograd: an actor's update has few decisions, whose softmax and loss are some
 dozens of numbers. That many calls of PyTorch cost more than the convolutions of a state.
 """

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from backend.specs.algorithms.memory import VECTOR_NETWORKS
 from tests.support.devices import DEVICES
-from workers.engine.nn.fused.unroll import FusedUnroll
+from workers.engine.nn.autograd import AutogradUnroll, Heads, Unroll, create_unroll
+from workers.engine.nn.fast.unroll import FusedUnroll
 from workers.engine.nn.losses import actor_critic_descent
 from workers.engine.nn.networks import BODIES, ActorCritic, Lstm, actor_critic, as_input
 from workers.engine.nn.optimizers import FlatParameters, RMSProp
-from workers.engine.nn.unroll import AutogradUnroll, Heads, Unroll, create_unroll
 
 AUTOGRADS: frozenset[str] = frozenset()
 """Networks with a layer that the hand-written backward pass does not know."""
@@ -29,7 +29,7 @@ def unroll_of(module: ActorCritic, kind: type[Unroll], *, dtype: torch.dtype | N
     if kind is AutogradUnroll:
         return AutogradUnroll(module.body, module.lstm, dtype=dtype)
     unroll = create_unroll(module.body, module.lstm, dtype=dtype)
-    assert isinstance(unroll, FusedUnroll), "extend nn/fused, or name the network in AUTOGRADS"
+    assert isinstance(unroll, FusedUnroll), "extend nn/fast, or name the network in AUTOGRADS"
     return unroll
 
 

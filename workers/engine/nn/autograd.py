@@ -1,7 +1,7 @@
-"""A network over the decisions of one update: fused for the layers known there, else by autograd.
+"""A network over the decisions of one update, and its gradient by autograd.
 
-Methods take `create_unroll` and `Heads` from here: only this module imports the hand-written backward pass in
-`workers.engine.nn.fused`.
+Read `AutogradUnroll`; `workers.engine.nn.fast` computes the same, faster, with a hand-written backward pass.
+`create_unroll` chooses between them. Methods take it and `Heads` from here: no other module imports `fast`.
 """
 
 from typing import Protocol
@@ -9,8 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from workers.engine.nn.fused.heads import Heads
-from workers.engine.nn.fused.unroll import FusedUnroll, stages_of
+from workers.engine.nn.fast.heads import Heads
+from workers.engine.nn.fast.unroll import FusedUnroll, stages_of
 from workers.engine.nn.networks import Lstm, features_of
 
 __all__ = ["AutogradUnroll", "Heads", "Unroll", "create_unroll"]

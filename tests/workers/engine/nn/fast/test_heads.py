@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from workers.engine.nn.fused.heads import Heads
+from workers.engine.nn.fast.heads import Heads
 from workers.engine.nn.networks import ActorCritic, actor_critic
 from workers.engine.nn.optimizers import FlatParameters
 

@@ -1,5 +1,7 @@
 """A network's body over the decisions of one update, with a hand-written backward pass.
 
+Read `workers.engine.nn.autograd.AutogradUnroll` first; this computes the same, faster.
+
 An actor takes one state at a time. Under autograd every decision would have a graph of its own, and the
 backward passes through t_max such graphs cost several times that of one batch. A second, batched forward pass
 over the same states costs a fifth of an actor's time. So the activations of acting are kept, and the backward
@@ -15,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from workers.engine.nn.centre import Centre, centre_of
-from workers.engine.nn.fused.lstm import FusedLstm
+from workers.engine.nn.fast.lstm import FusedLstm
 from workers.engine.nn.linear import Linear, add_gradient_, add_product_, product
 from workers.engine.nn.networks import Halve, Lstm, Standardise, as_input, features_of
 
@@ -105,7 +107,7 @@ class _Activations:
 
 
 class FusedUnroll:
-    """A body of known layers, and perhaps an LSTM behind it; see `workers.engine.nn.unroll.Unroll`."""
+    """A body of known layers, and perhaps an LSTM behind it; see `workers.engine.nn.autograd.Unroll`."""
 
     state: tuple[Tensor, Tensor] | None
     reuses_memory = True

@@ -15,6 +15,7 @@ from backend.specs.algorithms.common import (
     FIRST_LAYER_STRIDE,
     PAPER_FRAMES,
     STANDARDISE,
+    VALUE_COEFFICIENT,
     scaling_conflicts,
 )
 from backend.specs.algorithms.memory import RunFacts, large_decision_bytes, network_bytes
@@ -100,13 +101,8 @@ class A3CConfig(AsynchronousConfig):
     )
     first_layer_stride: int = FIRST_LAYER_STRIDE
     standardise: bool = STANDARDISE
-    value_coefficient: float = setting(
+    value_coefficient: float = VALUE_COEFFICIENT(
         0.5,
-        ge=0,
-        le=10,
-        title="Value loss weight",
-        live=True,
-        group="optimisation",
         description="Weight of the value loss (R - V)². Algorithm S2 uses 1; an author mentions 0.5.",
     )
     beta: float = BETA

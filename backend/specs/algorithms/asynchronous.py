@@ -7,10 +7,14 @@ from backend.specs.algorithms.common import (
     CENTRE,
     GAMMA,
     LARGE_NETWORK,
+    LEARNING_RATE,
+    MAX_GRAD_NORM,
+    OPTIMIZER,
     REWARD_CLIP,
     RMSPROP_DECAY,
     RMSPROP_EPS,
     RMSPROP_INITIAL_G,
+    T_MAX,
     network_conflicts,
     network_setting,
     schedule_conflicts,
@@ -81,23 +85,14 @@ class AsynchronousConfig(AlgorithmConfig):
         description="Processes that each act and learn independently. They do not wait for each other, so a "
         "few per core are useful.",
     )
-    optimizer: Literal["shared_rmsprop", "rmsprop", "momentum_sgd", "shared_adam"] = setting(
+    optimizer: Literal["shared_rmsprop", "rmsprop", "momentum_sgd", "shared_adam"] = OPTIMIZER(
         "shared_rmsprop",
-        title="Optimizer",
-        group="optimisation",
         description="shared_rmsprop: one mean of squared gradients for all actors, the paper's choice. "
         "rmsprop, momentum_sgd: separate statistics for each actor. shared_adam: Adam with shared "
         "statistics.",
     )
-    learning_rate: float = setting(
+    learning_rate: float = LEARNING_RATE(
         0.0007,
-        gt=0,
-        le=10,
-        symbol="η",
-        title="Learning rate",
-        live=True,
-        common=True,
-        group="optimisation",
         description="Step size. The paper sampled it between 0.0001 and 0.01; an author mentions 0.0007.",
     )
     learning_rate_schedule: Literal["linear", "constant"] = setting(
@@ -120,25 +115,14 @@ class AsynchronousConfig(AlgorithmConfig):
         group="optimisation",
         description="Decay of past gradients in momentum_sgd.",
     )
-    max_grad_norm: float = setting(
+    max_grad_norm: float = MAX_GRAD_NORM(
         40.0,
-        gt=0,
-        le=1e6,
-        title="Gradient norm clip",
-        live=True,
-        group="optimisation",
         description="Gradients with a larger norm are scaled down to it.",
     )
     reward_clip: float = REWARD_CLIP
-    t_max: int = setting(
+    t_max: int = T_MAX(
         5,
         ge=0,
-        le=1_000,
-        symbol="t_max",
-        title="Rollout length",
-        common=True,
-        group="parallelism",
-        unit="agent steps",
         description="Agent steps of an actor between two updates. 0: one update per episode, with full "
         "returns.",
     )

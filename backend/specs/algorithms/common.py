@@ -1,6 +1,7 @@
-"""Settings that several algorithms share unchanged."""
+"""Settings that several algorithms share, unchanged or but for the default."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, get_args
 
 from backend.specs.algorithms.memory import (
@@ -94,6 +95,24 @@ GAMMA = setting(
     group="optimisation",
     description="Discount per agent step.",
 )
+LEARNING_RATE = partial(
+    setting, title="Learning rate", group="optimisation", symbol="η", gt=0, le=10, live=True, common=True
+)
+MAX_GRAD_NORM = partial(setting, title="Gradient norm clip", group="optimisation", gt=0, le=1e6, live=True)
+OPTIMIZER = partial(setting, title="Optimizer", group="optimisation")
+T_MAX = partial(
+    setting,
+    title="Rollout length",
+    group="parallelism",
+    symbol="t_max",
+    unit="agent steps",
+    ge=1,
+    le=1_000,
+    common=True,
+)
+VALUE_COEFFICIENT = partial(setting, title="Value loss weight", group="optimisation", ge=0, le=10, live=True)
+"""Settings that methods share but for the default and its source: `LEARNING_RATE(0.001, description="…")`."""
+
 LEARNING_RATE_SCHEDULE = setting(
     "constant",
     title="Learning rate schedule",

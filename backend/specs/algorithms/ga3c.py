@@ -8,13 +8,17 @@ from backend.specs.algorithms.common import (
     CENTRE,
     FIRST_LAYER_STRIDE,
     GAMMA,
+    LEARNING_RATE,
     LEARNING_RATE_SCHEDULE,
     LUMINANCE_THEN,
+    MAX_GRAD_NORM,
     PAPER_FRAMES,
     REWARD_CLIP,
     RMSPROP_DECAY,
     RMSPROP_EPS,
     RMSPROP_INITIAL_G,
+    T_MAX,
+    VALUE_COEFFICIENT,
     lower_advice,
     network_conflicts,
     schedule_conflicts,
@@ -96,15 +100,8 @@ class Ga3cConfig(AlgorithmConfig):
     )
     centre: bool = CENTRE
     first_layer_stride: int = FIRST_LAYER_STRIDE
-    learning_rate: float = setting(
+    learning_rate: float = LEARNING_RATE(
         0.0003,
-        gt=0,
-        le=10,
-        symbol="η",
-        title="Learning rate",
-        live=True,
-        common=True,
-        group="optimisation",
         description="Step size for gradients summed over a batch. The paper uses 0.0003 and 0.0001.",
     )
     learning_rate_schedule: Literal["constant", "linear"] = LEARNING_RATE_SCHEDULE
@@ -112,22 +109,14 @@ class Ga3cConfig(AlgorithmConfig):
     rmsprop_decay: float = RMSPROP_DECAY
     rmsprop_eps: float = RMSPROP_EPS
     rmsprop_initial_g: float = RMSPROP_INITIAL_G
-    value_coefficient: float = setting(
+    value_coefficient: float = VALUE_COEFFICIENT(
         1.0,
-        ge=0,
-        le=10,
-        title="Value loss weight",
-        live=True,
-        group="optimisation",
         description="Weight of the value loss (R - V)²: 1 in the paper's text, 0.5 in its authors' code.",
     )
-    max_grad_norm: float = setting(
+    max_grad_norm: float = MAX_GRAD_NORM(
         0.0,
+        gt=None,
         ge=0,
-        le=1e6,
-        title="Gradient norm clip",
-        live=True,
-        group="optimisation",
         description="Gradients with a larger norm are scaled down to it. 0, as in the paper, disables "
         "clipping.",
     )
@@ -188,15 +177,9 @@ class Ga3cConfig(AlgorithmConfig):
         description="Minimum number of agent steps per update. The paper recommends 20 to 40 for stability; "
         "its default is one rollout.",
     )
-    t_max: int = setting(
+    t_max: int = T_MAX(
         5,
-        ge=1,
         le=255,
-        symbol="t_max",
-        title="Rollout length",
-        common=True,
-        group="parallelism",
-        unit="agent steps",
         description="Agent steps of a rollout; fewer at an episode's end.",
     )
     adjustment_interval_s: float = setting(

@@ -6,9 +6,15 @@ from typing import Any, Literal
 from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.common import PAPER_FRAMES
+from backend.specs.algorithms.common import LEARNING_RATE, OPTIMIZER, PAPER_FRAMES
 from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, KERNELS_BYTES, MIB, RunFacts
-from backend.specs.algorithms.replayed import REPLAYED_SOURCES, ReplayedQConfig
+from backend.specs.algorithms.replayed import (
+    LEARNING_STARTS,
+    REPLAY_CAPACITY,
+    REPLAYED_SOURCES,
+    TARGET_UPDATE,
+    ReplayedQConfig,
+)
 from backend.specs.constants import MNIH_2015, NAIR_2015, Source, ours
 from backend.specs.fields import setting
 
@@ -57,55 +63,28 @@ _SOURCES = REPLAYED_SOURCES | {
 class GorilaConfig(ReplayedQConfig):
     """Settings of Gorila DQN. The defaults are the paper's (section 5.1), else DQN's."""
 
-    optimizer: Literal["adagrad", "centred_rmsprop"] = setting(
+    optimizer: Literal["adagrad", "centred_rmsprop"] = OPTIMIZER(
         "adagrad",
-        title="Optimizer",
-        group="optimisation",
         description="adagrad: Gorila's; its steps shrink as squared gradients accumulate. centred_rmsprop: "
         "DQN's.",
     )
-    learning_rate: float = setting(
+    learning_rate: float = LEARNING_RATE(
         0.001,
-        gt=0,
-        le=10,
-        symbol="η",
-        title="Learning rate",
-        live=True,
-        common=True,
-        group="optimisation",
         description="Step size for gradients summed over a minibatch. The paper gives none.",
     )
-    replay_capacity: int = setting(
+    replay_capacity: int = REPLAY_CAPACITY(
         1_000_000,
-        ge=100,
-        le=10**9,
-        symbol="D",
-        title="Replay capacity",
-        common=True,
-        group="optimisation",
-        unit="agent steps",
         description="Maximum number of agent steps in all replay memories together: each bundle, actor or "
         "replay shard has an equal part, 10,000 for each of 100 bundles. The paper has 1,000,000 each. One "
         "of Atari takes 7 kB.",
     )
-    learning_starts_agent_steps: int = setting(
+    learning_starts_agent_steps: int = LEARNING_STARTS(
         50_000,
-        ge=1,
-        le=10**9,
-        title="Learning starts after",
-        group="optimisation",
-        unit="agent steps",
         description="Agent steps in all replay memories together before the first update; each memory waits "
         "for its equal part.",
     )
-    target_update_updates: int = setting(
+    target_update_updates: int = TARGET_UPDATE(
         60_000,
-        ge=1,
-        le=10**9,
-        symbol="N",
-        title="Target network period",
-        group="optimisation",
-        unit="updates",
         description="Updates of θ⁺, by all learners, between two updates of the target networks.",
     )
     exploration_anneal_updates: int = setting(

@@ -9,6 +9,7 @@ from backend.specs.algorithms.common import (
     LUMINANCE_THEN,
     PAPER_FRAMES,
     STANDARDISE,
+    VALUE_COEFFICIENT,
     scaling_conflicts,
 )
 from backend.specs.algorithms.memory import RunFacts
@@ -19,7 +20,6 @@ from backend.specs.algorithms.synchronous import (
     SynchronousConfig,
 )
 from backend.specs.constants import CLEMENTE_2017, Source, ours
-from backend.specs.fields import setting
 
 _SMALL_MACHINE: dict[str, Any] = {
     "n_e": 16,
@@ -36,13 +36,8 @@ class PaacConfig(SynchronousConfig):
     """Settings of PAAC."""
 
     standardise: bool = STANDARDISE
-    value_coefficient: float = setting(
+    value_coefficient: float = VALUE_COEFFICIENT(
         1.0,
-        ge=0,
-        le=10,
-        title="Value loss weight",
-        live=True,
-        group="optimisation",
         description="Weight of the value loss (R - V)². The paper has no such weight, which means 1.",
     )
     beta: float = BETA

@@ -1,5 +1,6 @@
 """Settings shared by the methods with a deep Q-network and a replay memory."""
 
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import ValidationInfo, field_validator
@@ -8,6 +9,8 @@ from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
     CENTRE,
     GAMMA,
+    LEARNING_RATE,
+    OPTIMIZER,
     PRECISION,
     REWARD_CLIP,
     lower_advice,
@@ -41,6 +44,24 @@ REPLAYED_SOURCES: Sources = OPERATION_SOURCES | {
 }
 """Sources of the settings of Q-learning from a replay memory."""
 
+REPLAY_CAPACITY = partial(
+    setting,
+    title="Replay capacity",
+    group="optimisation",
+    symbol="D",
+    unit="agent steps",
+    ge=100,
+    le=10**9,
+    common=True,
+)
+LEARNING_STARTS = partial(
+    setting, title="Learning starts after", group="optimisation", unit="agent steps", ge=1, le=10**9
+)
+TARGET_UPDATE = partial(
+    setting, title="Target network period", group="optimisation", symbol="N", unit="updates", ge=1, le=10**9
+)
+"""Settings whose defaults differ between DQN and Gorila."""
+
 
 class ReplayedQConfig(AlgorithmConfig):
     """Settings of Q-learning from a replay memory. The defaults are those of Mnih et al. 2015."""
@@ -49,22 +70,13 @@ class ReplayedQConfig(AlgorithmConfig):
 
     network: Network = network_setting("nature")
     centre: bool = CENTRE
-    optimizer: Literal["centred_rmsprop", "adagrad"] = setting(
+    optimizer: Literal["centred_rmsprop", "adagrad"] = OPTIMIZER(
         "centred_rmsprop",
-        title="Optimizer",
-        group="optimisation",
         description="centred_rmsprop: DQN's. adagrad: Gorila's; its steps shrink as squared gradients "
         "accumulate.",
     )
-    learning_rate: float = setting(
+    learning_rate: float = LEARNING_RATE(
         0.00025,
-        gt=0,
-        le=10,
-        symbol="η",
-        title="Learning rate",
-        live=True,
-        common=True,
-        group="optimisation",
         description="Step size for gradients summed over a minibatch. Gorila's paper gives none.",
     )
     rmsprop_decay: float = setting(
@@ -107,36 +119,18 @@ class ReplayedQConfig(AlgorithmConfig):
         description="Agent steps of an actor between two updates of its learner.",
     )
     precision: Literal["fp32", "bf16"] = PRECISION
-    target_update_updates: int = setting(
+    target_update_updates: int = TARGET_UPDATE(
         10_000,
-        ge=1,
-        le=10**9,
-        symbol="N",
-        title="Target network period",
-        group="optimisation",
-        unit="updates",
         description="Updates of θ, by all learners together, between two updates of the target network.",
     )
-    replay_capacity: int = setting(
+    replay_capacity: int = REPLAY_CAPACITY(
         1_000_000,
-        ge=100,
-        le=10**9,
-        symbol="D",
-        title="Replay capacity",
-        common=True,
-        group="optimisation",
-        unit="agent steps",
         description="Maximum number of agent steps in the replay memory; one of Atari takes 7 kB. Up to 256 "
         "MB are stored in a checkpoint; a larger replay memory is filled again after a resume, before "
         "learning continues.",
     )
-    learning_starts_agent_steps: int = setting(
+    learning_starts_agent_steps: int = LEARNING_STARTS(
         50_000,
-        ge=1,
-        le=10**9,
-        title="Learning starts after",
-        group="optimisation",
-        unit="agent steps",
         description="Agent steps in the replay memory before the first update.",
     )
     exploration_eps: float = setting(

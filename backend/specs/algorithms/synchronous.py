@@ -6,11 +6,14 @@ from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
     CENTRE,
     GAMMA,
+    LEARNING_RATE,
     LEARNING_RATE_SCHEDULE,
+    MAX_GRAD_NORM,
     PRECISION,
     REWARD_CLIP,
     RMSPROP_EPS,
     RMSPROP_INITIAL_G,
+    T_MAX,
     lower_advice,
     network_conflicts,
     network_setting,
@@ -68,15 +71,9 @@ class SynchronousConfig(AlgorithmConfig):
     network: Network = network_setting("nips")
     centre: bool = CENTRE
     precision: Literal["fp32", "bf16"] = PRECISION
-    learning_rate: float = setting(
+    learning_rate: float = LEARNING_RATE(
         0.0224,
-        gt=0,
-        le=10,
         symbol="α",
-        title="Learning rate",
-        live=True,
-        common=True,
-        group="optimisation",
         description="Step size of RMSProp. The paper uses 0.0007 per environment, for 32 environments.",
     )
     scale_learning_rate: bool = setting(
@@ -108,13 +105,8 @@ class SynchronousConfig(AlgorithmConfig):
         description="Multiplies the averaged gradient before clipping: 1 in the paper's text, 5 (t_max) in "
         "its authors' code.",
     )
-    max_grad_norm: float = setting(
+    max_grad_norm: float = MAX_GRAD_NORM(
         40.0,
-        gt=0,
-        le=1e6,
-        title="Gradient norm clip",
-        live=True,
-        group="optimisation",
         description="Gradients with a larger norm are scaled down to it.",
     )
     reward_clip: float = REWARD_CLIP
@@ -138,15 +130,8 @@ class SynchronousConfig(AlgorithmConfig):
         group="parallelism",
         description="Processes that step the environments. More processes than cores gain nothing.",
     )
-    t_max: int = setting(
+    t_max: int = T_MAX(
         5,
-        ge=1,
-        le=1_000,
-        symbol="t_max",
-        title="Rollout length",
-        common=True,
-        group="parallelism",
-        unit="agent steps",
         description="Agent steps of each environment between two updates.",
     )
 

@@ -13,16 +13,24 @@ Papers, as the sources name them:
 
 from typing import Any, NamedTuple
 
+AS_DEFAULT: Any = object()
+"""The value of a source whose value is the default beside it, which states it once."""
+
 
 class Source(NamedTuple):
     """What a paper has for a setting."""
 
     where: str
     """Paper and section; empty if no paper has it."""
-    value: Any = None
-    """The paper's value, in this project's units and names; None if it prints none."""
+    value: Any = AS_DEFAULT
+    """The paper's value, in this project's units and names, where the default is another one; None if the
+    paper prints none."""
     note: str = ""
     """Why the default differs, or why there is one although no paper has it."""
+
+    def printed(self, default: Any) -> Any:
+        """The paper's value, given the setting's default; None if the paper prints none."""
+        return default if self.value is AS_DEFAULT else self.value
 
 
 Sources = dict[str, Source]
@@ -44,22 +52,22 @@ TENSORFLOW = (
 )
 
 ATARI_SOURCES: Sources = {
-    "frame_skip": Source(S8, 4),
+    "frame_skip": Source(S8),
     "sticky_actions": ours("Not in the papers; Machado et al. 2018 use 0.25."),
-    "full_action_set": Source(NAIR_2015, False),
-    "noop_max": Source(CLEMENTE_2017, 30),
+    "full_action_set": Source(NAIR_2015),
+    "noop_max": Source(CLEMENTE_2017),
     "fire_at_reset": ours("Not in the papers."),
     "max_frames": ours(
         "The papers state no limit of training episodes; this is the cap of evaluations from human starts "
         "(Nair 2015, 5.2)."
     ),
-    "life_loss_terminal": Source(CLEMENTE_2017, False),
+    "life_loss_terminal": Source(CLEMENTE_2017),
     "mode": ours("The cartridge's default."),
     "difficulty": ours("The cartridge's default."),
     "frame_maximum": Source(
         CLEMENTE_2017, "rgb", "A little faster in training; scores are always measured with rgb."
     ),
-    "observation_size": Source(CLEMENTE_2017, "84x84"),
+    "observation_size": Source(CLEMENTE_2017),
     "crop": ours("Not in the papers."),
 }
 """Sources of the settings of Atari games."""

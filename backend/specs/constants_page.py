@@ -79,7 +79,7 @@ def _table(model: type[Strict], values: Mapping[str, Any], sources: Mapping[str,
                 f"`{name}`",
                 properties[name].get("symbol", ""),
                 _shown(value),
-                _shown(sources[name].value),
+                _shown(sources[name].printed(value)),
                 "≠" if differs(value, sources[name]) else "",
                 sources[name].where,
                 sources[name].note,
@@ -91,7 +91,7 @@ def _table(model: type[Strict], values: Mapping[str, Any], sources: Mapping[str,
 
 def differs(default: Any, source: Source) -> bool:
     """Whether the default is not the value that the source prints."""
-    return source.value is not None and source.value != default
+    return source.value is not None and source.printed(default) != default
 
 
 def _vector_table(algorithms: Iterable[Algorithm]) -> str:

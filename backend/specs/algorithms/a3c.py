@@ -65,25 +65,25 @@ episode, exceeds the largest measured peak, 2,895 MiB. How many update at the sa
 peaked at 1,853 MiB."""
 
 _SOURCES = ASYNCHRONOUS_SOURCES | {
-    "recurrent": Source("Mnih 2016, 5.1", False, "The paper trains both agents, with and without."),
-    "first_layer_stride": Source("Babaeizadeh 2017, 5.1, note 2", 4),
+    "recurrent": Source("Mnih 2016, 5.1", note="The paper trains both agents, with and without."),
+    "first_layer_stride": Source("Babaeizadeh 2017, 5.1, note 2"),
     "standardise": ours("Not in the paper."),
     "value_coefficient": Source(
         "Mnih 2016, algorithm S2", 1.0, "An author mentions 0.5; the algorithm has no weight."
     ),
-    "beta": Source(S8, 0.01),
+    "beta": Source(S8),
 }
 _CONTINUOUS_SOURCES: Sources = {
-    "recurrent": Source(S9, True),
-    "n_actors": Source(S8, 16),
-    "optimizer": Source(S8, "shared_rmsprop"),
+    "recurrent": Source(S9),
+    "n_actors": Source(S8),
+    "optimizer": Source(S8),
     "learning_rate": ours("As for discrete actions; the paper samples it.", S8),
-    "learning_rate_schedule": Source(S8, "linear"),
+    "learning_rate_schedule": Source(S8),
     "rmsprop_eps": ours("As for discrete actions; not stated.", "Mnih 2016, eq. 1"),
     "max_grad_norm": ours("As for discrete actions; not stated.", "Mnih 2016, 5.1"),
     "reward_clip": ours("Off: the clip is for Atari's scores.", S9),
-    "beta": Source(S9, 0.0001),
-    "t_max": Source(S9, 0),
+    "beta": Source(S9),
+    "t_max": Source(S9),
 }
 """0 as t_max is an update per episode."""
 

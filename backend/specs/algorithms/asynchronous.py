@@ -48,13 +48,13 @@ ASYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
     "evaluation_episodes": ours(
         "As in the other papers; this paper's tables use 100 human starts instead.", "Mnih 2016, 5.1"
     ),
-    "network": Source(S8, "nips", "Section 5.1 names the network of Mnih 2015 for the 57-game agent."),
-    "n_actors": Source(S8, 16),
-    "optimizer": Source(S8, "shared_rmsprop"),
+    "network": Source(S8, note="Section 5.1 names the network of Mnih 2015 for the 57-game agent."),
+    "n_actors": Source(S8),
+    "optimizer": Source(S8),
     "learning_rate": ours("The paper samples LogUniform(1e-4, 1e-2); an author mentions 0.0007.", S8),
-    "learning_rate_schedule": Source(S8, "linear"),
-    "gamma": Source(S8, 0.99),
-    "rmsprop_decay": Source(S8, 0.99),
+    "learning_rate_schedule": Source(S8),
+    "gamma": Source(S8),
+    "rmsprop_decay": Source(S8),
     "rmsprop_eps": ours(
         "Not stated; 0.1 is the value of Clemente 2017 and of Babaeizadeh's code.", "Mnih 2016, eq. 1"
     ),
@@ -63,8 +63,8 @@ ASYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
     "max_grad_norm": ours(
         "Tuned on six games, but not stated; 40 is the value of Clemente 2017.", "Mnih 2016, 5.1"
     ),
-    "reward_clip": Source(MNIH_2015, 1.0),
-    "t_max": Source(S8, 5),
+    "reward_clip": Source(MNIH_2015),
+    "t_max": Source(S8),
 }
 """Sources of the settings of every asynchronous method."""
 

@@ -61,7 +61,7 @@ DQN = Algorithm(
     config=DqnConfig,
     sources=REPLAYED_SOURCES
     | {
-        "exploration_anneal_agent_steps": Source(MNIH_2015, 1_000_000),
+        "exploration_anneal_agent_steps": Source(MNIH_2015),
         "learner_threads": ours("Operation only: affects rounding."),
     },
     observations=("pixels", "vector"),

@@ -25,17 +25,17 @@ RAY_PROCESS_BYTES = 250 * MIB
 """A process that Ray runs, with PyTorch and its part of the object store."""
 
 _SOURCES = REPLAYED_SOURCES | {
-    "evaluation_episodes": Source("Nair 2015, 5.2", 30),
-    "network": Source(NAIR_2015, "nature"),
-    "optimizer": Source("Nair 2015, 4.2", "adagrad"),
+    "evaluation_episodes": Source("Nair 2015, 5.2"),
+    "network": Source(NAIR_2015),
+    "optimizer": Source("Nair 2015, 4.2"),
     "learning_rate": ours("Not stated.", "Nair 2015, 4.2"),
-    "rmsprop_eps": Source(MNIH_2015, 0.01, "Nair 2015 states none for AdaGrad; this is DQN's."),
+    "rmsprop_eps": Source(MNIH_2015, note="Nair 2015 states none for AdaGrad; this is DQN's."),
     "agent_steps_per_update": Source(
         "Nair 2015, algorithm 1",
         1,
         "As DQN, whose set-up section 5.1 follows; algorithm 1 has every step.",
     ),
-    "target_update_updates": Source(NAIR_2015, 60_000),
+    "target_update_updates": Source(NAIR_2015),
     "replay_capacity": Source(
         NAIR_2015,
         100_000_000,
@@ -43,17 +43,17 @@ _SOURCES = REPLAYED_SOURCES | {
         "together: 10,000 each.",
     ),
     "learning_starts_agent_steps": Source(
-        MNIH_2015, 50_000, "Of all bundles together, 500 each; Nair 2015 states none."
+        MNIH_2015, note="Of all bundles together, 500 each; Nair 2015 states none."
     ),
-    "exploration_eps": Source(NAIR_2015, 0.1),
-    "exploration_anneal_updates": Source(NAIR_2015, 1_000_000),
-    "replay": Source(NAIR_2015, "bundled"),
-    "n_actors": Source(NAIR_2015, 100),
-    "n_learners": Source(NAIR_2015, 100),
-    "n_shards": Source(NAIR_2015, 31),
+    "exploration_eps": Source(NAIR_2015),
+    "exploration_anneal_updates": Source(NAIR_2015),
+    "replay": Source(NAIR_2015),
+    "n_actors": Source(NAIR_2015),
+    "n_learners": Source(NAIR_2015),
+    "n_shards": Source(NAIR_2015),
     "n_replay_shards": ours("Not stated; used by the global replay only.", "Nair 2015, 4"),
     "parts_per_process": ours("The paper uses a machine for each part."),
-    "pull_interval": Source("Nair 2015, algorithm 1", 1),
+    "pull_interval": Source("Nair 2015, algorithm 1"),
     "max_gradient_staleness": ours("Not stated.", "Nair 2015, 4.2"),
     "outlier_deviations": ours("The paper states several.", "Nair 2015, 4.2"),
     "snapshot_interval_s": ours("Operation only: what a failed shard loses."),

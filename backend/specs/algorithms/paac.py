@@ -57,8 +57,8 @@ PAAC = Algorithm(
     sources=SYNCHRONOUS_SOURCES
     | {
         "standardise": ours("Not in the paper."),
-        "value_coefficient": Source("Clemente 2017, algorithm 1", 1.0),
-        "beta": Source(CLEMENTE_2017, 0.01),
+        "value_coefficient": Source("Clemente 2017, algorithm 1"),
+        "beta": Source(CLEMENTE_2017),
     },
     observations=("pixels", "vector"),
     reproducibility="resumes_agree",

@@ -26,21 +26,21 @@ CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
 """A larger replay memory is not stored in a checkpoint."""
 
 REPLAYED_SOURCES: Sources = OPERATION_SOURCES | {
-    "evaluation_episodes": Source(MNIH_2015, 30),
-    "network": Source(MNIH_2015, "nature"),
-    "optimizer": Source(MNIH_2015, "centred_rmsprop"),
-    "learning_rate": Source(MNIH_2015, 0.00025),
-    "rmsprop_decay": Source(MNIH_2015, 0.95),
-    "rmsprop_eps": Source(MNIH_2015, 0.01),
-    "gamma": Source(MNIH_2015, 0.99),
-    "reward_clip": Source(MNIH_2015, 1.0),
-    "batch_size": Source(MNIH_2015, 32),
-    "agent_steps_per_update": Source(MNIH_2015, 4),
+    "evaluation_episodes": Source(MNIH_2015),
+    "network": Source(MNIH_2015),
+    "optimizer": Source(MNIH_2015),
+    "learning_rate": Source(MNIH_2015),
+    "rmsprop_decay": Source(MNIH_2015),
+    "rmsprop_eps": Source(MNIH_2015),
+    "gamma": Source(MNIH_2015),
+    "reward_clip": Source(MNIH_2015),
+    "batch_size": Source(MNIH_2015),
+    "agent_steps_per_update": Source(MNIH_2015),
     "precision": ours("Not stated in the papers; fp32 is usual."),
-    "target_update_updates": Source(MNIH_2015, 10_000),
-    "replay_capacity": Source(MNIH_2015, 1_000_000),
-    "learning_starts_agent_steps": Source(MNIH_2015, 50_000),
-    "exploration_eps": Source(MNIH_2015, 0.1),
+    "target_update_updates": Source(MNIH_2015),
+    "replay_capacity": Source(MNIH_2015),
+    "learning_starts_agent_steps": Source(MNIH_2015),
+    "exploration_eps": Source(MNIH_2015),
 }
 """Sources of the settings of Q-learning from a replay memory."""
 

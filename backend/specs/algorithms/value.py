@@ -5,11 +5,11 @@ from backend.specs.constants import S8, Source, Sources
 from backend.specs.fields import setting
 
 VALUE_SOURCES: Sources = {
-    "target_update_frames": Source(S8, 40_000),
-    "exploration_eps": Source(S8, 0.1),
-    "exploration_eps_low": Source(S8, 0.01),
-    "exploration_eps_high": Source(S8, 0.5),
-    "exploration_anneal_frames": Source(S8, 4_000_000),
+    "target_update_frames": Source(S8),
+    "exploration_eps": Source(S8),
+    "exploration_eps_low": Source(S8),
+    "exploration_eps_high": Source(S8),
+    "exploration_anneal_frames": Source(S8),
 }
 """Sources of these settings."""
 

@@ -38,7 +38,7 @@ def check_sources(
     assert set(sources) == set(defaults)
     for name, source in sources.items():
         value, where, symbol = printed.get(name, (None, source.where, schema[name].get("symbol")))
-        assert (source.value, source.where) == (value, where), name
+        assert (source.printed(defaults[name]), source.where) == (value, where), name
         assert schema[name].get("symbol") == symbol, name
         if source.value is None or differs(defaults[name], source):
             assert source.note, name

@@ -5,9 +5,10 @@ from importlib import resources
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from backend.specs.algorithms import ALGORITHMS, Preset
-from backend.specs.constants import ATARI_SOURCES
+from backend.specs.constants import ATARI_SOURCES, Sources
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.base import Environment
 from backend.specs.protocols import PROTOCOLS
@@ -69,6 +70,13 @@ def as_in_the_paper() -> list[tuple[str, Preset]]:
     ]
 
 
+def papers_column(sources: Sources, defaults: BaseModel) -> dict[str, Any]:
+    """Setting -> the value that a paper prints; settings without one are left out."""
+    values = defaults.model_dump(mode="json")
+    printed = {name: source.printed(values[name]) for name, source in sources.items()}
+    return {name: value for name, value in printed.items() if value is not None}
+
+
 @pytest.mark.parametrize(
     ("algorithm", "preset"), as_in_the_paper(), ids=lambda value: getattr(value, "id", value)
 )
@@ -78,13 +86,12 @@ def test_preset_as_in_the_paper_equals_the_papers_column_in_every_setting(
     [environment, *_] = [environment for environment in ENVIRONMENTS.values() if preset.suits(environment)]
     defaults = ALGORITHMS[algorithm].defaults(environment.observation, environment.actions)
     config = defaults | environment.config_defaults | preset.config
-    sources = ALGORITHMS[algorithm].sources
-    printed = {name: source.value for name, source in sources.items() if source.value is not None}
+    printed = papers_column(ALGORITHMS[algorithm].sources, ALGORITHMS[algorithm].config())
     expected = printed | VARIANTS.get((algorithm, preset.id), {})
     assert {name: config[name] for name in expected} == expected
     if environment.family == "atari":
         game = environment.config().model_dump(mode="json") | preset.environment_config
-        printed = {name: source.value for name, source in ATARI_SOURCES.items() if source.value is not None}
+        printed = papers_column(ATARI_SOURCES, environment.config())
         assert {name: game[name] for name in printed} == printed
     expected_title = OTHER_TITLES.get((algorithm, preset.id), "As in the paper")
     differs = bool(VARIANTS.get((algorithm, preset.id))) and environment.family == "atari"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from backend.specs.run import RunSpec, parse_run_spec
 from workers.engine.methods.ga3c.adjustment import UNSETTLED, ThreadCounts
-from workers.engine.methods.ga3c.ga3c import Ga3c
+from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 
 AGENTS = (1, 2, 4, 8, 16, 32)
 THREADS = ((1, 1), (2, 1), (1, 2), (2, 2))
@@ -92,7 +92,7 @@ def _spec(environment: str, setting: ThreadCounts, interval_s: float) -> RunSpec
 
 def _measure_settings(environment: str, settings: list[ThreadCounts], seconds: float) -> list[Measurement]:
     """Measure each of these settings in turn."""
-    learner = Ga3c(_spec(environment, settings[0], 0.0))
+    learner = Ga3cLearner(_spec(environment, settings[0], 0.0))
     measurements = []
     started = time.monotonic()
     try:
@@ -107,7 +107,7 @@ def _measure_settings(environment: str, settings: list[ThreadCounts], seconds: f
     return measurements
 
 
-def _tps(learner: Ga3c, seconds: float) -> float:
+def _tps(learner: Ga3cLearner, seconds: float) -> float:
     started, updates = time.monotonic(), 0
     while (passed := time.monotonic() - started) < seconds or not updates:
         updates += learner.advance(0.0, watched=False).updates
@@ -116,7 +116,7 @@ def _tps(learner: Ga3c, seconds: float) -> float:
 
 def _measure_adjustment(environment: str, seconds: float, interval_s: float) -> list[Measurement]:
     """Measure each interval of a dynamic adjustment that starts with one of each."""
-    learner = Ga3c(_spec(environment, ThreadCounts(1, 1, 1), interval_s))
+    learner = Ga3cLearner(_spec(environment, ThreadCounts(1, 1, 1), interval_s))
     measurements: list[Measurement] = []
     started = since = time.monotonic()
     setting, updates = ThreadCounts(1, 1, 1), 0

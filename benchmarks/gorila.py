@@ -17,14 +17,14 @@ def gorila(
     environment: str, seconds: float, n_actors: int, n_learners: int, n_shards: int
 ) -> dict[str, float]:
     """Updates and agent steps per second of learning, with at most one process of a kind per core."""
-    from workers.engine.methods.gorila.gorila_dqn import Gorila
+    from workers.engine.methods.gorila.gorila_dqn import GorilaLearner
 
     parts = {"n_actors": n_actors, "n_learners": n_learners, "n_shards": n_shards, "n_replay_shards": 1}
     parts["parts_per_process"] = math.ceil(max(n_actors, n_learners, n_shards) / _cores())
     replay = "bundled" if n_actors == n_learners else "global"
     spec = _spec(environment, **parts, replay=replay, pull_interval=4)
     updates, steps = 0, 0
-    with closing(Gorila(spec)) as learner:
+    with closing(GorilaLearner(spec)) as learner:
         while not learner.advance(0.0, watched=False).updates:
             pass
         started = time.perf_counter()

@@ -20,8 +20,8 @@ from benchmarks.rows import PARTS, RowGenerator, RowProgress
 from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethod, ActorMethodSpec
 from workers.engine.methods.asynchronous.learner import HogwildLearner
 from workers.engine.methods.base import Learner, StepResult
-from workers.engine.methods.dqn.dqn import Dqn
-from workers.engine.methods.ga3c.ga3c import Ga3c
+from workers.engine.methods.dqn.dqn import DqnLearner
+from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 from workers.engine.methods.ga3c.model import Predictor, Trainer
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.devices import prepare_torch
@@ -66,7 +66,7 @@ def _timed(spec: RunSpec) -> tuple[Learner, CoreSeconds]:
         timed: ActorMethodSpec = replace(maker, method=partial(_timed_method, maker.method))
         return HogwildLearner(spec, timed), _of_actors
     learner = METHODS[spec.algorithm].learner(spec)
-    if isinstance(learner, Dqn):
+    if isinstance(learner, DqnLearner):
         spent = defaultdict[str, float](float)
         _time(learner.actor.play.env, "step", "environment", spent)
         _time(learner.actor, "choose", "choosing", spent)
@@ -75,7 +75,7 @@ def _timed(spec: RunSpec) -> tuple[Learner, CoreSeconds]:
     if isinstance(spec.config, SynchronousConfig):
         workers = min(spec.config.n_w, spec.config.n_e, len(os.sched_getaffinity(0)))
         return learner, partial(_of_workers, workers)
-    return learner, _OfProcesses().since if isinstance(learner, Ga3c) else lambda advance, passed_s: {}
+    return learner, _OfProcesses().since if isinstance(learner, Ga3cLearner) else lambda advance, passed_s: {}
 
 
 def _of_workers(workers: int, advance: StepResult, passed_s: float) -> dict[str, float]:

@@ -191,9 +191,9 @@ def test_algorithm_of_the_guide_overrides_what_the_base_class_has() -> None:
     presets = spec["DOUBLE_DQN"].presets
     # DQN's results are not double DQN's; test_presets.py demands a text of the preset as in the paper.
     assert {preset.measured for preset in presets} == {"Not run."}
-    assert method["METHOD"].learner is method["DoubleDqn"]
-    base = method["Dqn"].targets.__code__
-    assert vars(method["DoubleDqn"])["targets"].__code__.co_varnames[:4] == base.co_varnames[:4]
+    assert method["METHOD"].learner is method["DoubleDqnLearner"]
+    base = method["DqnLearner"].targets.__code__
+    assert vars(method["DoubleDqnLearner"])["targets"].__code__.co_varnames[:4] == base.co_varnames[:4]
 
 
 def test_toml_samples_are_files_of_custom_environments(tmp_path: Path) -> None:

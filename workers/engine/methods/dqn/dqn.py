@@ -68,7 +68,7 @@ def policy(network: ActionValues, device: torch.device, seed: int) -> Policy:
     return EpsilonGreedyPolicy(network, device, seed)
 
 
-class Dqn(DqnNetworks):
+class DqnLearner(DqnNetworks):
     """A DQN agent; see `workers.engine.methods.base.Learner`.
 
     For a variant with another target, such as double DQN's, subclass it and override `targets`.
@@ -207,4 +207,4 @@ class Dqn(DqnNetworks):
         self.actor.close()
 
 
-METHOD = RegisteredMethod(Dqn, network, policy)
+METHOD = RegisteredMethod(DqnLearner, network, policy)

@@ -81,7 +81,7 @@ def policy(network: ActorCritic, device: torch.device, seed: int) -> Policy:
     return SampledPolicy(network, device, seed)
 
 
-class Ga3c:
+class Ga3cLearner:
     """Trains a run by GA3C; see `workers.engine.methods.base.Learner`."""
 
     n_rollout_workers: int | None = None
@@ -275,4 +275,4 @@ def _resize(workers: list[Any], n: int, start: Any) -> None:
         worker.join()
 
 
-METHOD = RegisteredMethod(Ga3c, network, policy)
+METHOD = RegisteredMethod(Ga3cLearner, network, policy)

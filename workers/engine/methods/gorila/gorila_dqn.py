@@ -54,7 +54,7 @@ from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.optimizers import FlatParameters
 
 
-class Gorila:
+class GorilaLearner:
     """The engine's side of a Gorila run; see `workers.engine.methods.base.Learner`.
 
     The processes work only between the beginning of `advance` and the next `policy` or `state`.
@@ -134,4 +134,4 @@ class Gorila:
         self._processes.close()
 
 
-METHOD = RegisteredMethod(Gorila, dqn.network, dqn.policy)
+METHOD = RegisteredMethod(GorilaLearner, dqn.network, dqn.policy)

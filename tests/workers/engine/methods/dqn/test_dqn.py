@@ -11,7 +11,7 @@ from backend.specs.run import RunSpec, parse_run_spec
 from workers.engine.envs import env_config
 from workers.engine.methods.base import StepResult
 from workers.engine.methods.dqn import dqn
-from workers.engine.methods.dqn.dqn import Dqn
+from workers.engine.methods.dqn.dqn import DqnLearner
 from workers.engine.nn.policies import EpsilonGreedyPolicy
 from workers.engine.training import checkpoint
 
@@ -36,7 +36,7 @@ def spec_of(environment: str = "CartPole-v1", seed: int = 3, **config: Any) -> R
     )
 
 
-def series(learner: Dqn, n: int) -> list[tuple[Any, ...]]:
+def series(learner: DqnLearner, n: int) -> list[tuple[Any, ...]]:
     def row(result: StepResult) -> tuple[Any, ...]:
         episodes = [(e.seed, e.episode_return) for e in result.episodes]
         return (result.agent_steps, result.frames, result.updates, episodes, result.metrics)
@@ -45,21 +45,21 @@ def series(learner: Dqn, n: int) -> list[tuple[Any, ...]]:
 
 
 def test_same_seed_gives_the_same_series_and_another_does_not() -> None:
-    first, second, other = (series(Dqn(spec_of(seed=seed)), 80) for seed in (3, 3, 4))
+    first, second, other = (series(DqnLearner(spec_of(seed=seed)), 80) for seed in (3, 3, 4))
     assert first == second
     assert first != other
     assert sum(updates for _, _, updates, *_ in first) > 50
 
 
 def test_frames_are_returned_only_while_watched() -> None:
-    learner = Dqn(spec_of("Catch-v0"))
+    learner = DqnLearner(spec_of("Catch-v0"))
     frames = [learner.advance(0.0, watched=watched).live_frames for watched in (False, True, False)]
     assert [len(frame) for frame in frames] == [0, 1, 0]
     assert frames[1][0].startswith(b"\xff\xd8")  # a JPEG's first bytes
     learner.close()
 
 
-class DoubleDqn(Dqn):
+class DoubleDqnLearner(DqnLearner):
     """Double DQN (van Hasselt et al. 2016): theta chooses the next action, theta_minus evaluates it."""
 
     def targets(
@@ -71,17 +71,17 @@ class DoubleDqn(Dqn):
 
 
 def test_subclass_that_overrides_targets_trains_another_algorithm() -> None:
-    single, double = series(Dqn(spec_of()), 80), series(DoubleDqn(spec_of()), 80)
+    single, double = series(DqnLearner(spec_of()), 80), series(DoubleDqnLearner(spec_of()), 80)
     assert sum(updates for _, _, updates, *_ in double) > 50
     first = next(k for k, (value, other) in enumerate(zip(single, double, strict=True)) if value != other)
     assert single[first][2] == 1, "they differ from an update on"
 
 
 def test_checkpoint_resumes_with_another_number_of_threads() -> None:
-    learner = Dqn(spec_of(learner_threads=3))
+    learner = DqnLearner(spec_of(learner_threads=3))
     series(learner, 60)
     state = learner.state()
-    again = Dqn(spec_of(learner_threads=2))
+    again = DqnLearner(spec_of(learner_threads=2))
     again.restore(state)
     kept = again.state()
     assert kept["updates"] == state["updates"] > 0
@@ -94,11 +94,11 @@ def test_checkpoint_resumes_with_another_number_of_threads() -> None:
 @pytest.mark.parametrize("environment", ["CartPole-v1", pytest.param("Catch-v0", marks=pytest.mark.long)])
 def test_resuming_equals_never_having_stopped(tmp_path: Any, environment: str) -> None:
     more = {"network": "nips"} if environment == "Catch-v0" else {"learner_threads": 2}
-    learner = Dqn(spec_of(environment, **more))
+    learner = DqnLearner(spec_of(environment, **more))
     series(learner, 60)
     checkpoint.save(tmp_path / "kept.pt", {"learner": learner.state()})
     expected = series(learner, 80)
-    again = Dqn(spec_of(environment, **more))
+    again = DqnLearner(spec_of(environment, **more))
     again.restore(checkpoint.load(tmp_path / "kept.pt")["learner"])
     assert series(again, 80) == expected
     assert sum(updates for _, _, updates, *_ in expected) == 80
@@ -108,13 +108,13 @@ def test_resume_refills_an_unsaved_replay_before_learning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dqn, "CHECKPOINTED_REPLAY_BYTES", 1_000)
-    learner = Dqn(spec_of())
+    learner = DqnLearner(spec_of())
     warnings = [w for _ in range(60) for w in learner.advance(0.0, watched=False).warnings]
     assert len(warnings) == 1
     assert "refilled before learning continues" in warnings[0]
     state = learner.state()
     assert state["replay"] is None
-    again = Dqn(spec_of())
+    again = DqnLearner(spec_of())
     again.restore(state)
     results = [again.advance(0.0, watched=False) for _ in range(30)]
     updates = [result.updates for result in results]
@@ -127,13 +127,13 @@ def test_resume_refills_an_unsaved_replay_before_learning(
 
 def test_resumes_without_the_replay_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dqn, "CHECKPOINTED_REPLAY_BYTES", 1_000)
-    learner = Dqn(spec_of())
+    learner = DqnLearner(spec_of())
     series(learner, 60)
     state = learner.state()
     whole = series(learner, 80)
     resumed = []
     for _ in range(2):
-        again = Dqn(spec_of())
+        again = DqnLearner(spec_of())
         again.restore(state)
         resumed.append(series(again, 80))
     assert resumed[0] == resumed[1]
@@ -142,7 +142,7 @@ def test_resumes_without_the_replay_agree(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_epsilon_anneals_linearly_and_theta_minus_copies_every_n_updates() -> None:
-    learner = Dqn(spec_of())
+    learner = DqnLearner(spec_of())
     theta_minus, synced, updates = learner.theta_minus.clone(), [], 0
     for k in range(150):
         advance = learner.advance(0.0, watched=False)
@@ -157,7 +157,7 @@ def test_epsilon_anneals_linearly_and_theta_minus_copies_every_n_updates() -> No
 
 
 def test_evaluation_policy_is_the_papers_epsilon_greedy() -> None:
-    learner = Dqn(spec_of())
+    learner = DqnLearner(spec_of())
     policy = learner.policy(0)
     assert isinstance(policy, EpsilonGreedyPolicy)
     rng = np.random.default_rng(0)
@@ -173,7 +173,7 @@ def test_evaluation_policy_is_the_papers_epsilon_greedy() -> None:
 
 
 def test_live_settings_change_while_training() -> None:
-    learner = Dqn(spec_of())
+    learner = DqnLearner(spec_of())
     changed = learner.config.model_copy(update={"learning_rate": 0.5, "agent_steps_per_update": 7})
     learner.change(changed)
     results = [learner.advance(0.0, watched=False) for _ in range(20)]
@@ -189,6 +189,6 @@ def test_learning_start_beyond_the_replay_capacity_is_refused() -> None:
 
 
 def test_restore_refuses_the_state_of_another_network() -> None:
-    state = Dqn(spec_of("Acrobot-v1")).state()
+    state = DqnLearner(spec_of("Acrobot-v1")).state()
     with pytest.raises(ValueError, match="another network"):
-        Dqn(spec_of()).restore(state)
+        DqnLearner(spec_of()).restore(state)

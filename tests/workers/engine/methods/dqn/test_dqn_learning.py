@@ -9,7 +9,7 @@ import torch
 from backend.specs.run import parse_run_spec
 from tests.support.waiting import Patience
 from workers.engine.methods.dqn import learner
-from workers.engine.methods.dqn.dqn import Dqn
+from workers.engine.methods.dqn.dqn import DqnLearner
 from workers.engine.nn.losses import DqnLoss, dqn_loss
 
 QUICK = {
@@ -43,7 +43,7 @@ def score(environment: str, agent_steps: int, enough: float, **config: Any) -> f
             "config": config,
         }
     )
-    dqn = Dqn(spec)
+    dqn = DqnLearner(spec)
     returns: list[float] = []
     done = 0
     patience = Patience(LEARNING_S)

@@ -15,7 +15,7 @@ from torch import Tensor
 from backend.specs.run import parse_run_spec
 from tests.support.scripted_environment import EVERY_END, Script, Scripted
 from workers.engine.methods.base import EpisodeEnd
-from workers.engine.methods.dqn.dqn import Dqn
+from workers.engine.methods.dqn.dqn import DqnLearner
 from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.replay import Batch
@@ -51,7 +51,7 @@ def test_run_repeats_algorithm_1_and_never_learns_from_a_crash(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = {"algorithm": "dqn", "seed": 1, "stop": {"agent_steps": 1_000}, "config": CONFIG}
-    learner = Dqn(parse_run_spec(script(EVERY_END) | request))
+    learner = DqnLearner(parse_run_spec(script(EVERY_END) | request))
     batches: list[Batch] = []
     compute_gradient = DqnNetworks.compute_gradient
 

@@ -9,7 +9,7 @@ import psutil
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.waiting import Patience
 from workers.engine.methods.base import StepResult
-from workers.engine.methods.ga3c.ga3c import Ga3c
+from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 
 
 def cartpole(environment: str = "CartPole-v1", device: str = "cpu", **config: Any) -> RunSpec:
@@ -27,15 +27,15 @@ def cartpole(environment: str = "CartPole-v1", device: str = "cpu", **config: An
 
 
 @contextmanager
-def at_work(**config: Any) -> Iterator[Ga3c]:
-    learner = Ga3c(cartpole(**config))
+def at_work(**config: Any) -> Iterator[Ga3cLearner]:
+    learner = Ga3cLearner(cartpole(**config))
     try:
         yield learner
     finally:
         learner.close()
 
 
-def train_for(learner: Ga3c, steps: int) -> list[StepResult]:
+def train_for(learner: Ga3cLearner, steps: int) -> list[StepResult]:
     """Train for at least so many agent steps."""
     reported: list[StepResult] = []
     patience = Patience()
@@ -44,5 +44,5 @@ def train_for(learner: Ga3c, steps: int) -> list[StepResult]:
     return reported
 
 
-def agents(learner: Ga3c) -> list[psutil.Process]:
+def agents(learner: Ga3cLearner) -> list[psutil.Process]:
     return [psutil.Process(pid) for pid in learner.agents.pids]

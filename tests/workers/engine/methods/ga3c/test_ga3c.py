@@ -23,7 +23,7 @@ from tests.workers.engine.methods.ga3c.ga3c_runs import agents, at_work, cartpol
 from workers.engine.methods.base import StepResult, histogram
 from workers.engine.methods.ga3c import model as ga3c_model
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
-from workers.engine.methods.ga3c.ga3c import Ga3c
+from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 from workers.engine.methods.ga3c.memory import REQUEST_BYTES, AgentRequest, Queue
 from workers.engine.methods.ga3c.model import LAG_EDGES, MIN_TPS_SAMPLES, Predictor, Stats, Trainer
 from workers.engine.processes import child
@@ -111,7 +111,7 @@ def test_policy_lag_is_zero_in_lock_step() -> None:
 
 def test_close_ends_agents_that_wait_for_a_full_training_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "STOP_TIMEOUT_S", 10 * PATIENCE_S)  # none is killed for being late
-    learner = Ga3c(cartpole(n_actors=4, n_predictors=1, n_trainers=1, t_max=5))
+    learner = Ga3cLearner(cartpole(n_actors=4, n_predictors=1, n_trainers=1, t_max=5))
     for trainer in learner.trainers:
         trainer.end()
     # Filled with requests of processes that no longer exist, which are ignored.
@@ -343,9 +343,9 @@ def test_killed_engine_leaves_no_agents(short_tmp: Path) -> None:
 import sys
 sys.path.insert(0, {os.getcwd()!r})
 from tests.workers.engine.methods.ga3c.ga3c_runs import agents, cartpole, train_for
-from workers.engine.methods.ga3c.ga3c import Ga3c
+from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 if __name__ == "__main__":
-    learner = Ga3c(cartpole())
+    learner = Ga3cLearner(cartpole())
     train_for(learner, 200)
     print(*[p.pid for p in agents(learner)], flush=True)
     train_for(learner, 10**9)

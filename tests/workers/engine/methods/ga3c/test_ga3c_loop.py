@@ -28,7 +28,7 @@ from workers.engine.methods.base import DivergedError, StepResult
 from workers.engine.methods.ga3c import agents, ga3c
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.agent import AgentEnds
-from workers.engine.methods.ga3c.ga3c import Ga3c
+from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 from workers.engine.methods.ga3c.model import Stats
 from workers.engine.nn.optimizers import FlatParameters
 
@@ -56,7 +56,7 @@ CONFIG: dict[str, Any] = {
 @contextmanager
 def lock_step(
     script: Script, monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome] = EVERY_END, **config: Any
-) -> Iterator[Ga3c]:
+) -> Iterator[Ga3cLearner]:
     """A learner whose agent runs, and whose predictor and trainer work when they are called."""
     sockets: list[socket.socket] = []
 
@@ -69,7 +69,7 @@ def lock_step(
     monkeypatch.setattr(agents, "Child", partial(ThreadChild, own=own))
     monkeypatch.setattr(ga3c, "ADVANCE_S", 0.0)
     request = {"algorithm": "ga3c", "stop": {"agent_steps": 10**9}, "config": CONFIG | config}
-    learner = Ga3c(parse_run_spec(script(outcomes) | request))
+    learner = Ga3cLearner(parse_run_spec(script(outcomes) | request))
     try:
         for thread in learner.threads():
             thread.end()
@@ -83,7 +83,7 @@ def lock_step(
             end.close()
 
 
-def next_update(learner: Ga3c) -> None:
+def next_update(learner: Ga3cLearner) -> None:
     """Let the agent act until it has submitted a rollout, and train on that."""
     [predictor], [trainer] = learner.predictors, learner.trainers
     before = learner.model.updates

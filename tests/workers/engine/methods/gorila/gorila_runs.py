@@ -15,7 +15,7 @@ import torch
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.waiting import PATIENCE_S, Patience
 from workers.engine.methods.base import StepResult
-from workers.engine.methods.gorila.gorila_dqn import Gorila
+from workers.engine.methods.gorila.gorila_dqn import GorilaLearner
 from workers.engine.methods.gorila.parameters import ParameterShard, Pulled, Version
 
 QUICK = {
@@ -82,7 +82,7 @@ class Run:
     """A run that is trained by hand."""
 
     def __init__(self, spec: RunSpec) -> None:
-        self.learner = Gorila(spec)
+        self.learner = GorilaLearner(spec)
         self.results: list[tuple[float, StepResult]] = []
 
     def until(self, enough: Callable[[], bool], timeout_s: float = 1_200.0) -> None:

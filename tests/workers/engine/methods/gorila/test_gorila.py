@@ -11,7 +11,7 @@ from backend.specs.events import CheckpointSavedEvent, PointsEvent
 from backend.specs.problems import InvalidSpec
 from tests.support.waiting import Patience
 from tests.workers.engine.methods.gorila.gorila_runs import processes, running, spec_of
-from workers.engine.methods.gorila.gorila_dqn import Gorila
+from workers.engine.methods.gorila.gorila_dqn import GorilaLearner
 from workers.engine.training import checkpoint
 from workers.engine.training.event_log import read_frames
 from workers.engine.training.loop import Training
@@ -85,7 +85,7 @@ def test_checkpoint_resumes_with_other_numbers_of_processes(tmp_path: Path) -> N
         run.more(300)
         state: dict[str, Any] = run.learner.state()
         checkpoint.save(tmp_path / "kept.pt", {"learner": state})
-    again = Gorila(spec_of(n_actors=1, n_learners=1, n_shards=3))
+    again = GorilaLearner(spec_of(n_actors=1, n_learners=1, n_shards=3))
     try:
         again.restore(checkpoint.load(tmp_path / "kept.pt")["learner"])
         kept = again.state()

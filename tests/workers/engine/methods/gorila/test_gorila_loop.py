@@ -24,7 +24,7 @@ from tests.support.waiting import Patience
 from workers.engine.methods.base import DivergedError
 from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.methods.gorila import process_group, shards, worker
-from workers.engine.methods.gorila.gorila_dqn import Gorila
+from workers.engine.methods.gorila.gorila_dqn import GorilaLearner
 from workers.engine.methods.gorila.learner import Replica
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
@@ -120,12 +120,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     return so_far
 
 
-def gorila(script: Script, outcomes: list[Outcome], agent_steps: int, **config: Any) -> Gorila:
+def gorila(script: Script, outcomes: list[Outcome], agent_steps: int, **config: Any) -> GorilaLearner:
     request = {"algorithm": "gorila_dqn", "seed": 1, "stop": {"agent_steps": agent_steps}}
-    return Gorila(parse_run_spec(script(outcomes) | request | {"config": CONFIG | config}))
+    return GorilaLearner(parse_run_spec(script(outcomes) | request | {"config": CONFIG | config}))
 
 
-def play(learner: Gorila, agent_steps: int) -> None:
+def play(learner: GorilaLearner, agent_steps: int) -> None:
     patience = Patience()
     while patience.lasts() and len(Scripted.decisions) < agent_steps:
         learner.advance(0.0, watched=False)
@@ -134,7 +134,7 @@ def play(learner: Gorila, agent_steps: int) -> None:
 class AdaGrad:
     """theta+ in float64."""
 
-    def __init__(self, learner: Gorila) -> None:
+    def __init__(self, learner: GorilaLearner) -> None:
         self.learning_rate = learner.config.learning_rate
         self.network = deepcopy(learner.network).double()
         self.theta = FlatParameters(self.network).theta

@@ -7,7 +7,7 @@ from backend.specs.algorithms.gorila import GorilaConfig
 from backend.specs.run import parse_run_spec
 from tests.workers.engine.methods.gorila.gorila_runs import LocalParameterServer
 from workers.engine.methods.dqn.actor import DqnActor
-from workers.engine.methods.dqn.dqn import Dqn
+from workers.engine.methods.dqn.dqn import DqnLearner
 from workers.engine.methods.gorila.learner import MIN_LOSSES, GradientWorker, LossGuard, Replica
 from workers.engine.methods.gorila.parameters import ParameterShard, shard_bounds
 from workers.engine.nn.networks import action_values
@@ -70,7 +70,7 @@ def test_one_actor_learner_and_shard_in_lock_step_equal_dqn() -> None:
             },
         }
     )
-    dqn = Dqn(spec)
+    dqn = DqnLearner(spec)
     metrics = [dqn.advance(0.0, watched=False).metrics for _ in range(100)]
     c = dqn.config
     torch.manual_seed(spec.seed)

@@ -17,7 +17,7 @@ from backend.specs.algorithms.asynchronous import AsynchronousConfig
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec, parse_run_spec
 from benchmarks.rows import PARTS, RowGenerator, RowProgress
-from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethod, ActorMethodSpec
+from workers.engine.methods.asynchronous.actor import ActorAlgorithm, ActorContext, ActorFactories
 from workers.engine.methods.asynchronous.learner import HogwildLearner
 from workers.engine.methods.base import Learner, StepResult
 from workers.engine.methods.dqn.dqn import DqnLearner
@@ -62,8 +62,8 @@ def spec_of(environment: str, algorithm: str, preset: str | None, config: dict[s
 def _timed(spec: RunSpec) -> tuple[Learner, CoreSeconds]:
     """The learner of a run, and a function that splits its time into parts."""
     if isinstance(spec.config, AsynchronousConfig):
-        maker: ActorMethodSpec = METHODS[spec.algorithm].spec
-        timed: ActorMethodSpec = replace(maker, method=partial(_timed_method, maker.method))
+        factories: ActorFactories = METHODS[spec.algorithm].factories
+        timed: ActorFactories = replace(factories, algorithm=partial(_timed_algorithm, factories.algorithm))
         return HogwildLearner(spec, timed), _of_actors
     learner = METHODS[spec.algorithm].learner(spec)
     if isinstance(learner, DqnLearner):
@@ -84,7 +84,7 @@ def _of_workers(workers: int, advance: StepResult, passed_s: float) -> dict[str,
 
 
 def _of_actors(advance: StepResult, passed_s: float) -> dict[str, float]:
-    """From the metrics of `_timed_method`, means over the updates."""
+    """From the metrics of `_timed_algorithm`, means over the updates."""
     return {part: advance.metrics.get(f"time/{part}", 0.0) * advance.updates for part in PARTS}
 
 
@@ -114,23 +114,23 @@ class _OfProcesses:
         return spent
 
 
-def _timed_method(
-    method: Callable[[Any], ActorMethod[Any]], context: ActorContext[Any, Any]
-) -> ActorMethod[Any]:
-    """A method whose metrics also contain the time of an update's parts."""
+def _timed_algorithm(
+    create: Callable[[Any], ActorAlgorithm[Any]], context: ActorContext[Any, Any]
+) -> ActorAlgorithm[Any]:
+    """An algorithm whose metrics also contain the time of an update's parts."""
     spent = defaultdict[str, float](float)
     _time(context.env, "step", "environment", spent)
-    timed_method = method(context)
-    _time(timed_method, "choose", "choosing", spent)
-    _time(timed_method, "learn", "learning", spent)
-    learn = timed_method.learn
+    timed_algorithm = create(context)
+    _time(timed_algorithm, "choose", "choosing", spent)
+    _time(timed_algorithm, "learn", "learning", spent)
+    learn = timed_algorithm.learn
 
     def timed_learn(*args: Any) -> dict[str, float]:
         metrics = learn(*args)
         return metrics | {f"time/{part}": s for part, s in _take(spent).items()}
 
-    timed_method.learn = timed_learn  # type: ignore[method-assign,assignment]
-    return timed_method
+    timed_algorithm.learn = timed_learn  # type: ignore[method-assign,assignment]
+    return timed_algorithm
 
 
 def _time(owner: Any, name: str, part: str, spent: defaultdict[str, float]) -> None:

@@ -25,7 +25,7 @@ from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.ga3c import ga3c
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, ExperienceShape, Queue
 from workers.engine.methods.ga3c.model import Model, Stats, Submission, Trainer
-from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
+from workers.engine.methods.paac.method import RolloutContext, RolloutFactories, Slice
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import Acceleration, prepare_torch, to_device
@@ -176,16 +176,16 @@ def _decisions(n: int) -> Decisions:
 
 def _rollout_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> UpdateVectors:
     """PAAC's framework: the activations of acting, the method's loss, and RMSProp."""
-    method: RolloutMethodSpec = METHODS[spec.algorithm].spec
-    c = method.config_of(spec)
+    factories: RolloutFactories = METHODS[spec.algorithm].factories
+    c = factories.config_of(spec)
     env = make_env(spec.environment, spec.environment_config)
-    network = method.network(c, env).to(device)
+    network = factories.network(c, env).to(device)
     env.close()
     flat = FlatParameters(network)
     dtype = torch.bfloat16 if c.precision == "bf16" else None
     unroll = create_unroll(network.body, None, dtype=dtype)
     N = len(decisions.action_N)
-    rollout = method.method(
+    rollout = factories.algorithm(
         RolloutContext(c, network, flat.theta.clone(), unroll.peek, Slice(0, N // T), torch.Generator(device))
     )
     action_N, R_N = (torch.from_numpy(array).to(device) for array in decisions[1:])

@@ -36,7 +36,7 @@ def create_learner(spec: RunSpec, acceleration: Acceleration | None = None) -> L
     method = METHODS[spec.algorithm]
     if acceleration is None or not isinstance(spec.config, SynchronousConfig):
         return method.learner(spec)
-    return PaacLearner(spec, method.spec, acceleration=acceleration)
+    return PaacLearner(spec, method.factories, acceleration=acceleration)
 
 
 def update(learner: Learner, updates: int) -> None:

@@ -1,4 +1,4 @@
-"""What every method offers the training loop, and what both parallel frameworks create their methods from.
+"""What every method offers the training loop, and what both parallel frameworks create their algorithms from.
 
 Needs no torch at run time: GA3C's agents import this module.
 """
@@ -27,7 +27,7 @@ ConfigT = TypeVar("ConfigT", bound=AlgorithmConfig)
 ConfigT_contra = TypeVar("ConfigT_contra", contravariant=True)
 NetworkT = TypeVar("NetworkT")
 ContextT = TypeVar("ContextT")
-MethodT_co = TypeVar("MethodT_co", covariant=True)
+AlgorithmT_co = TypeVar("AlgorithmT_co", covariant=True)
 
 ADVANCE_S = 0.25
 """How long `Learner.advance` lets processes and threads work before it returns."""
@@ -205,7 +205,8 @@ class Learner(Protocol):
 
 @dataclass(frozen=True)
 class MethodContext(Generic[ConfigT, NetworkT]):
-    """What a method is created from, in the process where it acts and learns; each framework adds to it."""
+    """What a framework's algorithm is created from, in the process where it acts and learns; each framework
+    adds to it."""
 
     config: ConfigT
     network: NetworkT
@@ -214,33 +215,29 @@ class MethodContext(Generic[ConfigT, NetworkT]):
     """Parameters of the target network, (P,)."""
 
 
-class Method(Protocol[ConfigT_contra]):
-    """One algorithm of a framework; each framework specifies how it acts and learns."""
-
-    def change(self, config: ConfigT_contra) -> None:
-        """Continue with this config; only live fields differ."""
-
-
 def no_target_network(config: Any) -> int:
-    """`MethodSpec.target_frames` of a method without a target network."""
+    """`AlgorithmFactories.target_frames` of an algorithm without a target network."""
     return 0
 
 
 @dataclass(frozen=True)
-class MethodSpec(Generic[ConfigT, NetworkT, ContextT, MethodT_co]):
-    """The factories of one method; functions of modules, so that they can be pickled for child processes."""
+class AlgorithmFactories(Generic[ConfigT, NetworkT, ContextT, AlgorithmT_co]):
+    """What a framework creates one of its algorithms from, in the processes that act and learn.
+
+    They are functions of modules, so that they can be pickled for child processes.
+    """
 
     config: type[ConfigT]
     network: Callable[[ConfigT, Env], NetworkT]
     """Creates the network of a run."""
     policy: "Callable[[NetworkT, torch.device, int], Policy]"
     """How the network acts in evaluation, given a seed."""
-    method: Callable[[ContextT], MethodT_co]
+    algorithm: Callable[[ContextT], AlgorithmT_co]
     target_frames: Callable[[ConfigT], int] = no_target_network
     """Emulator frames between two copies of theta to theta_minus; 0 without a target network."""
 
     def config_of(self, spec: RunSpec) -> ConfigT:
-        """The run's config, which is of this method's type."""
+        """The run's config, which is of this algorithm's type."""
         return config_of(spec, self.config)
 
 
@@ -256,7 +253,7 @@ class CreateLearner(Protocol):
         """
 
 
-class RegisteredMethod(NamedTuple):
+class Method(NamedTuple):
     """What the training loop and the evaluation need of an algorithm: the `METHOD` of its module."""
 
     learner: CreateLearner
@@ -264,8 +261,8 @@ class RegisteredMethod(NamedTuple):
     """Creates the module whose parameters are a checkpoint's theta, given the run's config."""
     policy: "Callable[[Any, torch.device, int], Policy]"
     """How such a network acts in evaluation, given a seed."""
-    spec: Any = None
-    """The `MethodSpec` from which the learner of a framework creates the method; None without a framework."""
+    factories: Any = None
+    """The `AlgorithmFactories` from which a framework's learner creates the algorithm; None without one."""
 
 
 def config_of(spec: RunSpec, kind: type[ConfigT]) -> ConfigT:

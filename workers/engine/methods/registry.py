@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from backend.specs.algorithms import ALGORITHMS
-from workers.engine.methods.base import RegisteredMethod
+from workers.engine.methods.base import Method
 
 
 class RegistryError(RuntimeError):
@@ -34,19 +34,19 @@ def find_modules(algorithms: Iterable[str]) -> dict[str, str]:
     return files
 
 
-def load_method(module: str) -> RegisteredMethod:
+def load_method(module: str) -> Method:
     """The method that a module declares.
 
     Raises:
         RegistryError: it declares none.
     """
     method = getattr(import_module(module), "METHOD", None)
-    if not isinstance(method, RegisteredMethod):
+    if not isinstance(method, Method):
         raise RegistryError(f"{module} declares no METHOD")
     return method
 
 
-METHODS: dict[str, RegisteredMethod] = {
+METHODS: dict[str, Method] = {
     algorithm: load_method(module) for algorithm, module in find_modules(ALGORITHMS).items()
 }
 """Every method, by the id of its algorithm."""

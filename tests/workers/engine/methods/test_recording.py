@@ -70,7 +70,9 @@ def test_actor_records_the_lives_after_each_decision(tmp_path: Path) -> None:
 def test_rollout_worker_records_the_lives_after_each_decision(tmp_path: Path) -> None:
     """Random actions lose one of five lives after another."""
     config = {"n_e": 1, "n_w": 1, "t_max": 20, "evaluation_episodes": 0}
-    learner = PaacLearner(parse_run_spec(BREAKOUT | {"algorithm": "paac", "config": config}), METHOD.spec)
+    learner = PaacLearner(
+        parse_run_spec(BREAKOUT | {"algorithm": "paac", "config": config}), METHOD.factories
+    )
     episodes: list[EpisodeEnd] = []
     patience = Patience()
     while patience.lasts() and not episodes:

@@ -100,7 +100,7 @@ def test_fork_with_another_seed_samples_other_actions() -> None:
 
     spec = cartpole({"agent_steps": 100})
     parent, resumed, forked = (
-        PaacLearner(s, METHOD.spec) for s in (spec, spec, spec.model_copy(update={"seed": 7}))
+        PaacLearner(s, METHOD.factories) for s in (spec, spec, spec.model_copy(update={"seed": 7}))
     )
     began = forked.state()["shares"][0]["generator"]
     parent.advance(0.0, watched=False)

@@ -40,9 +40,9 @@ from numpy.typing import NDArray
 from backend.specs.algorithms.a3c import A3CConfig
 from workers.engine.envs.base import Box, Env
 from workers.engine.methods.asynchronous import a3c_continuous
-from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethod, Decision
+from workers.engine.methods.asynchronous.actor import ActorAlgorithm, ActorContext, Decision
 from workers.engine.methods.asynchronous.learner import asynchronous_method
-from workers.engine.methods.base import MethodSpec, Policy
+from workers.engine.methods.base import AlgorithmFactories, Policy
 from workers.engine.nn.autograd import Heads, create_unroll
 from workers.engine.nn.losses import actor_critic_descent
 from workers.engine.nn.networks import (
@@ -82,7 +82,7 @@ def policy(network: ActorCritic | GaussianActorCritic, device: torch.device, see
     return SampledPolicy(network, device, seed)
 
 
-def method(context: ActorContext[A3CConfig, Any]) -> ActorMethod[A3CConfig]:
+def method(context: ActorContext[A3CConfig, Any]) -> ActorAlgorithm[A3CConfig]:
     """The method for the environment's action space."""
     if isinstance(context.network, GaussianActorCritic):
         return a3c_continuous.ContinuousActorCritic(context)
@@ -90,7 +90,7 @@ def method(context: ActorContext[A3CConfig, Any]) -> ActorMethod[A3CConfig]:
 
 
 class AdvantageActorCritic:
-    """See `ActorMethod`."""
+    """See `ActorAlgorithm`."""
 
     epsilon = None
 
@@ -168,4 +168,4 @@ class AdvantageActorCritic:
             self._unroll.state = (h.clone(), c.clone())
 
 
-METHOD = asynchronous_method(MethodSpec(A3CConfig, network, policy, method))
+METHOD = asynchronous_method(AlgorithmFactories(A3CConfig, network, policy, method))

@@ -35,7 +35,7 @@ LSTM_CELLS = 128
 
 
 class ContinuousActorCritic:
-    """See `ActorMethod`."""
+    """See `ActorAlgorithm`."""
 
     epsilon = None
 

@@ -1,6 +1,6 @@
 """One asynchronous actor-learner: a single-threaded process that acts and learns by itself.
 
-The loop is that of Algorithms 1, S1 and S2 of Mnih et al. 2016, which differ in their `ActorMethod`.
+The loop is that of Algorithms 1, S1 and S2 of Mnih et al. 2016, which differ in their `ActorAlgorithm`.
 """
 
 import time
@@ -26,12 +26,11 @@ from workers.engine.methods.asynchronous.memory import (
 )
 from workers.engine.methods.base import (
     RECORDED,
+    AlgorithmFactories,
     ConfigT,
     ConfigT_contra,
     EpisodeEnd,
-    Method,
     MethodContext,
-    MethodSpec,
     NetworkT,
     clipped,
 )
@@ -53,8 +52,11 @@ class Decision(NamedTuple):
     policy_A: NDArray[Any]
 
 
-class ActorMethod(Method[ConfigT_contra], Protocol[ConfigT_contra]):
+class ActorAlgorithm(Protocol[ConfigT_contra]):
     """An asynchronous method; it acts and learns by theta', which is copied from theta before `begin`."""
+
+    def change(self, config: ConfigT_contra) -> None:
+        """Continue with this config; only live fields differ."""
 
     @property
     def epsilon(self) -> float | None:
@@ -92,14 +94,14 @@ class ActorMethod(Method[ConfigT_contra], Protocol[ConfigT_contra]):
 
 @dataclass(frozen=True)
 class ActorContext(MethodContext[ConfigT, NetworkT]):
-    """What an asynchronous method is created from, in an actor's process."""
+    """What an asynchronous algorithm is created from, in an actor's process."""
 
     rng: np.random.Generator
     counts: Counts
     env: Env
 
 
-ActorMethodSpec = MethodSpec[Any, Any, Any, ActorMethod[Any]]
+ActorFactories = AlgorithmFactories[Any, Any, Any, ActorAlgorithm[Any]]
 
 
 @dataclass(slots=True)
@@ -115,37 +117,39 @@ class ActorReport:
     live_frames: list[bytes] = field(default_factory=list)
 
 
-def run_actor(channel: Channel, spec: RunSpec, number: int, method: ActorMethodSpec, memory: Memory) -> None:
+def run_actor(
+    channel: Channel, spec: RunSpec, number: int, factories: ActorFactories, memory: Memory
+) -> None:
     """Entry point of the process: act and learn until the learner closes the channel."""
     prepare_torch()
-    ActorLearner(channel, spec, number, method, memory).run()
+    ActorLearner(channel, spec, number, factories, memory).run()
 
 
 class ActorLearner:
     """The actor-learner's loop."""
 
     def __init__(
-        self, channel: Channel, spec: RunSpec, number: int, method: ActorMethodSpec, memory: Memory
+        self, channel: Channel, spec: RunSpec, number: int, factories: ActorFactories, memory: Memory
     ) -> None:
-        self._config: AsynchronousConfig = method.config_of(spec)
+        self._config: AsynchronousConfig = factories.config_of(spec)
         self._seed = spec.seed
         self._bound = spec.stop.agent_steps
         self._annealed_over = spec.annealed_over_agent_steps
-        self._target_frames = method.target_frames
+        self._target_frames = factories.target_frames
         self._channel = channel
         self._vectors = Vectors(memory)
         self._counts = Counts(memory.counts)
         self._mine = self._counts.of(number)
         self._copied_at = memory.copied_at
         self._runner = EpisodeRunner(spec, number, recorded=number == RECORDED)
-        network = method.network(self._config, self._runner.env)
+        network = factories.network(self._config, self._runner.env)
         self._flat = FlatParameters(network)
         self._optimizer = self._vectors.optimizer(self._config, number)
         # An actor that replaces a dead one continues with seeds that were not used.
         self._runner.episodes_begun = int(self._mine[EPISODES_BEGUN])
         seed = np.random.SeedSequence((spec.seed, ACTION_STREAM + number, self._runner.episodes_begun))
         self._rng = np.random.default_rng(seed)
-        self._method = method.method(
+        self._algorithm = factories.algorithm(
             ActorContext(
                 self._config,
                 network,
@@ -180,15 +184,15 @@ class ActorLearner:
         """Act for up to t_max decisions or to the end of the episode; one asynchronous update of theta."""
         c, runner = self._config, self._runner
         self._flat.theta.copy_(self._vectors.theta)
-        self._method.begin()
+        self._algorithm.begin()
         reward_T: list[float] = []
         frames = 0
         while True:
-            action, value, policy_A = self._method.choose(runner.observation)
+            action, value, policy_A = self._algorithm.choose(runner.observation)
             step = runner.step(action, value, policy_A)
             frames += step.frames
             if step.crashed:
-                self._method.drop_last()
+                self._algorithm.drop_last()
                 break
             reward_T.append(clipped(step.reward, c.reward_clip))
             if step.terminated or step.episode_over or len(reward_T) == c.t_max:
@@ -206,10 +210,10 @@ class ActorLearner:
             self._send_report()
 
     def _learn(self, reward_T: list[float], after: NDArray[Any] | None) -> None:
-        """Apply the gradient of this update's decisions to theta; arguments as of `ActorMethod.learn`."""
+        """Apply the gradient of this update's decisions to theta; arguments as of `ActorAlgorithm.learn`."""
         flat, sums = self._flat, self.report.sums
         flat.dtheta.zero_()
-        for metric, value in self._method.learn(reward_T, after).items():
+        for metric, value in self._algorithm.learn(reward_T, after).items():
             sums[metric] += value
         sums["optim/grad_norm"] += clip_grad_norm_(flat.dtheta, self._config.max_grad_norm).item()
         self._optimizer.step(flat.dtheta, self._learning_rate())
@@ -238,7 +242,7 @@ class ActorLearner:
     def _begin_episode(self) -> None:
         self._runner.reset()
         self._mine[EPISODES_BEGUN] = self._runner.episodes_begun
-        self._method.begin_episode()
+        self._algorithm.begin_episode()
 
     def _handle_message(self) -> None:
         """Handle one message of the learner.
@@ -252,7 +256,7 @@ class ActorLearner:
                 self._pause()
             case "change":
                 self._config = argument
-                self._method.change(argument)
+                self._algorithm.change(argument)
             case "watch":
                 self._runner.set_live(argument)
 
@@ -266,7 +270,7 @@ class ActorLearner:
                     return
                 case "change":
                     self._config = argument
-                    self._method.change(argument)
+                    self._algorithm.change(argument)
                 case "restore":
                     self._restore(argument)
                     self._channel.send("paused", self._state())
@@ -275,18 +279,18 @@ class ActorLearner:
 
     def _state(self) -> dict[str, Any]:
         rng = rng_state(self._rng, self._seed)
-        return {"rng": rng, "play": self._runner.state(), "method": self._method.state()}
+        return {"rng": rng, "play": self._runner.state(), "method": self._algorithm.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         restore_rng(self._rng, state["rng"], self._seed)
         if self._runner.restore(state["play"]):
             self._mine[EPISODES_BEGUN] = self._runner.episodes_begun
-            self._method.restore(state["method"])
+            self._algorithm.restore(state["method"])
         else:
             self._begin_episode()
 
     def _send_report(self) -> None:
-        self.report.epsilon = self._method.epsilon
+        self.report.epsilon = self._algorithm.epsilon
         self.report.info = self._runner.take_info()
         self._channel.send("report", self.report)
         self.report = ActorReport()

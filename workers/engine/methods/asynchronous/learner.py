@@ -12,7 +12,7 @@ from backend.specs.algorithms.asynchronous import AsynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.info import add_totals
-from workers.engine.methods.asynchronous.actor import ActorMethodSpec, ActorReport, run_actor
+from workers.engine.methods.asynchronous.actor import ActorFactories, ActorReport, run_actor
 from workers.engine.methods.asynchronous.memory import (
     AGENT_STEPS,
     FRAMES,
@@ -24,9 +24,9 @@ from workers.engine.methods.asynchronous.memory import (
 from workers.engine.methods.base import (
     ADVANCE_S,
     RECORDED,
+    Method,
     MetricsGate,
     Policy,
-    RegisteredMethod,
     StepResult,
     check_finite,
     check_network,
@@ -57,14 +57,14 @@ class HogwildLearner:
     device = "cpu"
     n_rollout_workers: int | None = None
 
-    def __init__(self, spec: RunSpec, method: ActorMethodSpec, *, restored: bool = False) -> None:
+    def __init__(self, spec: RunSpec, factories: ActorFactories, *, restored: bool = False) -> None:
         self._spec = spec
-        self.config: AsynchronousConfig = method.config_of(spec)
-        self._method = method
+        self.config: AsynchronousConfig = factories.config_of(spec)
+        self._factories = factories
         env = make_env(spec.environment, spec.environment_config)
         self.action_names = env.action_names
         torch.manual_seed(spec.seed)
-        self.network = method.network(self.config, env)
+        self.network = factories.network(self.config, env)
         env.close()
         initial = FlatParameters(self.network).theta
         self._memory = Memory(len(initial))
@@ -124,7 +124,7 @@ class HogwildLearner:
         """The current policy, which does not change until the next `advance`."""
         self._pause()
         check_finite(self.vectors.theta)
-        return self._method.policy(self.network, torch.device("cpu"), seed)
+        return self._factories.policy(self.network, torch.device("cpu"), seed)
 
     def state(self) -> dict[str, Any]:
         """Parameters, statistics, counts, and the state of each actor."""
@@ -168,7 +168,7 @@ class HogwildLearner:
         self._memory.close()
 
     def _start(self, k: int) -> Child:
-        actor = Child(run_actor, self._spec, k, self._method, self._memory, name=f"actor {k}")
+        actor = Child(run_actor, self._spec, k, self._factories, self._memory, name=f"actor {k}")
         if k == RECORDED and self._watched:
             with suppress(ChannelClosedError):  # one that is dead is replaced
                 actor.channel.send("watch", True)
@@ -234,6 +234,8 @@ class HogwildLearner:
         return self._gate.pass_on(result)
 
 
-def asynchronous_method(method: ActorMethodSpec) -> RegisteredMethod:
+def asynchronous_method(factories: ActorFactories) -> Method:
     """The `METHOD` of an algorithm whose actor-learners update one theta without locks."""
-    return RegisteredMethod(partial(HogwildLearner, method=method), method.network, method.policy, method)
+    return Method(
+        partial(HogwildLearner, factories=factories), factories.network, factories.policy, factories
+    )

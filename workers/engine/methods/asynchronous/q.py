@@ -48,7 +48,7 @@ from workers.engine.envs.base import Env
 from workers.engine.methods.asynchronous.actor import ActorContext, Decision
 from workers.engine.methods.asynchronous.learner import asynchronous_method
 from workers.engine.methods.asynchronous.memory import FRAMES, Counts
-from workers.engine.methods.base import MethodSpec, Policy, RegisteredMethod
+from workers.engine.methods.base import AlgorithmFactories, Method, Policy
 from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.losses import td_loss
 from workers.engine.nn.networks import ActionValues, action_values
@@ -109,7 +109,7 @@ class Exploration:
 
 
 class AsyncQ(ABC):
-    """What the value methods share; see `ActorMethod`."""
+    """What the value methods share; see `ActorAlgorithm`."""
 
     def __init__(self, context: ActorContext[AsyncQConfig, ActionValues]) -> None:
         self._config = context.config
@@ -221,6 +221,6 @@ class OneStep(AsyncQ):
         """Value (N,) of the next states, given Q(., .; theta_minus) there."""
 
 
-def value_method(method: Callable[[ActorContext[AsyncQConfig, ActionValues]], AsyncQ]) -> RegisteredMethod:
+def value_method(method: Callable[[ActorContext[AsyncQConfig, ActionValues]], AsyncQ]) -> Method:
     """The `METHOD` of an algorithm whose actor-learners learn Q with this class."""
-    return asynchronous_method(MethodSpec(AsyncQConfig, network, policy, method, target_frames))
+    return asynchronous_method(AlgorithmFactories(AsyncQConfig, network, policy, method, target_frames))

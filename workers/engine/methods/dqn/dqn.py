@@ -33,7 +33,7 @@ from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, Replaye
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import Policy, RegisteredMethod, StepResult, check_network, config_of
+from workers.engine.methods.base import Method, Policy, StepResult, check_network, config_of
 from workers.engine.methods.dqn.actor import DqnActor
 from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.random_play import RandomPlay, centre
@@ -207,4 +207,4 @@ class DqnLearner(DqnNetworks):
         self.actor.close()
 
 
-METHOD = RegisteredMethod(DqnLearner, network, policy)
+METHOD = Method(DqnLearner, network, policy)

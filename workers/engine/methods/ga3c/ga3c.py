@@ -48,9 +48,9 @@ from workers.engine.envs.shared import NOT_WATCHED
 from workers.engine.methods.base import (
     ADVANCE_S,
     RECORDED,
+    Method,
     MetricsGate,
     Policy,
-    RegisteredMethod,
     StepResult,
     check_finite,
     check_network,
@@ -275,4 +275,4 @@ def _resize(workers: list[Any], n: int, start: Any) -> None:
         worker.join()
 
 
-METHOD = RegisteredMethod(Ga3cLearner, network, policy)
+METHOD = Method(Ga3cLearner, network, policy)

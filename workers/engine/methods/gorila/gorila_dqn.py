@@ -39,8 +39,8 @@ from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.methods.base import (
     ADVANCE_S,
+    Method,
     Policy,
-    RegisteredMethod,
     StepResult,
     check_finite,
     config_of,
@@ -134,4 +134,4 @@ class GorilaLearner:
         self._processes.close()
 
 
-METHOD = RegisteredMethod(GorilaLearner, dqn.network, dqn.policy)
+METHOD = Method(GorilaLearner, dqn.network, dqn.policy)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
-from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
+from workers.engine.methods.paac.method import RolloutFactories, Slice
 from workers.engine.methods.paac.rollout import Outcomes, RolloutResult, RolloutWorker, Timings
 from workers.engine.nn.devices import Acceleration, create_stream, host_buffer, on_stream, pin, unpin
 from workers.engine.nn.graphs import Graphs
@@ -40,7 +40,7 @@ class GpuRolloutWorker(RolloutWorker):
     def __init__(
         self,
         spec: RunSpec,
-        method: RolloutMethodSpec,
+        factories: RolloutFactories,
         network: torch.nn.Module,
         flat: FlatParameters,
         theta_minus: Tensor,
@@ -63,13 +63,13 @@ class GpuRolloutWorker(RolloutWorker):
                 each process to have one of each group, are one group.
             processes: that step the environments; 0 steps them in this process.
         """
-        n_e = method.config_of(spec).n_e
+        n_e = factories.config_of(spec).n_e
         groups = acceleration.groups
         if n_e % groups or n_e // groups < processes:
             groups = 1
         everywhere = Slice(0, n_e)
         super().__init__(
-            spec, method, everywhere, network, flat, theta_minus, processes=processes, groups=groups
+            spec, factories, everywhere, network, flat, theta_minus, processes=processes, groups=groups
         )
         self._update = update
         device, T = self._device, self._config.t_max
@@ -124,7 +124,7 @@ class GpuRolloutWorker(RolloutWorker):
 
     def _finish(self) -> RolloutResult:
         T, groups = self._config.t_max, list(enumerate(self._env.groups))
-        result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._method.begin(self._frames))
+        result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._algorithm.begin(self._frames))
         crashed_TB = np.empty((T, self._B), np.bool_)
         outcomes = Outcomes(self._reward_TB.numpy(), self._terminated_TB.numpy(), crashed_TB)
         environment_s = choosing_s = 0.0
@@ -173,7 +173,7 @@ class GpuRolloutWorker(RolloutWorker):
         if t == 0 and g == 0:
             self._unroll.begin()
         observation_B = self.upload(group) if t else self._observation_B[group]
-        choice = self._method.choose(self._unroll.step(observation_B), group)
+        choice = self._algorithm.choose(self._unroll.step(observation_B), group)
         self._action_TB[t, group] = choice.action_B
         self._chosen_B[group].copy_(choice.action_B, non_blocking=True)
         self._value_B[group].copy_(choice.value_B, non_blocking=True)
@@ -182,7 +182,7 @@ class GpuRolloutWorker(RolloutWorker):
     @torch.no_grad()
     def _bootstrap(self, group: slice) -> None:
         """The value of the state after the rollout, in a group."""
-        self._bootstrap_B[group] = self._method.value(self.upload(group))
+        self._bootstrap_B[group] = self._algorithm.value(self.upload(group))
 
     def upload(self, group: slice) -> Tensor:
         """Copy a group's newest observations to the GPU, and return them."""
@@ -205,7 +205,7 @@ class GpuRolloutWorker(RolloutWorker):
         """As `_learn`, for a rollout in which no environment crashed; then the update."""
         self._flat.dtheta.zero_()
         features_NF = self._unroll.features()
-        loss, metrics = self._method.loss(features_NF, self._action_TB.view(-1), self._returns().view(-1))
+        loss, metrics = self._algorithm.loss(features_NF, self._action_TB.view(-1), self._returns().view(-1))
         loss.backward()  # type: ignore[no-untyped-call]
         assert features_NF.grad is not None
         self._unroll.backward(features_NF.grad)

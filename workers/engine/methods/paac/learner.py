@@ -1,7 +1,7 @@
 """The learner of PAAC's framework: the master of Clemente, Castejón and Chandra 2017 (section 3, Figure 1).
 
 n_e environments are stepped together; actions for all of them come from one copy of theta, which after
-t_max decisions of each environment is updated with the mean gradient of a `RolloutMethod`'s loss over all
+t_max decisions of each environment is updated with the mean gradient of a `RolloutAlgorithm`'s loss over all
 n_e t_max of them, by RMSProp with eps inside the root. Because acting and learning use the same parameters,
 the activations of acting are kept for the backward pass: there is no second forward pass.
 
@@ -42,9 +42,9 @@ from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.info import Totals, add_totals
-from workers.engine.methods.base import Policy, RegisteredMethod, StepResult, check_network
+from workers.engine.methods.base import Method, Policy, StepResult, check_network
 from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
-from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
+from workers.engine.methods.paac.method import RolloutFactories, Slice
 from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker, Timings
 from workers.engine.methods.random_play import RandomPlay, centre
@@ -65,7 +65,7 @@ class PaacLearner:
     def __init__(
         self,
         spec: RunSpec,
-        method: RolloutMethodSpec,
+        factories: RolloutFactories,
         *,
         acceleration: Acceleration | None = None,
         restored: bool = False,
@@ -78,16 +78,16 @@ class PaacLearner:
             acceleration: how a GPU is used; on a CPU, None for rollout workers of its own kind.
             restored: whether `restore` follows.
         """
-        c: SynchronousConfig = method.config_of(spec)
+        c: SynchronousConfig = factories.config_of(spec)
         self.config = c
         self._spec = spec
-        self._method = method
+        self._factories = factories
         self._device = resolve_device(spec.device)
         self.device = describe(self._device)
         env = make_env(spec.environment, spec.environment_config)
         self.action_names = env.action_names
         torch.manual_seed(spec.seed)
-        self.network = method.network(c, env)
+        self.network = factories.network(c, env)
         self.network.to(self._device)
         env.close()
         workers = min(c.n_w, c.n_e, len(os.sched_getaffinity(0)))
@@ -102,7 +102,7 @@ class PaacLearner:
             self.rollout_workers = [
                 GpuRolloutWorker(
                     spec,
-                    method,
+                    factories,
                     *parts,
                     update=self._update,
                     acceleration=acceleration,
@@ -110,7 +110,7 @@ class PaacLearner:
                 )
             ]
         elif workers == 1:
-            self.rollout_workers = [RolloutWorker(spec, method, Slice(0, c.n_e), *parts, processes=0)]
+            self.rollout_workers = [RolloutWorker(spec, factories, Slice(0, c.n_e), *parts, processes=0)]
         else:
             n_parameters = sum(p.numel() for p in self.network.parameters())
             self.memory = ParameterMemory(workers, n_parameters)
@@ -121,7 +121,7 @@ class PaacLearner:
             bounds = [round(k * c.n_e / workers) for k in range(workers + 1)]
             preload("workers.engine.methods.registry", *(["workers.engine.nn.kernels"] if c.centre else []))
             self.rollout_workers = [
-                RemoteRolloutWorker(spec, method, Slice(bounds[k], bounds[k + 1]), self.memory, k)
+                RemoteRolloutWorker(spec, factories, Slice(bounds[k], bounds[k + 1]), self.memory, k)
                 for k in range(workers)
             ]
             self.memory.close()  # every worker has it now
@@ -195,7 +195,7 @@ class PaacLearner:
 
     def policy(self, seed: int) -> Policy:
         """The current policy."""
-        return self._method.policy(self.network, self._device, seed)
+        return self._factories.policy(self.network, self._device, seed)
 
     def state(self) -> dict[str, Any]:
         """Parameters, accumulator, target network, and the state of each rollout worker."""
@@ -204,7 +204,7 @@ class PaacLearner:
             "g": self._optimizer.g.cpu(),
             "shares": [worker.state() for worker in self.rollout_workers],
         }
-        if self._method.target_frames(self.config):
+        if self._factories.target_frames(self.config):
             state |= {"theta_minus": self.theta_minus.cpu().clone(), "frames": self._frames}
         return state
 
@@ -217,7 +217,7 @@ class PaacLearner:
         check_network(len(state["theta"]), len(self.flat.theta))
         self.flat.theta.copy_(state["theta"])
         self._optimizer.g.copy_(state["g"])
-        if self._method.target_frames(self.config):
+        if self._factories.target_frames(self.config):
             self.theta_minus.copy_(state["theta_minus"])
             self._frames = state["frames"]
         own = [worker.state() for worker in self.rollout_workers]
@@ -242,7 +242,7 @@ class PaacLearner:
 
     def _count(self, frames: int) -> None:
         """Copy theta_minus <- theta whenever the frames pass a multiple of the target's period."""
-        interval = self._method.target_frames(self.config)
+        interval = self._factories.target_frames(self.config)
         before, self._frames = self._frames, self._frames + frames
         if interval and self._frames // interval > before // interval:
             self.theta_minus.copy_(self.flat.theta)
@@ -284,6 +284,6 @@ def _shape(worker: dict[str, Any]) -> tuple[int, int]:
     return len(worker["episodes_begun"]), len(worker["generator"])
 
 
-def synchronous_method(method: RolloutMethodSpec) -> RegisteredMethod:
+def synchronous_method(factories: RolloutFactories) -> Method:
     """The `METHOD` of an algorithm of PAAC's framework."""
-    return RegisteredMethod(partial(PaacLearner, method=method), method.network, method.policy, method)
+    return Method(partial(PaacLearner, factories=factories), factories.network, factories.policy, factories)

@@ -1,6 +1,6 @@
 """An algorithm of PAAC's framework (Clemente et al. 2017, section 3), as the framework calls it.
 
-The framework steps environments, counts frames and applies gradients; a `RolloutMethod` chooses actions,
+The framework steps environments, counts frames and applies gradients; a `RolloutAlgorithm` chooses actions,
 bootstraps the state after the rollout, and computes the loss.
 """
 
@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.engine.methods.base import (
+    AlgorithmFactories,
     ConfigT,
     ConfigT_contra,
-    Method,
     MethodContext,
-    MethodSpec,
     NetworkT,
 )
 
@@ -38,8 +37,11 @@ class BatchDecision(NamedTuple):
     policy_BA: Tensor
 
 
-class RolloutMethod(Method[ConfigT_contra], Protocol[ConfigT_contra]):
+class RolloutAlgorithm(Protocol[ConfigT_contra]):
     """One algorithm of the framework in one rollout worker; it acts and learns by the one theta."""
+
+    def change(self, config: ConfigT_contra) -> None:
+        """Continue with this config; only live fields differ."""
 
     def begin(self, frames: int) -> NDArray[np.float64] | None:
         """Begin a rollout.
@@ -72,4 +74,4 @@ class RolloutContext(MethodContext[ConfigT, NetworkT]):
     """The worker's randomness, which is saved and restored."""
 
 
-RolloutMethodSpec = MethodSpec[Any, Any, Any, RolloutMethod[Any]]
+RolloutFactories = AlgorithmFactories[Any, Any, Any, RolloutAlgorithm[Any]]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from backend.specs.algorithms.paac import PaacConfig
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import MethodSpec, Policy
+from workers.engine.methods.base import AlgorithmFactories, Policy
 from workers.engine.methods.paac.learner import synchronous_method
 from workers.engine.methods.paac.method import BatchDecision, RolloutContext
 from workers.engine.nn.losses import actor_critic_loss
@@ -44,7 +44,7 @@ def policy(network: ActorCritic, device: torch.device, seed: int) -> Policy:
 
 
 class PaacActorCritic:
-    """See `RolloutMethod`. One policy for all environments: it is on-policy."""
+    """See `RolloutAlgorithm`. One policy for all environments: it is on-policy."""
 
     def __init__(self, context: RolloutContext[PaacConfig, ActorCritic]) -> None:
         self._config = context.config
@@ -83,4 +83,4 @@ class PaacActorCritic:
         self._config = config
 
 
-METHOD = synchronous_method(MethodSpec(PaacConfig, network, policy, PaacActorCritic))
+METHOD = synchronous_method(AlgorithmFactories(PaacConfig, network, policy, PaacActorCritic))

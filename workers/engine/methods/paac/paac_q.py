@@ -24,7 +24,7 @@ from torch import Tensor
 from backend.specs.algorithms.paac_q import PaacQConfig
 from workers.engine.envs.base import Env
 from workers.engine.methods.asynchronous.q import EPSILON_PROBABILITIES, policy, target_frames
-from workers.engine.methods.base import MethodSpec
+from workers.engine.methods.base import AlgorithmFactories
 from workers.engine.methods.paac.learner import synchronous_method
 from workers.engine.methods.paac.method import BatchDecision, RolloutContext, Slice
 from workers.engine.nn.losses import td_loss
@@ -49,7 +49,7 @@ def epsilons(config: PaacQConfig, environments: Slice, frames: int) -> NDArray[n
 
 
 class PaacNStepQ:
-    """See `RolloutMethod`."""
+    """See `RolloutAlgorithm`."""
 
     def __init__(self, context: RolloutContext[PaacQConfig, ActionValues]) -> None:
         self._config = context.config
@@ -91,4 +91,4 @@ class PaacNStepQ:
         self._config = config
 
 
-METHOD = synchronous_method(MethodSpec(PaacQConfig, network, policy, PaacNStepQ, target_frames))
+METHOD = synchronous_method(AlgorithmFactories(PaacQConfig, network, policy, PaacNStepQ, target_frames))

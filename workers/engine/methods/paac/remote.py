@@ -11,7 +11,7 @@ from torch import Tensor
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
-from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
+from workers.engine.methods.paac.method import RolloutFactories, Slice
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker
 from workers.engine.nn.devices import prepare_torch
 from workers.engine.nn.optimizers import FlatParameters
@@ -39,7 +39,7 @@ class RemoteRolloutWorker:
     def __init__(
         self,
         spec: RunSpec,
-        method: RolloutMethodSpec,
+        factories: RolloutFactories,
         environments: Slice,
         memory: ParameterMemory,
         number: int,
@@ -56,7 +56,7 @@ class RemoteRolloutWorker:
         _, _, dthetas = memory.views()
         self._dtheta = dthetas[number]
         name = f"rollout worker {number}"
-        self._child = Child(run_rollout_worker, spec, method, environments, memory, number, name=name)
+        self._child = Child(run_rollout_worker, spec, factories, environments, memory, number, name=name)
 
     def wait_ready(self) -> None:
         """Wait until its environments are built."""
@@ -97,7 +97,7 @@ class RemoteRolloutWorker:
 def run_rollout_worker(
     channel: Channel,
     spec: RunSpec,
-    method: RolloutMethodSpec,
+    factories: RolloutFactories,
     environments: Slice,
     memory: ParameterMemory,
     number: int,
@@ -106,10 +106,10 @@ def run_rollout_worker(
     prepare_torch()
     theta, theta_minus, dthetas = memory.views()
     env = make_env(spec.environment, spec.environment_config)
-    network = method.network(spec.config, env)
+    network = factories.network(spec.config, env)
     env.close()
     flat = FlatParameters(network, theta=theta, dtheta=dthetas[number])
-    worker = RolloutWorker(spec, method, environments, network, flat, theta_minus, processes=0)
+    worker = RolloutWorker(spec, factories, environments, network, flat, theta_minus, processes=0)
     channel.send("ready")
     serve(channel, partial(_handle, worker))
 

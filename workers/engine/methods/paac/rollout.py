@@ -17,7 +17,7 @@ from backend.specs.run import RunSpec
 from workers.engine.envs.info import Totals
 from workers.engine.envs.vector import FinishedEpisode, VectorEnv
 from workers.engine.methods.base import RECORDED, EpisodeEnd
-from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
+from workers.engine.methods.paac.method import RolloutContext, RolloutFactories, Slice
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import to_device
@@ -69,7 +69,7 @@ class RolloutWorker:
     def __init__(
         self,
         spec: RunSpec,
-        method: RolloutMethodSpec,
+        factories: RolloutFactories,
         environments: Slice,
         network: Any,
         flat: FlatParameters,
@@ -78,7 +78,7 @@ class RolloutWorker:
         processes: int,
         groups: int = 1,
     ) -> None:
-        self._config: SynchronousConfig = method.config_of(spec)
+        self._config: SynchronousConfig = factories.config_of(spec)
         self._unroll = create_unroll(
             network.body, None, dtype=torch.bfloat16 if self._config.precision == "bf16" else None
         )
@@ -100,7 +100,7 @@ class RolloutWorker:
             with_info=True,
         )
         self._generator = torch.Generator(self._device).manual_seed(spec.seed * 1_000_003 + first)
-        self._method = method.method(
+        self._algorithm = factories.algorithm(
             RolloutContext(
                 self._config, network, theta_minus, self._unroll.peek, environments, self._generator
             )
@@ -122,12 +122,12 @@ class RolloutWorker:
     def change(self, config: SynchronousConfig) -> None:
         """Continue with this config."""
         self._config = config
-        self._method.change(config)
+        self._algorithm.change(config)
 
     def finish(self) -> RolloutResult:
         """Lines 4 to 17 of Algorithm 1 for these environments."""
         c = self._config
-        result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._method.begin(self._frames))
+        result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._algorithm.begin(self._frames))
         actions = []
         self._unroll.begin()
         shape, everywhere = (c.t_max, self._B), slice(0, self._B)
@@ -136,7 +136,7 @@ class RolloutWorker:
         for t in range(c.t_max):
             started = time.perf_counter()
             with torch.no_grad():
-                choice = self._method.choose(self._unroll.step(self.observation()), everywhere)
+                choice = self._algorithm.choose(self._unroll.step(self.observation()), everywhere)
             action_B = choice.action_B.cpu().numpy()
             chosen = time.perf_counter()
             finished = self._env.step(action_B, 0)
@@ -150,7 +150,7 @@ class RolloutWorker:
             actions.append(choice.action_B)
         started = time.perf_counter()
         with torch.no_grad():
-            bootstrap_B = self._method.value(self.observation())
+            bootstrap_B = self._algorithm.value(self.observation())
         R_TB = n_step_returns(
             torch.from_numpy(outcomes.reward_TB).to(self._device),
             torch.from_numpy(outcomes.terminated_TB).to(self._device),
@@ -212,10 +212,10 @@ class RolloutWorker:
         features_NF = self._unroll.features()
         fraction = self._B / self._config.n_e
         if len(kept_N) == len(action_N):
-            loss, metrics = self._method.loss(features_NF, action_N, R_N)
+            loss, metrics = self._algorithm.loss(features_NF, action_N, R_N)
         else:
             at = torch.from_numpy(kept_N).to(self._device)
-            loss, metrics = self._method.loss(features_NF[at], action_N[at], R_N[at])
+            loss, metrics = self._algorithm.loss(features_NF[at], action_N[at], R_N[at])
             fraction *= len(kept_N) / len(action_N)
         (loss * fraction).backward()  # type: ignore[no-untyped-call]
         assert features_NF.grad is not None
@@ -313,6 +313,6 @@ class RolloutWorker:
         if len(cut):
             with torch.no_grad():
                 last_state = to_device(shared.final_observation_B[group][cut], self._device)
-                v = self._method.value(last_state).cpu().numpy()
+                v = self._algorithm.value(last_state).cpu().numpy()
             reward_B[cut] = np.where(crashed_B[cut], v, reward_B[cut] + self._config.gamma * v)
             terminated_B[cut] = True

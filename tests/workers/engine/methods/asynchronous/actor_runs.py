@@ -10,7 +10,7 @@ from torch import Tensor
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.scripted_environment import EVERY_END, Decision, Outcome, Script, Scripted
 from workers.engine.envs import make_env
-from workers.engine.methods.asynchronous.actor import ActorLearner, ActorMethodSpec
+from workers.engine.methods.asynchronous.actor import ActorFactories, ActorLearner
 from workers.engine.methods.asynchronous.memory import Counts, Memory, Vectors
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.optimizers import FlatParameters
@@ -35,7 +35,7 @@ class Run:
 
     def __init__(self, spec: RunSpec, actors: int = 1) -> None:
         self.config: Any = spec.config
-        self.method: ActorMethodSpec = METHODS[spec.algorithm].spec
+        self.method: ActorFactories = METHODS[spec.algorithm].factories
         env = make_env(spec.environment, spec.environment_config)
         torch.manual_seed(spec.seed)
         self.network: Any = self.method.network(spec.config, env)

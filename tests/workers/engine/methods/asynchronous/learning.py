@@ -10,7 +10,7 @@ from backend.specs.run import parse_run_spec
 from tests.support.waiting import Patience
 from workers.engine.envs import Box, make_env
 from workers.engine.methods.asynchronous import a3c, a3c_continuous, q
-from workers.engine.methods.asynchronous.actor import ActorLearner, ActorMethodSpec
+from workers.engine.methods.asynchronous.actor import ActorFactories, ActorLearner
 from workers.engine.methods.asynchronous.memory import AGENT_STEPS, Counts, Memory, Vectors
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.losses import (
@@ -38,17 +38,17 @@ def score(algorithm: str, environment: str, agent_steps: int, enough: float, **c
             "config": config,
         }
     )
-    maker: ActorMethodSpec = METHODS[algorithm].spec
+    factories: ActorFactories = METHODS[algorithm].factories
     env = make_env(spec.environment, spec.environment_config)
     torch.manual_seed(spec.seed)
-    theta = FlatParameters(maker.network(spec.config, env)).theta
+    theta = FlatParameters(factories.network(spec.config, env)).theta
     env.close()
     memory = Memory(len(theta))
     vectors, counts = Vectors(memory), Counts(memory.counts)
     vectors.theta.copy_(theta)
     vectors.theta_minus.copy_(theta)
     ends = [Channel.pair() for _ in range(2)]
-    actors = [ActorLearner(theirs, spec, k, maker, memory) for k, (_, theirs) in enumerate(ends)]
+    actors = [ActorLearner(theirs, spec, k, factories, memory) for k, (_, theirs) in enumerate(ends)]
     returns: list[float] = []
     patience = Patience(LEARNING_S)
     while patience.lasts() and counts.total(AGENT_STEPS) < agent_steps:

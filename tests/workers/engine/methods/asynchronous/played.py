@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from backend.specs.run import RunSpec, parse_run_spec
 from workers.engine.envs import make_env
-from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethodSpec
+from workers.engine.methods.asynchronous.actor import ActorContext, ActorFactories
 from workers.engine.methods.asynchronous.memory import Counts
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.optimizers import FlatParameters
@@ -36,17 +36,17 @@ class Played:
     """A method that has acted in made-up states, and what it did there."""
 
     def __init__(self, spec: RunSpec, *, terminal: bool, T: int = 5, updates: int = 1) -> None:
-        maker: ActorMethodSpec = METHODS[spec.algorithm].spec
+        factories: ActorFactories = METHODS[spec.algorithm].factories
         rng = np.random.default_rng(3)
         torch.manual_seed(1)
         env = make_env(spec.environment, spec.environment_config)
-        self.network: Any = maker.network(spec.config, env)
+        self.network: Any = factories.network(spec.config, env)
         for parameter in self.network.parameters():
             nn.init.normal_(parameter, std=0.3)
         self.flat = FlatParameters(self.network)
         self.theta_minus = torch.randn_like(self.flat.theta) * 0.3
         counts = Counts(np.zeros((65, 4), np.int64))
-        self.method = maker.method(
+        self.method = factories.algorithm(
             ActorContext(spec.config, self.network, self.theta_minus, rng, counts, env)
         )
         env.close()

@@ -25,7 +25,7 @@ def test_groups_centre_by_the_same_image(device: str, groups: int, monkeypatch: 
     wanted = torch.from_numpy(np.append(mean, deviation).astype(np.float32))
     paac = PaacLearner(
         spec.model_copy(update={"device": device}),
-        METHODS["paac"].spec,
+        METHODS["paac"].factories,
         acceleration=Acceleration(groups=groups),
     )
     try:

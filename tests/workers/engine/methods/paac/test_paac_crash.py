@@ -19,7 +19,7 @@ CONFIG = {"n_e": 1, "n_w": 1, "t_max": 4, "gamma": 0.9, "reward_clip": 0.0, "max
 
 def learner(script: Script, algorithm: str, outcomes: list[Outcome], **config: Any) -> PaacLearner:
     request = {"algorithm": algorithm, "stop": {"agent_steps": 1_000}, "config": CONFIG | config}
-    return PaacLearner(parse_run_spec(script(outcomes) | request), METHODS[algorithm].spec)
+    return PaacLearner(parse_run_spec(script(outcomes) | request), METHODS[algorithm].factories)
 
 
 def tensor(state: Any) -> Tensor:

@@ -136,7 +136,7 @@ def learner(
             "device": device,
         }
     )
-    paac = PaacLearner(spec, METHODS[algorithm].spec, acceleration=acceleration)
+    paac = PaacLearner(spec, METHODS[algorithm].factories, acceleration=acceleration)
     _open.append(paac)
     return paac, env
 
@@ -221,7 +221,7 @@ def trained(acceleration: Acceleration | None, device: str = "cpu", **config: An
             "device": device,
         }
     )
-    paac = PaacLearner(spec, METHODS["paac"].spec, acceleration=acceleration)
+    paac = PaacLearner(spec, METHODS["paac"].factories, acceleration=acceleration)
     try:
         metrics = [paac.advance(0.0, watched=False).metrics for _ in range(4)]
         assert isinstance(paac.config, PaacConfig)
@@ -301,7 +301,7 @@ def test_paac_trains_to_the_same_parameters_with_and_without_fused_gradients(
             only.delattr(autograd, name)
             if name == "FusedUnroll":
                 only.setattr(autograd, "stages_of", lambda body: None)
-            paac = PaacLearner(spec, METHODS["paac"].spec)
+            paac = PaacLearner(spec, METHODS["paac"].factories)
             initial = paac.flat.theta.clone()
             for _ in range(8):
                 paac.advance(0.0, watched=False)
@@ -465,7 +465,7 @@ def test_fraction_of_random_actions_equals_epsilon(epsilon: float, share: float)
         exploration_eps_high=epsilon,
     )
     theta = FlatParameters(network).theta
-    method = METHODS["paac_q"].spec.method(
+    method = METHODS["paac_q"].factories.algorithm(
         RolloutContext(config, network, theta, network.body, Slice(0, 512), generator)
     )
     method.begin(0)

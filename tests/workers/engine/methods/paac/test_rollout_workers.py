@@ -17,7 +17,7 @@ def test_rollout_workers_compute_one_update_together() -> None:
     from workers.engine.methods.paac.paac import METHOD
 
     spec = cartpole({"agent_steps": 100}, n_w=2, learning_rate=0.01, max_grad_norm=1e6, rmsprop_eps=0.1)
-    learner = PaacLearner(spec, METHOD.spec)
+    learner = PaacLearner(spec, METHOD.factories)
     try:
         theta = learner.flat.theta.clone()
         learner.advance(0.0, watched=False)
@@ -60,7 +60,7 @@ def test_rollout_gradient_uses_its_own_observations(monkeypatch: pytest.MonkeyPa
         return actor_critic_loss(logits, v, a, R, **k)
 
     monkeypatch.setattr(paac, "actor_critic_loss", spy)
-    learner = PaacLearner(cartpole({"agent_steps": 100}, n_e=4, t_max=5), paac.METHOD.spec)
+    learner = PaacLearner(cartpole({"agent_steps": 100}, n_e=4, t_max=5), paac.METHOD.factories)
     share = learner.rollout_workers[0]
     assert isinstance(share, RolloutWorker)
     seen: list[NDArray[Any]] = []

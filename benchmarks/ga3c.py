@@ -64,8 +64,8 @@ def measure(environment: str, *, grid_s: float, walk_s: float, interval_s: float
 
     Args:
         environment: id in the catalogue.
-        grid_s: for each setting of the grid; the first quarter is not counted.
-        walk_s: for the adjustment.
+        grid_s: seconds for each setting of the grid; the first quarter is not counted.
+        walk_s: seconds for the adjustment.
         interval_s: between two changes of the adjustment.
 
     Raises:

@@ -33,7 +33,7 @@ def bench(settings: Settings) -> dict[str, float]:
     """Measure on a migrated database without runs; one run per repeat stays in it.
 
     Args:
-        settings: with the database and a home for run directories.
+        settings: settings with the database and a home for run directories.
 
     Returns:
         `ingest_points_per_s`: median rate of reading, parsing and committing a log of `N_POINTS` points.

@@ -90,10 +90,10 @@ def measure(
     A row that fails, or that needs a package that is not installed, is skipped from then on.
 
     Args:
-        rows: to measure.
+        rows: the rows to measure.
         environment: an Atari game.
         rounds: number of measurements of each row.
-        seconds: of each measurement, without the start and a second of warm-up.
+        seconds: the seconds of each measurement, without the start and a second of warm-up.
         on_progress: called with a line before each measurement.
     """
     results = RoundResults()

@@ -97,8 +97,8 @@ def run(folder: Path, specs: Mapping[Cell, RunSpec], report: Any) -> None:
     """Train what is not finished, and write the table after each run.
 
     Args:
-        folder: of the trial.
-        specs: of its runs.
+        folder: folder of the trial.
+        specs: specifications of the trial's runs.
         report: called with one line for each run.
 
     Raises:

@@ -33,10 +33,10 @@ class ServiceProcess:
     """One process of the installation. Call `check` regularly from the thread that created it.
 
     Args:
-        name: for logs and messages.
+        name: name of the process for logs and messages.
         command: command line.
-        environment: its environment variables.
-        log_file: for its output; a large one is rotated.
+        environment: the process's environment variables.
+        log_file: file for the process's output; a large one is rotated.
         healthy: health check; a child for which it is False for `unhealthy_timeout_s` is killed. The time
             that it waits for a CPU does not count: on a loaded machine it is slow, not hanging.
         unhealthy_timeout_s: how long the health check may fail.

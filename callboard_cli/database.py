@@ -106,7 +106,7 @@ def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> No
     """Check that the database has the schema of this version.
 
     Args:
-        settings: of this installation.
+        settings: the settings of this installation.
         allow_unreachable: return if the database cannot be reached.
 
     Raises:

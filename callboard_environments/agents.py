@@ -32,8 +32,8 @@ class Agent:
         """Use `load_agent`.
 
         Args:
-            spec: of the run.
-            policy: of the engine.
+            spec: the run's specification.
+            policy: policy of the engine.
             env: an environment of the engine, as the run has it.
             checkpoint: as the REST API describes it.
         """
@@ -106,7 +106,7 @@ def load_agent(
         run: a run that Callboard has trained, or its id.
         checkpoint: `best`: the one with the highest mean return of an evaluation under the run's own
             protocol; `latest`; or the id of a checkpoint.
-        seed: of the agent's random actions. The same seed and observations give the same actions.
+        seed: seed of the agent's random actions. The same seed and observations give the same actions.
         greedy: always choose the best action; default: act as the method's paper evaluates agents.
 
     Raises:

@@ -50,7 +50,7 @@ def run(settings: Settings, *, command: Sequence[str] = ENGINE_COMMAND) -> NoRet
     """Run this host's worker until SIGTERM or SIGINT, then exit the process.
 
     Args:
-        settings: of this installation.
+        settings: settings of this installation.
         command: the engine's command.
     """
     context = Context.from_settings(settings)

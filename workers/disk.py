@@ -19,7 +19,7 @@ class Disk:
     """Decides whether this host may claim work; safe to use from several threads.
 
     Args:
-        folder: on the disk; it need not exist yet.
+        folder: a folder on the disk; it need not exist yet.
         min_free_bytes: with less free space, the host claims nothing.
         clock: monotonic, in seconds.
     """

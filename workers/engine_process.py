@@ -35,7 +35,7 @@ class EngineProcess:
         control: pass it one end of the socket pair as `--control-fd`.
         command: the engine's command.
         niceness: how far it yields a contended CPU, relative to its parent (nice(2)).
-        environment: variables in addition to this process's.
+        environment: environment variables in addition to this process's.
     """
 
     def __init__(

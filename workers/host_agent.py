@@ -41,7 +41,7 @@ class HostAgent:
     """Runs a worker process's supervisors and jobs. `start` it once, `stop` it once.
 
     Args:
-        context: the worker's.
+        context: the worker's context.
         command: the engine's command.
         execute: executes a claimed attempt and returns immediately; by default in a thread of its own.
     """

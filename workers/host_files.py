@@ -42,7 +42,7 @@ def shorten_logs(
     """Compress or remove the event logs of this host's runs as their policies require.
 
     Args:
-        context: the worker's.
+        context: the worker's context.
         stopping: whether to return after the current log.
         now_due: compress and remove event logs however new, because the disk fills.
     """

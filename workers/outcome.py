@@ -40,7 +40,7 @@ def attempt_outcome(
     Args:
         run: locked, because a stop may be requested until now.
         final_event: the engine's `EndedEvent`; None if it died.
-        exit_status: of its process, negative for a signal; None if it was never started.
+        exit_status: exit status of the engine's process, negative for a signal; None if it was never started.
         releasing: whether the worker is shutting down and releases the run.
         stop_timed_out: whether it was killed because a stop took too long.
         output_tail: the end of the engine's output.

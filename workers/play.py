@@ -42,9 +42,9 @@ class PlaySessions:
     """The play sessions of a worker process. `start` it once, `stop` it once.
 
     Args:
-        context: the worker's.
+        context: the worker's context.
         gameplay: publishes frames, and knows which players are there.
-        environments: that the host can run.
+        environments: the environments that the host can run.
         command: the engine's command.
         on_end: called when a session has ended.
     """

@@ -54,9 +54,9 @@ class Recorder:
     """Records the log of one attempt.
 
     Args:
-        context: the worker's.
-        run_id: of the log.
-        attempt: that wrote it.
+        context: the worker's context.
+        run_id: id of the run whose log it is.
+        attempt: number of the attempt that wrote the log.
         fence: the attempt that holds the run during recording; the same unless a later attempt records
             the rest of an earlier one's log on this host.
     """

@@ -56,8 +56,8 @@ class Supervisor:
     """Supervises one claimed attempt, by `run` or `start`; every other method may be called from any thread.
 
     Args:
-        context: the worker's.
-        claim: of the attempt.
+        context: the worker's context.
+        claim: claim of the attempt.
         gameplay: publishes frames of the training.
         command: the engine's command.
         gpu: UUID of the GPU that its engine may use; None: CUDA's choice.

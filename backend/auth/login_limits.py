@@ -88,9 +88,9 @@ def checked(
     """Check a password, if the client may try.
 
     Args:
-        db_engine: of the database.
+        db_engine: the engine of the database.
         address: `network_of` the client.
-        name: of the user.
+        name: name of the user.
         check: returns the user if the password is right.
 
     Raises:

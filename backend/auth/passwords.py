@@ -46,7 +46,7 @@ def require_uncommon(field: str, password: str, *names: str) -> None:
     Args:
         field: the request's field, for the error.
         password: the new password.
-        names: of the user.
+        names: the names of the user.
 
     Raises:
         Invalid: it is easy to guess.

@@ -101,8 +101,8 @@ def restore(
     transaction: after a crash the same restore can be repeated. All sessions and login links end.
 
     Args:
-        settings: of the installation.
-        path: of the backup.
+        settings: settings of the installation.
+        path: path of the backup.
         report: called with each step.
         keep_tokens: whether the tokens stay valid, also those that were revoked after the backup.
 

@@ -70,11 +70,11 @@ def compare(
     Args:
         session: a reading session.
         run_ids: the runs.
-        score: by training episodes, or by evaluations.
+        score: whether scores are measured by training episodes, or by evaluations.
         at: `common` compares the runs of one environment at the last step of the shortest, `end` each at its
             last.
         threshold: a score; the result has the time at which it is first reached.
-        protocol: of the evaluations; by default each group's own.
+        protocol: protocol of the evaluations; by default each group's own.
 
     Raises:
         NotFound: there is no such run.

@@ -58,7 +58,7 @@ def claim(
     Args:
         session: a writing session.
         host: this host's id; it must have a row, and a draining host gets none.
-        queues: that it serves. A run pinned to this host is eligible in any queue.
+        queues: the queues that the host serves. A run pinned to this host is eligible in any queue.
         free_memory_bytes: runs with a greater memory estimate are left for others.
         lease_s: validity of the claim without renewal.
     """

@@ -21,8 +21,8 @@ def record_run_change(
     Args:
         session: the writing session.
         run_id: the run.
-        revision: its new revision.
-        state: its state.
+        revision: the run's new revision.
+        state: the run's state.
         parts: what has changed apart from the columns of the run itself: `series/<section>` for points of
             metrics whose names begin with `<section>/`, `metrics` for new metrics, `episodes`, `evaluations`,
             `checkpoints`, `videos`, `log`. None: anything may have.

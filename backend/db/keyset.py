@@ -58,7 +58,7 @@ def page(
         row_id: a unique column that breaks ties, in the same direction.
         descending: largest first.
         limit: maximum number of rows.
-        cursor: from the previous page.
+        cursor: the cursor from the previous page.
 
     Raises:
         BadCursor: the cursor does not belong to a list sorted like this.

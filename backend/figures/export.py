@@ -88,8 +88,8 @@ def file_response(figure: Figure, form: FigureForm, name: str, about: str | None
     Args:
         figure: drawn for a light page.
         form: any but JSON.
-        name: of the file, without its ending.
-        about: its caption, for `caption` and for the script; by default what the figure itself says.
+        name: name of the file, without its ending.
+        about: the figure's caption, for `caption` and for the script; by default what the figure itself says.
 
     Raises:
         Invalid: it has a trace that cannot be exported.

@@ -16,7 +16,7 @@ def caption(figure: Figure, comparison: Comparison | None = None) -> str:
 
     Args:
         figure: any, with a title and a subtitle.
-        comparison: of the groups that it shows; None for none.
+        comparison: comparison of the groups that the figure shows; None for none.
 
     Raises:
         Invalid: the figure has a trace that cannot be exported.

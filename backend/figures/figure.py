@@ -92,7 +92,7 @@ class Figure:
         """Add a trace that grows, or what a client with a part of it lacks.
 
         Args:
-            name_in_figure: of the trace, whenever the figure is drawn.
+            name_in_figure: name of the trace, whenever the figure is drawn.
             buckets: the bucket of each point.
             start: the first bucket that the client lacks; None if it gets the whole trace.
             look: returns the other properties of the trace, with facts about it in `meta`.

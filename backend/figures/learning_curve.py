@@ -149,7 +149,7 @@ def add_levels(figure: Figure, levels: Sequence[Level], best: float | None, them
     """Draw reference scores as labelled dashed lines; no other line is dashed.
 
     Args:
-        figure: of returns.
+        figure: a figure of returns.
         levels: the scores.
         best: the best return so far; the next level above it, and all below, are in view.
         theme: light or dark.

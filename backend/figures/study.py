@@ -444,7 +444,7 @@ def profile_figure(profiles: Sequence[Profile], *, x: str, target: float, frame:
     """The share of each arm's runs above each normalised score, as steps (Agarwal et al. 2021, Figure 7).
 
     Args:
-        profiles: of each arm, over the same environments.
+        profiles: profiles of each arm, over the same environments.
         x: title of the scores.
         target: the score of a person or of DQN, a line.
         frame: title, arms, theme and width.

@@ -30,8 +30,8 @@ def create(
     """Create the fork, with a copy of the checkpoint as its first one.
 
     Args:
-        session: to read with.
-        writing: to write with; started only after the file is copied, which may take a while.
+        session: a session to read with.
+        writing: a session to write with; started only after the file is copied, which may take a while.
         store: the artifact store.
         run_id: the parent.
         request: the changes.

@@ -99,8 +99,8 @@ def ahead(session: Session, run: Run, queues: Collection[str], hosts: Collection
     Args:
         session: a session.
         run: a queued run.
-        queues: that these hosts serve.
-        hosts: that may claim the run.
+        queues: the queues that these hosts serve.
+        hosts: the hosts that may claim the run.
         limit: maximum number of rows.
     """
     rivals = and_(

@@ -118,7 +118,7 @@ def is_taken(host: Host | None, worker_id: str | None, now: datetime, lease_s: f
 
     Args:
         host: the row of this name.
-        worker_id: of the worker that asks; None if its home has had none.
+        worker_id: id of the worker that asks; None if its home has had none.
         now: the database's time.
         lease_s: seconds of a lease.
     """
@@ -139,7 +139,7 @@ def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
 
     Args:
         session: a writing session.
-        host_id: its name.
+        host_id: the host's name.
         facts: values of the columns that a host reports.
     """
     now = database_now(session)

@@ -57,8 +57,8 @@ def send_file(
         store: the artifact store.
         run_id: the run of the file.
         kind: the run's folder in the store.
-        file: its name, from the database.
-        media_type: its media type.
+        file: name of the file, from the database.
+        media_type: media type of the file.
         range_header: the `Range` header; an unsupported one means the whole file.
         download: whether a browser should save it under its name.
 

@@ -97,7 +97,7 @@ def tensorboard(
     Args:
         session: a reading session.
         run_id: the run.
-        provenance: of its attempts.
+        provenance: what trained each of the run's attempts.
         started_at: the time at which training time was 0.
         selected: which series.
     """

@@ -50,7 +50,7 @@ def text(tag: str, wall_time: float, markdown: str) -> bytes:
     """The record of a text at step 0.
 
     Args:
-        tag: its name.
+        tag: name of the text.
         wall_time: Unix time in seconds.
         markdown: the text.
     """

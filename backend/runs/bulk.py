@@ -126,7 +126,7 @@ def apply(
     stays, and the results say which runs were not reached.
 
     Args:
-        session: to read with.
+        session: a session to read with.
         transaction: the next transaction, committed at the end of its block.
         request: what to do.
 

@@ -72,8 +72,8 @@ def remembered(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) ->
 
     Args:
         run: the run.
-        name: of what is computed.
-        compute: from the specification.
+        name: name of what is computed.
+        compute: computes the value from the specification.
     """
     text = run.spec_text.encode(errors="surrogatepass")
     place = blake2b(text, digest_size=16).digest(), name
@@ -170,8 +170,8 @@ def repetitions(
     latest.
 
     Args:
-        runs: of any groups.
-        roots: by run, the first run of its lineage, which may not be among these: `lineage.roots`.
+        runs: runs of any groups.
+        roots: for each run, the first run of its lineage, which may not be among these: `lineage.roots`.
         scored: ids of the runs that have the score in question; default: those with a `score`.
     """
     several = list(runs)

@@ -148,7 +148,7 @@ def page(
         sort: a key of `SORTS`, or the name of a setting or metric.
         descending: largest first.
         limit: maximum number of rows.
-        cursor: from the previous page.
+        cursor: the cursor from the previous page.
 
     Raises:
         BadCursor: `cursor` does not belong to a list sorted like this.

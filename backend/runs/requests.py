@@ -31,8 +31,9 @@ def create(
     """Create the runs of a request, one per combination of its grid's values and seed.
 
     Args:
-        session: to read with.
-        writing: to write with; it takes the write lock only after the validation, which may take a while.
+        session: a session to read with.
+        writing: a session to write with; it takes the write lock only after the validation, which may take a
+            while.
         request: what to create.
         principal: who sends it.
 

@@ -56,8 +56,8 @@ def create(
         session: a writing session.
         spec: the specification.
         created_by: id of the user.
-        run_id: its id; default: a new one.
-        start: another run's checkpoint that it starts from.
+        run_id: id of the run; default: a new one.
+        start: another run's checkpoint that the run starts from.
         reason: one line for the log.
 
     Raises:
@@ -164,7 +164,7 @@ def request_stop(session: Session, run: Run, *, kill: bool, by: str = "") -> Non
 
     Args:
         session: a writing session.
-        run: in a state with a lease.
+        run: a run in a state with a lease.
         kill: immediately, without a last checkpoint.
         by: words after "stop requested" in the reason.
     """

@@ -24,8 +24,8 @@ def distinct_styles(keys: Iterable[str], wanted: Mapping[str, int] | None = None
     """A style for each series, so that no two are equal: the one that it wants, or the first free one.
 
     Args:
-        keys: of at most `N_STYLES` series, in the order in which they entered the view. One that enters last
-            changes no other.
+        keys: keys of at most `N_STYLES` series, in the order in which they entered the view. One that enters
+            last changes no other.
         wanted: by key. Of several series that want one style, the first gets it.
     """
     ordered = list(dict.fromkeys(keys))

@@ -26,8 +26,8 @@ def with_annealing(before: RunSpec, after: RunSpec, annealing: Annealing | None)
     """The spec of a resumed run.
 
     Args:
-        before: as it trained until now.
-        after: the same with new limits.
+        before: the run as it trained until now.
+        after: the same run with new limits.
         annealing: the choice; None: as before, up to a number of agent steps that was set, else the limit.
 
     Raises:
@@ -48,7 +48,7 @@ def annealing_notice(before: RunSpec, after: RunSpec, agent_steps: int) -> str |
     Args:
         before: the spec until now.
         after: the spec from now on.
-        agent_steps: of the checkpoint.
+        agent_steps: agent steps of the checkpoint.
     """
     was, now = before.annealed_over_agent_steps, after.annealed_over_agent_steps
     if not is_annealed(after) or was is None or now is None or was == now:

@@ -88,7 +88,7 @@ def series_units(names: Collection[str], unit: RunUnit) -> dict[str, StepUnit]:
 
     Args:
         names: all metrics of a run.
-        unit: of the run.
+        unit: the step unit of the run.
     """
     units: dict[str, StepUnit] = {}
     for name in names:

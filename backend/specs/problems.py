@@ -139,7 +139,7 @@ def explained(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[Fi
     """The problems, where those of fields that do not exist name the fields that may be meant.
 
     Args:
-        problems: of one object, as from `problems_of`.
+        problems: problems of one object, as from `problems_of`.
         known: the names of its fields.
     """
     problems = list(problems)
@@ -153,7 +153,7 @@ def explained_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProbl
     """As `explained`, for problems of a value with models inside it.
 
     Args:
-        problems: of the value, at any depth.
+        problems: problems of the value, at any depth.
         kind: the type of the value, such as a model or a list of models.
     """
     problems = list(problems)
@@ -211,8 +211,8 @@ def point_elsewhere(
     """A section's problems, where those of fields that belong elsewhere name the path that is meant.
 
     Args:
-        problems: of the section, as from `problems_of`.
-        section: its name.
+        problems: problems of the section, as from `problems_of`.
+        section: name of the section.
         paths: as from `paths_by_name`.
     """
     return [
@@ -232,7 +232,7 @@ def point_into_sections(
     are meant.
 
     Args:
-        problems: of the request itself, as from `problems_of`.
+        problems: problems of the request itself, as from `problems_of`.
         sections: the models of the sections, as far as they are known.
         request: the fields of the request itself.
     """

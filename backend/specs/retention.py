@@ -128,7 +128,7 @@ def removable_checkpoints(
     """The checkpoints of a run that a policy removes.
 
     Args:
-        policy: of the run.
+        policy: policy of the run.
         checkpoints: all of the run, latest first.
         ended: whether the run has ended; of another one, what its engine needs is kept too.
         awaited: file names of those with a pending evaluation.
@@ -172,7 +172,7 @@ def removable_episodes(
     """The ids of the episodes of a run that a policy removes.
 
     Args:
-        policy: of the run.
+        policy: policy of the run.
         episodes: all of the run, latest first.
         awaited: ids of those whose video is being rendered.
     """

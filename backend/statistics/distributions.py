@@ -35,7 +35,7 @@ def f_upper_tail(f: float, above: int, below: int) -> float:
     Args:
         f: at least 0; may be infinite.
         above: degrees of freedom of the numerator.
-        below: those of the denominator.
+        below: degrees of freedom of the denominator.
     """
     sides = np.array([math.sqrt(below)]), np.array([math.sqrt(above * f)])
     return float(_beta_tail(*sides, np.array([below / 2]), np.array([above / 2]))[0])

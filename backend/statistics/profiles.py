@@ -55,7 +55,7 @@ def performance_profile(scores: Sequence[Scores], tau: Scores) -> Scores:
     """The share of runs above each threshold, the mean over environments.
 
     Args:
-        scores: for each environment, f8[n] of its runs, n >= 1.
+        scores: the scores of each environment's runs, f8[n], n >= 1.
         tau: f8[k], thresholds.
 
     Returns:
@@ -69,7 +69,7 @@ def optimality_gap(scores: Sequence[Scores], target: float = TARGET) -> float:
     """How far the scores stay below the target on average, those above it counting as the target.
 
     Args:
-        scores: for each environment, f8[n] of its runs, n >= 1.
+        scores: the scores of each environment's runs, f8[n], n >= 1.
         target: gamma, in the unit of the scores.
     """
     return float(target - np.mean([np.minimum(values, target).mean() for values in scores]))

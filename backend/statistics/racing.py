@@ -59,7 +59,7 @@ def worse(scores: Sequence[Scores], look: int, confidence: float = CONFIDENCE) -
     """Indices of the configurations that are worse than another.
 
     Args:
-        scores: of each configuration, f8[n]. One with fewer than `MIN_SEEDS_RACING` is left out.
+        scores: scores of each configuration, f8[n]. One with fewer than `MIN_SEEDS_RACING` is left out.
         look: k, from 1.
         confidence: 1 - alpha.
     """

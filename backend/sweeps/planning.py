@@ -114,7 +114,7 @@ def plan(
     environment, its seeds the draws.
 
     Args:
-        spec: the sweep's or study's.
+        spec: the sweep's or study's specification.
         active: configurations that may get further seeds.
         members: all that were started.
         looks: how often the configurations have been compared.

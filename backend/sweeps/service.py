@@ -36,8 +36,9 @@ def create(session: Session, writing: Session, spec: SweepSpec, principal: Princ
     """Validate every configuration, store the sweep and start its first runs.
 
     Args:
-        session: to read with.
-        writing: to write with; it takes the write lock only after the validation, which may take a while.
+        session: a session to read with.
+        writing: a session to write with; it takes the write lock only after the validation, which may take a
+            while.
         spec: the sweep.
         principal: who sends it.
 

@@ -44,10 +44,10 @@ def deadline_of(stage: Stage, later: tuple[Stage, ...], now_s: float, end_s: flo
     """When a stage must have ended: at its limit, or earlier to leave the later ones their reserves.
 
     Args:
-        stage: that starts now.
+        stage: the stage that starts now.
         later: stages that run after it.
         now_s: time of `time.monotonic`.
-        end_s: of the whole budget.
+        end_s: when the whole budget ends.
     """
     return min(now_s + stage.limit_s, end_s - sum(other.reserve_s for other in later))
 

@@ -21,7 +21,7 @@ class Results:
 
         Args:
             folder: where both files are written.
-            facts: of the machine and of this call, by name.
+            facts: facts of the machine and of this call, by name.
         """
         self._folder = folder
         self._started = time.monotonic()
@@ -38,8 +38,8 @@ class Results:
         """Record that a stage has ended, and write both files.
 
         Args:
-            stage: its name.
-            seconds: that it took.
+            stage: name of the stage.
+            seconds: how long the stage took.
             error: why it ended early, if it did.
         """
         self._stages.append({"stage": stage, "seconds": round(seconds, 1), "error": error})

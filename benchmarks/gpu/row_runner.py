@@ -58,7 +58,7 @@ def run_rows(
     Args:
         function: `module:name` of a generator function; it is called with the arguments of a row and yields
             what is known of the row so far, once or repeatedly.
-        rows: to measure, the most important first.
+        rows: the rows to measure, the most important first.
         deadline: time of `time.monotonic` at which whatever still runs is killed.
         folder: for the processes' output.
         add: receives the results.

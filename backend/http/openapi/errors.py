@@ -104,9 +104,9 @@ def _statuses(address: str, method: str, operation: dict[str, Any], restricted: 
     """The error statuses of an operation.
 
     Args:
-        address: its path.
-        method: in lower case.
-        operation: its description so far.
+        address: path of the operation.
+        method: HTTP method of the operation, in lower case.
+        operation: the operation's description so far.
         restricted: whether a viewer may not use it.
     """
     parameters = operation.get("parameters", [])

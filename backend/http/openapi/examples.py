@@ -190,9 +190,9 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) 
     of the examples of its parts.
 
     Args:
-        schema: of any value of the document.
+        schema: schema of any value of the document.
         schemas: the document's schemas by name, for references.
-        depth: of this schema; arrays that are too deep are empty.
+        depth: the depth of this schema; arrays that are too deep are empty.
     """
     if "$ref" in schema:
         return example_of(schemas[schema["$ref"].removeprefix(REFERENCE)], schemas, depth + 1)

@@ -109,7 +109,7 @@ class Environment:
 
         Args:
             of_paper: the protocol of the algorithm's paper.
-            config: of training. An agent trained with sticky actions is evaluated with them.
+            config: the settings of training. An agent trained with sticky actions is evaluated with them.
         """
         wanted = config.own_protocol or of_paper
         return wanted if wanted in self.protocols else self.protocols[0]

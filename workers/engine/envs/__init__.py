@@ -19,7 +19,7 @@ def make_env(environment: str, config: EnvironmentConfig, starts: Path | None = 
 
     Args:
         environment: id of the environment.
-        config: its settings.
+        config: the environment's settings.
         starts: file of the states from which its episodes start (Atari games only); None: its own starts.
 
     Raises:

@@ -73,7 +73,7 @@ class RaceSimulation(CarRacing):
     """gymnasium's CarRacing with a `FastCar`, stepped frame by frame and never rendered.
 
     Args:
-        power: of the car, as a fraction of the original engine power.
+        power: the power of the car, as a fraction of the original engine power.
     """
 
     def __init__(self, power: float) -> None:

@@ -20,7 +20,7 @@ class GymnasiumEnv:
 
     Args:
         env: created with `render_mode="rgb_array"`.
-        action_names: of its discrete actions, or of a continuous action's numbers.
+        action_names: names of the environment's discrete actions, or of a continuous action's numbers.
 
     Raises:
         TypeError: its observation or action space is not supported.

@@ -84,9 +84,9 @@ def view_with_map(
     """Render the player's view with the map next to it.
 
     Args:
-        view: from the player, (H, W, 3) RGB.
+        view: the view from the player, (H, W, 3) RGB.
         floor: the maze, from `random_maze`.
-        portal: its cell.
+        portal: cell of the portal.
         apples: cells of the apples left.
         pose: the player's position in map units (x, y), and heading in degrees counter-clockwise from east.
 

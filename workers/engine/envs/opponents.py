@@ -51,12 +51,12 @@ class Opponents:
         """Place the opponents on the road ahead of the agent's car.
 
         Args:
-            world: Box2D's.
+            world: Box2D's world.
             centre_line: f8[P, 2], points of the road's centre, in the direction of travel.
             direction: f8[P, 2], unit vectors of travel there.
             n: number of opponents.
             speeds: the lowest and the highest, in units per second.
-            seed: of the episode.
+            seed: seed of the episode.
         """
         rng = np.random.default_rng([seed, n])
         sides = np.column_stack([-direction[:, 1], direction[:, 0]])

@@ -47,8 +47,8 @@ def draw_view(
     """Draw the car facing up, other cars, the surroundings, and the instruments: speed, steering, rotation.
 
     Args:
-        drawing: of the track, from `draw_track`.
-        car: gymnasium's.
+        drawing: drawing of the track, from `draw_track`.
+        car: gymnasium's car.
         out: (side, side, 3), overwritten.
         others: bodies of other cars, of which those in view are drawn.
     """

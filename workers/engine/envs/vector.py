@@ -59,11 +59,12 @@ class VectorEnv:
 
         Args:
             environments: B.
-            processes: that step them, at most one an environment of a group; 0 steps them in this process.
+            processes: the number of processes that step them, at most one an environment of a group; 0 steps
+                them in this process.
             slots: S; S times the number of groups is at most 255.
             groups: equal parts of the environments, in order, that can step at different times.
             next_seed: environment index -> seed of its next episode (below 2**32).
-            protocol: of an evaluation; None: play as in training.
+            protocol: protocol of an evaluation; None: play as in training.
             starts: file of the states from which its episodes start; an episode's seed is then its number.
             with_info: whether `take_info` will be called now and then.
 

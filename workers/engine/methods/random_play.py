@@ -64,7 +64,7 @@ def centre(network: nn.Module, spec: RunSpec, *, restored: bool) -> RandomPlay:
     """Play randomly, and set the mean image and the deviation of every layer of a network that centres.
 
     Args:
-        network: whose parameters theta is; nothing happens if no layer of it centres.
+        network: the network whose parameters theta is; nothing happens if no layer of it centres.
         spec: the run.
         restored: whether theta will be a checkpoint's, which holds both.
     """

@@ -42,7 +42,7 @@ class EpisodeRecorder:
         Args:
             path: the file.
             seed: the episode's seed.
-            protocol: of the evaluation that it was part of; None: a training episode.
+            protocol: protocol of the evaluation that the episode was part of; None: a training episode.
             frames_per_step: emulator frames a decision.
             action_names: names of the A actions, or of the D numbers of one.
         """

@@ -152,8 +152,8 @@ def create_unroll(body: nn.Sequential, lstm: Lstm | None, *, dtype: torch.dtype 
     Args:
         body: the layers.
         lstm: behind them.
-        dtype: of the body's computation, if not that of its parameters. Features, the LSTM and the sums of
-            gradients keep theirs.
+        dtype: dtype of the body's computation, if not that of its parameters. Features, the LSTM and the sums
+            of gradients keep theirs.
     """
     stages = stages_of(body)
     if stages is None:

@@ -27,7 +27,7 @@ class Graphs:
 
         Args:
             device: on a CPU every call runs as it stands.
-            generator: of the random numbers that the functions draw.
+            generator: the generator of the random numbers that the functions draw.
             enabled: whether to record; False: every call runs as it stands.
         """
         self._device = device

@@ -33,9 +33,9 @@ class HostForward:
 
         Args:
             function: observations (B, …) on the device -> results (B, …) there; it draws no random numbers.
-            sizes: of the batches, ascending.
+            sizes: the sizes of the batches, ascending.
             observation_shape: without the batch.
-            observation_dtype: of the observations.
+            observation_dtype: dtype of the observations.
             device: where the function computes.
         """
         self._function = function

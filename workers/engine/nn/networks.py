@@ -298,11 +298,11 @@ def actor_critic(
             `mlp` for (D,) vectors.
         observation_shape: without the batch.
         n_actions: A.
-        lstm_cells: of an LSTM behind the last hidden layer; 0 for none.
+        lstm_cells: the number of cells of an LSTM behind the last hidden layer; 0 for none.
         standardise: whether pixels are standardised, as `compact` always does; vectors are not.
         centre: whether pixels are centred by the mean image of random play, also in `compact`; vectors are
             not.
-        first_layer_stride: of `large`, 1 to 4.
+        first_layer_stride: stride of the first layer of `large`, 1 to 4.
 
     Raises:
         KeyError: no such network.

@@ -88,7 +88,7 @@ class Trajectory:
         """Start empty; `begin_episode` comes first.
 
         Args:
-            shape: of the environment's observations.
+            shape: shape of the environment's observations.
             independent_chunks: whether chunks of other actors may lie between this actor's. Each chunk then
                 repeats the frames of its first state, and the transition to a frame that is not there yet
                 waits for the next chunk.

@@ -135,7 +135,7 @@ class Child:
         Args:
             target: a function of a module; its first argument is the child's end of the channel.
             arguments: pickled for the child. Sockets and `SharedArrays` among them are passed on.
-            name: for messages, such as `actor 3`.
+            name: name of the process for messages, such as `actor 3`.
 
         Raises:
             ChildDiedError: the fork server was killed while it started the child.

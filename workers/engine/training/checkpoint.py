@@ -53,10 +53,10 @@ def save(
     """Write `state` (tensors and plain values) so that `path` is either absent or complete.
 
     Args:
-        path: of the file.
-        state: with the learner's state, theta among it, at `learner`.
+        path: path of the file.
+        state: the state, with the learner's, theta among it, at `learner`.
         network: flat vectors of its parameters are stored as tensors by module path; None: as they are.
-        spec: of the run, whose description of the agent is stored.
+        spec: the run's specification, whose description of the agent is stored.
 
     Returns:
         The file's SHA-256 in hexadecimal and its size in bytes.
@@ -177,8 +177,8 @@ class Checkpoints:
 
         Args:
             state: returns the learner's state, at `learner`, and the loop's.
-            network: whose parameters theta holds.
-            spec: of the run, with its settings at this step.
+            network: the network whose parameters theta holds.
+            spec: the run's specification, with its settings at this step.
             evaluated: whether these parameters were scored; such a checkpoint is kept.
 
         Raises:

@@ -17,8 +17,8 @@ def out_of_memory_reason(error: BaseException, spec: RunSpec) -> str | None:
     """What happened and what to change, in one sentence; None if the error has another cause.
 
     Args:
-        error: that ended the training.
-        spec: the run's.
+        error: the error that ended the training.
+        spec: the run's specification.
     """
     if not any(_is_out_of_memory(cause) for cause in _causes(error)):
         return None

@@ -29,11 +29,11 @@ class Replays:
         """Write a recorded episode and emit its event.
 
         Args:
-            spec: of its run.
-            episode: with its recording.
+            spec: the run's specification.
+            episode: the episode, with its recording.
             action_names: names of the actions, or of the dimensions of one.
-            protocol: of the evaluation that it was part of; None: a training episode.
-            counters: at its end; default: the current ones.
+            protocol: protocol of the evaluation that the episode was part of; None: a training episode.
+            counters: counters at the episode's end; default: the current ones.
         """
         assert episode.recording is not None
         counters = counters or self._journal.counters

@@ -88,7 +88,7 @@ def bf16_warning(spec: RunSpec, device: str, cpuinfo: Path = Path("/proc/cpuinfo
     """What to log for a run in bf16 on a processor without it; None if all is well.
 
     Args:
-        spec: the run's.
+        spec: the run's specification.
         device: the learner's, `cpu` or a GPU.
         cpuinfo: the kernel's description of the processor.
     """

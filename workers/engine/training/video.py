@@ -42,7 +42,7 @@ def render(
     """Write an MP4 of a replay to `out`, atomically.
 
     Args:
-        spec: of its run.
+        spec: the run's specification.
         replay: an .npz written by `EpisodeRecorder.save`.
         out: the file to write.
         observed: where to write a second video, of the network's input, one frame per decision; not written
@@ -112,7 +112,7 @@ def middle_frame(spec: RunSpec, replay: Path, starts: Path | None = None) -> NDA
     """The frame in the middle of a replay, which is repeated up to there.
 
     Args:
-        spec: of its run.
+        spec: the run's specification.
         replay: an .npz written by `EpisodeRecorder.save`.
         starts: file of the start set of the replay's protocol; None if it has no set.
 

@@ -38,10 +38,11 @@ class DqnActor:
 
         Args:
             spec: the run.
-            number: of the actor in the run, from 0.
+            number: number of the actor in the run, from 0.
             network: Q(s, .; theta), which others update.
             independent_chunks: see `Trajectory`.
-            episodes_begun: by this actor in earlier processes; their seeds are not used again.
+            episodes_begun: episodes that this actor began in earlier processes; their seeds are not used
+                again.
         """
         self._clip = config_of(spec, ReplayedQConfig).reward_clip  # type: ignore[type-abstract]
         self.network = network

@@ -63,7 +63,7 @@ class DqnNetworks:
         """Initialise theta from PyTorch's random generator, and theta_minus <- theta.
 
         Args:
-            config: of the run.
+            config: the run's config.
             observation_shape: without the batch.
             n_actions: A.
             device: where both networks are.
@@ -95,7 +95,7 @@ class DqnNetworks:
         """Copy theta to theta_minus every N updates.
 
         Args:
-            updates: of theta so far.
+            updates: updates of theta so far.
 
         Returns:
             Whether theta was copied, because `updates` has passed a multiple of N since the last copy.

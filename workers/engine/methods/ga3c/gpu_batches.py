@@ -47,12 +47,12 @@ class GpuBatches:
         """Allocate the memory.
 
         Args:
-            network: the trainer's.
-            dtheta: its gradient, (P,).
+            network: the trainer's network.
+            dtheta: the trainer's gradient, (P,).
             update: clips a gradient to a norm, updates theta by it at a learning rate, a scalar, and returns
                 the norm before clipping, a scalar.
             observation_shape: without the batch.
-            observation_dtype: of the observations.
+            observation_dtype: dtype of the observations.
         """
         self._network = network
         self._dtheta = dtheta

@@ -159,7 +159,7 @@ class RayCluster:
         Args:
             place: equal numbers mean the same machine while it is alive.
             process: a class.
-            arguments: of its constructor.
+            arguments: arguments of the actor's constructor.
 
         Returns:
             A Ray handle.

@@ -100,10 +100,10 @@ class ParameterShard:
         """Take ownership of `theta`.
 
         Args:
-            theta: its part of the parameters, (p,).
+            theta: the shard's part of the parameters, (p,).
             config: the optimizer and its settings.
             max_staleness: gradients that are staler are discarded; None: none are.
-            incarnation: from 0.
+            incarnation: number of the shard's process, from 0.
         """
         self.theta = theta
         self.max_staleness = max_staleness
@@ -117,7 +117,7 @@ class ParameterShard:
 
         Args:
             dtheta: the gradient of the loss by this part, (p,).
-            version: of the parameters it was computed with.
+            version: version of the parameters that the gradient was computed with.
         """
         stats, current = self.stats, self.version
         stats.push_bytes += dtheta.nbytes

@@ -43,7 +43,7 @@ class RemoteParameterServer:
 
         Args:
             processes: the handle and the shards of each.
-            bounds: of each shard's part of theta.
+            bounds: bounds of each shard's part of theta.
         """
         self._processes = processes
         self.bounds = bounds
@@ -89,7 +89,7 @@ class RemoteReplay:
         """Use shards of running processes.
 
         Args:
-            shards: of each, the handle of its process and its number there.
+            shards: for each shard, the handle of its process and its number there.
             home: the shard that is read first, or written to; None: any.
             rng: chooses the other shards.
         """
@@ -116,8 +116,8 @@ class RemoteReplay:
         """A minibatch, requested when the one before was returned; None if no requested shard has one.
 
         Args:
-            B: its size.
-            min_transitions: that a shard must hold.
+            B: size of the minibatch.
+            min_transitions: the transitions that a shard must hold at least.
         """
         k, ref = self._requested or self._request(self._first(), B, min_transitions)
         self._requested = None

@@ -98,7 +98,7 @@ class ReplayShardProcess:
         """Create empty shards.
 
         Args:
-            shape: of their observations.
+            shape: shape of the transitions' observations.
             capacities: number of a shard -> its capacity.
             run_seed: seeds the minibatches.
         """

@@ -118,7 +118,7 @@ class RunStats:
 
         Args:
             passed_s: seconds since then.
-            config: of the run.
+            config: the run's config.
         """
         result = self._result
         result.updates = self.updates - self._reported_updates

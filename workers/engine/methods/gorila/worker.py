@@ -110,9 +110,9 @@ class WorkerProcess:
         """Act and learn; returns early when there is nothing to learn from, or no theta, yet.
 
         Args:
-            request: for how long.
-            assignment: the same each time. It comes with the request because Ray restarts a process with the
-                arguments of its constructor, and these must not contain handles.
+            request: for how long to work.
+            assignment: what the worker is, the same each time. It comes with the request because Ray restarts
+                a process with the arguments of its constructor, and these must not contain handles.
         """
         if self._assignment is None:
             self._assignment = assignment

@@ -61,7 +61,7 @@ class GpuRolloutWorker(RolloutWorker):
                 norm before clipping, a scalar.
             acceleration: how the GPU is used; environments that the groups do not divide, or too few for
                 each process to have one of each group, are one group.
-            processes: that step the environments; 0 steps them in this process.
+            processes: the number of processes that step the environments; 0 steps them in this process.
         """
         n_e = factories.config_of(spec).n_e
         groups = acceleration.groups

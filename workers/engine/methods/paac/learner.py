@@ -256,9 +256,10 @@ def time_usage(spent: list[Timings], *, update_s: float, total_s: float) -> dict
     """Fractions of the time of a rollout and its update, as in Figure 2; means over the workers.
 
     Args:
-        spent: of each worker.
+        spent: the timings of each worker.
         update_s: time in which the learner applied their gradients, which counts as learning.
-        total_s: of all; the rest is what no worker accounts for (waiting for each other, messages).
+        total_s: seconds of all parts; the rest is what no worker accounts for (waiting for each other,
+            messages).
     """
     environment_s, choosing_s, learning_s = np.mean(spent, axis=0).tolist()
     known = {"environment": environment_s, "choosing": choosing_s, "learning": learning_s + update_s}

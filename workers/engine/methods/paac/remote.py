@@ -49,7 +49,7 @@ class RemoteRolloutWorker:
         Args:
             spec: the run.
             method: the method.
-            environments: those of this worker.
+            environments: the environments of this worker.
             memory: where theta is.
             number: which of the memory's dthetas is this worker's.
         """

@@ -116,10 +116,10 @@ class FusedUnroll:
         """Keep the activations of `stages`.
 
         Args:
-            stages: of the body, by `stages_of`.
+            stages: stages of the body, by `stages_of`.
             lstm: behind it.
-            dtype: of the body's computation, if not that of its parameters. Features, the LSTM and the sums
-                of gradients keep theirs.
+            dtype: dtype of the body's computation, if not that of its parameters. Features, the LSTM and the
+                sums of gradients keep theirs.
         """
         self._before, self._stages = stages
         self._centre = centre_of(self._before)

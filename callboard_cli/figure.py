@@ -9,7 +9,7 @@ import typer
 from backend.settings import Settings
 from backend.specs.problems import quoted
 from callboard_cli import fail
-from callboard_cli.runs import MAX_COMPARED, checked_ids
+from callboard_cli.runs import MAX_COMPARED, check_ids
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
@@ -40,7 +40,7 @@ def figure(
     ],
     run_ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=checked_ids),
+        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=check_ids),
     ] = None,
     filter_text: Annotated[
         str | None, typer.Option("--filter", help="Draw the runs that match, such as group:nightly.")

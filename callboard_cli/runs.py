@@ -43,7 +43,7 @@ app = typer.Typer(help="Runs on this machine's server, or on CALLBOARD_URL's.", 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def checked_ids(given: Any) -> Any:
+def check_ids(given: Any) -> Any:
     """The ids of runs, or an error for what cannot be one."""
     for text in [given] if isinstance(given, str) else given or []:
         if re.fullmatch("[0-9A-HJKMNP-TV-Z]{26}", text) is None:
@@ -51,8 +51,8 @@ def checked_ids(given: Any) -> Any:
     return given
 
 
-RunId = Annotated[str, typer.Argument(help="Id of a run.", callback=checked_ids)]
-RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.", callback=checked_ids)]
+RunId = Annotated[str, typer.Argument(help="Id of a run.", callback=check_ids)]
+RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.", callback=check_ids)]
 app.command("import")(import_run)
 
 
@@ -178,7 +178,7 @@ def resume(
 def compare(
     run_ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=checked_ids),
+        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=check_ids),
     ] = None,
     filter_text: Annotated[
         str | None, typer.Option("--filter", help="Compare the runs that match, such as group:nightly.")

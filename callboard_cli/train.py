@@ -190,7 +190,7 @@ def _prepare(
                 f"run_directory: {folder} contains another run: {'; '.join(differing)}: choose another "
                 "directory"
             )
-        spec = _resumed(existing, spec, annealing, checkpoint)
+        spec = _resume(existing, spec, annealing, checkpoint)
     elif annealing is not None:
         raise fail("annealing: applies only when a run is resumed; this run is new")
     try:
@@ -225,7 +225,7 @@ def _difference(path: str, was: Any, now: Any) -> str:
     return f"{path} is {quoted(was)}, not {quoted(now)}"
 
 
-def _resumed(
+def _resume(
     existing: "RunSpec", spec: "RunSpec", annealing: "Annealing | None", checkpoint: str | None
 ) -> "RunSpec":
     """The spec with the limits of the resume; prints what they do to an annealed learning rate."""

@@ -118,7 +118,7 @@ def load_agent(
     data = transport.request("GET", f"runs/{run.id if isinstance(run, Run) else run}")
     if data["spec"].get("origin") == "external":
         raise ValueError(f"run: {data['id']} is an external run: only its own script can load its agent")
-    chosen = _chosen(transport, data["id"], checkpoint)
+    chosen = _choose(transport, data["id"], checkpoint)
     try:
         spec = parse_run_spec(data["spec"])
     except InvalidSpec as error:
@@ -140,7 +140,7 @@ def load_agent(
         env.close()
 
 
-def _chosen(transport: Transport, run_id: str, checkpoint: str) -> dict[str, Any]:
+def _choose(transport: Transport, run_id: str, checkpoint: str) -> dict[str, Any]:
     """A checkpoint by its id, the latest one, or the best one.
 
     Raises:

@@ -104,11 +104,11 @@ def refused_environments(file: Path | None) -> dict[str, str]:
     reasons: dict[str, str | None] = {}
     names = list(read_custom_environments(file))
     while remaining := [name for name in names if name not in reasons]:
-        reasons |= _tried(file, remaining)
+        reasons |= _try_environments(file, remaining)
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _tried(file: Path, names: Sequence[str]) -> dict[str, str | None]:
+def _try_environments(file: Path, names: Sequence[str]) -> dict[str, str | None]:
     """Id -> why it cannot be used or None, of the first of these custom environments: up to the one, if any,
     that ended or blocked the child process in which they are tried."""
     command = [sys.executable, "-m", "workers.engine.envs.custom", *names]

@@ -40,7 +40,7 @@ def record_change(
         body: the request's body, of which secrets are not recorded.
     """
     actor_id, actor_name = (principal.id, principal.name) if principal else (None, None)
-    _add(session, origin, action, actor_id, actor_name, _recorded(body))
+    _add(session, origin, action, actor_id, actor_name, _describe_body(body))
 
 
 def record_login(
@@ -85,7 +85,7 @@ def _add(
     )
 
 
-def _recorded(body: bytes) -> dict[str, Any]:
+def _describe_body(body: bytes) -> dict[str, Any]:
     """A request's body without secrets, and without values that would make the trail large.
 
     Some routes take no body; what a client sends to them all the same may be anything.

@@ -235,7 +235,7 @@ async def _check_password(
     network, address = network_of(request), address_of(request)
     try:
         user = await auth.logins.run(
-            network, partial(login_limits.checked, auth.db_engine, network, name, check)
+            network, partial(login_limits.check_within_limits, auth.db_engine, network, name, check)
         )
     except TooMany:
         log.warning("login.refused", method="password", user=name, address=address)

@@ -104,7 +104,7 @@ class OpenStreams:
                 event.set()
 
 
-def ended_among(db_engine: Engine, credentials: Collection[Credential], idle: timedelta) -> list[Credential]:
+def find_ended(db_engine: Engine, credentials: Collection[Credential], idle: timedelta) -> list[Credential]:
     """Those of the sessions and tokens that are revoked, expired, or unused for `idle`."""
     sessions = {credential.id for credential in credentials if credential.kind == "session"}
     tokens = {credential.id for credential in credentials if credential.kind == "token"}
@@ -119,7 +119,7 @@ async def end_streams(db_engine: Engine, streams: OpenStreams, idle: timedelta) 
         await asyncio.sleep(CHECK_INTERVAL_S)
         if opened := streams.credentials():
             try:
-                streams.end(await run_in_threadpool(ended_among, db_engine, opened, idle))
+                streams.end(await run_in_threadpool(find_ended, db_engine, opened, idle))
             except SQLAlchemyError as error:
                 # While the database is unavailable, streams stay open.
                 log.warning("database.unavailable", operation="streams", error=str(error))

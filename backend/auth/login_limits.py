@@ -82,7 +82,7 @@ class LoginPool:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def checked(
+def check_within_limits(
     db_engine: Engine, address: str, name: str, check: Callable[[Session], User | None]
 ) -> User | None:
     """Check a password, if the client may try.

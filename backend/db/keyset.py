@@ -72,14 +72,14 @@ def page(
         order.insert(0, by.is_(None))  # type: ignore[arg-type]
     chosen = statement.order_by(*order).limit(limit + 1).execution_options(yield_per=_ROWS)
     with session.scalars(chosen) as result:
-        rows, has_more = _bounded(result, limit, _size_bytes)
+        rows, has_more = _take_page(result, limit, _size_bytes)
     if not has_more:
         return rows, None
     last = rows[-1]
     return rows, _encode(getattr(last, by.key), getattr(last, row_id.key), by, descending)
 
 
-def _bounded(result: Iterable[T], limit: int, size_bytes: Callable[[T], int]) -> tuple[list[T], bool]:
+def _take_page(result: Iterable[T], limit: int, size_bytes: Callable[[T], int]) -> tuple[list[T], bool]:
     """The first rows, as many as a page may have, and whether there are more; at least one."""
     rows: list[T] = []
     n_bytes = 0
@@ -116,7 +116,7 @@ def _computed_page(
         value, last_id = _raw(cursor, by, descending)
         try:
             value = None if value is None else _storable(by.kind(value))
-            last_id = _typed(last_id, row_id)
+            last_id = _convert(last_id, row_id)
         except (ValueError, TypeError, OverflowError):
             raise BadCursor(cursor) from None
         statement = statement.where(_after(held, row_id, descending, value, last_id))
@@ -125,7 +125,7 @@ def _computed_page(
     order = [label.desc(), row_id.desc()] if descending else [label.asc(), row_id.asc()]
     chosen = statement.add_columns(label).order_by(nulls_last(order[0]), order[1]).limit(limit + 1)
     with session.execute(chosen.execution_options(yield_per=_ROWS)) as result:
-        rows, has_more = _bounded(
+        rows, has_more = _take_page(
             ((row[0], row[1]) for row in result), limit, lambda pair: _size_bytes(pair[0])
         )
     if not has_more:
@@ -161,7 +161,7 @@ def _decode(
 ) -> tuple[Any, Any]:
     value, last_id = _raw(cursor, by, descending)
     try:
-        return _typed(value, by), _typed(last_id, row_id)
+        return _convert(value, by), _convert(last_id, row_id)
     except (ValueError, TypeError, OverflowError):
         raise BadCursor(cursor) from None
 
@@ -177,7 +177,7 @@ def _raw(cursor: str, by: InstrumentedAttribute[Any] | Computed, descending: boo
     return value, last_id
 
 
-def _typed(value: Any, column: InstrumentedAttribute[Any]) -> Any:
+def _convert(value: Any, column: InstrumentedAttribute[Any]) -> Any:
     if value is None and column.property.columns[0].nullable:
         return None
     kind = column.type.python_type

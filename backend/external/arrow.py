@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from backend.errors import Invalid
 from backend.external.columns import PointColumns
 from backend.external.schemas import MAX_METRIC, MAX_ROWS, MAX_STEPS, MAX_WALL_TIME_S, METRIC_NAME
-from backend.metrics.chunks import Array, Columns, joined, taken
+from backend.metrics.chunks import Array, Columns, joined, select_rows
 from backend.specs.problems import quoted
 
 _TYPES = {"agent_steps": pa.int64(), "frames": pa.int64(), "wall_time_s": pa.float64(), "value": pa.float64()}
@@ -97,7 +97,7 @@ def _by_metric(batch: pa.RecordBatch) -> Iterator[tuple[str, Columns]]:
         name = names[codes[rows[0]]]
         if name is None or len(name) > MAX_METRIC or not METRIC_NAME.fullmatch(name):
             raise Invalid.field("metric", f"{quoted(name)} is not the name of a metric, such as loss/policy")
-        yield name, columns if len(rows) == len(codes) else taken(columns, rows)
+        yield name, columns if len(rows) == len(codes) else select_rows(columns, rows)
 
 
 def _steps(name: str, arrays: dict[str, Any]) -> Array:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 from backend.errors import Invalid
 from backend.external.schemas import MAX_ROWS, EpisodesBatch, PointsBatch
 from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.chunks import Array, Columns, joined, n_rows, taken
-from backend.specs.problems import explained_in, problems_of
+from backend.metrics.chunks import Array, Columns, joined, n_rows, select_rows
+from backend.specs.problems import explain_in, problems_of
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -36,7 +36,7 @@ class PointColumns:
         return sum(n_rows(columns) for columns in self.series.values())
 
 
-def validated(model: type[B], body: object) -> B:
+def validate(model: type[B], body: object) -> B:
     """The body as a model.
 
     Raises:
@@ -45,7 +45,7 @@ def validated(model: type[B], body: object) -> B:
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        raise Invalid(explained_in(problems_of(error), model)) from None
+        raise Invalid(explain_in(problems_of(error), model)) from None
 
 
 def of_points(batch: PointsBatch) -> PointColumns:
@@ -100,7 +100,7 @@ def in_order(columns: Columns, from_agent_steps: int) -> Columns:
     """The rows whose agent steps do not decrease, neither within the columns nor below `from_agent_steps`."""
     steps = columns["agent_steps"]
     kept = steps >= np.maximum(np.maximum.accumulate(steps), from_agent_steps)
-    return columns if kept.all() else taken(columns, kept)
+    return columns if kept.all() else select_rows(columns, kept)
 
 
 def _columns(agent_steps: Array, frames: Array, wall_time_s: Array, value: Array) -> Columns:

@@ -144,7 +144,7 @@ def add_points(
     if isinstance(body, bytes):
         batch = _of_stream(request, body, callboard_source, callboard_sequence)
     else:
-        batch = columns.of_points(columns.validated(PointsBatch, body))
+        batch = columns.of_points(columns.validate(PointsBatch, body))
     if len(batch.series) > MAX_SERIES_OF_REQUEST:
         # Each needs a part of the time for which the database is locked. Clients halve the request.
         raise TooLarge(

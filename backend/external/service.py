@@ -75,7 +75,7 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
         runs.transition(session, run, state, body.reason or "resumed by its script")
     if body.rewind_to is not None:
         _rewind(session, run, body.rewind_to)
-    _sent(session, run, body.reason)
+    _record_contact(session, run, body.reason)
     return HeartbeatOut(state=RunState(run.state), stop_requested=run.stop_requested is not None)
 
 
@@ -106,8 +106,8 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
     run = _external(session, run_id, principal)
     source = _next(session, run, batch)
     if source is None:
-        return _known(session, run, batch)
-    kept, dropped = _accepted(session, run, batch)
+        return _answer_again(session, run, batch)
+    kept, dropped = _separate(session, run, batch)
     parts = {"series/" + name.split("/")[0] for name in kept} | ({"log"} if dropped else set())
     revision = runs.touch(session, run, parts)
     if kept:
@@ -127,7 +127,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
     n_dropped = sum(part.rows for part in dropped)
     if n_dropped:
         _log_dropped(session, run, source, dropped)
-    _sent(session, run)
+    _record_contact(session, run)
     return Stored(
         sequence=batch.sequence,
         stored=batch.rows - n_dropped,
@@ -148,11 +148,11 @@ def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBat
     run = _external(session, run_id, principal)
     source = _next(session, run, batch)
     if source is None:
-        return _known(session, run, batch)
+        return _answer_again(session, run, batch)
     runs.touch(session, run, ["log"])
     runs.add_log_lines(session, run.id, run.attempt, map(_line, batch.lines))
-    _sent(session, run)
-    return _stored(batch, source, len(batch.lines))
+    _record_contact(session, run)
+    return _answer(batch, source, len(batch.lines))
 
 
 def add_config(session: Session, run_id: str, principal: Principal, batch: ConfigBatch) -> Stored:
@@ -167,7 +167,7 @@ def add_config(session: Session, run_id: str, principal: Principal, batch: Confi
     run = _external(session, run_id, principal)
     source = _next(session, run, batch)
     if source is None:
-        return _known(session, run, batch)
+        return _answer_again(session, run, batch)
     describe(run, batch.model_dump(mode="json", exclude={"source", "sequence"}))
     if batch.return_metric is not None:
         run.return_metric = batch.return_metric
@@ -177,8 +177,8 @@ def add_config(session: Session, run_id: str, principal: Principal, batch: Confi
         stored = repository.step_units(session, run.id)
         repository.set_step_units(session, run.id, series_units(stored.keys(), batch.step_unit))
     runs.touch(session, run)
-    _sent(session, run)
-    return _stored(batch, source, 1)
+    _record_contact(session, run)
+    return _answer(batch, source, 1)
 
 
 def change(session: Session, run_id: str, changes: Mapping[str, Any]) -> Run:
@@ -219,10 +219,10 @@ def add_file(
     run = _external(session, run_id, principal)
     source = _next(session, run, batch)
     if source is None:
-        return _known(session, run, batch)
+        return _answer_again(session, run, batch)
     add(run)
-    _sent(session, run)
-    return _stored(batch, source, 1)
+    _record_contact(session, run)
+    return _answer(batch, source, 1)
 
 
 def external_run(session: Session, run_id: str, principal: Principal, *, for_update: bool = False) -> Run:
@@ -281,10 +281,10 @@ def _next(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> Ex
     return source
 
 
-def _known(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> Stored:
+def _answer_again(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> Stored:
     """The answer for a batch that is stored already."""
     source = repository.source(session, run.id, batch.source)
-    _sent(session, run)
+    _record_contact(session, run)
     return Stored(
         sequence=source.sequence if source else 0,
         stored=0,
@@ -294,14 +294,14 @@ def _known(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> S
     )
 
 
-def _stored(batch: NumberedBatch, source: ExternalSource, rows: int) -> Stored:
+def _answer(batch: NumberedBatch, source: ExternalSource, rows: int) -> Stored:
     """The answer for a batch of which nothing is dropped."""
     return Stored(
         sequence=batch.sequence, stored=rows, dropped=0, dropped_rows=[], dropped_in_all=source.dropped
     )
 
 
-def _sent(session: Session, run: Run, reason: str | None = None) -> None:
+def _record_contact(session: Session, run: Run, reason: str | None = None) -> None:
     """Record that the script of a run is alive."""
     if run.state == RunState.LOST:
         runs.transition(session, run, RunState.RUNNING, reason or "its script sends data again")
@@ -309,7 +309,7 @@ def _sent(session: Session, run: Run, reason: str | None = None) -> None:
         run.lease_expires_at = database_now(session) + timedelta(seconds=HEARTBEAT_S)
 
 
-def _accepted(
+def _separate(
     session: Session, run: Run, batch: PointColumns
 ) -> tuple[dict[str, Columns], list[DroppedRows]]:
     """By metric, the columns that can be stored, and what cannot, by reason."""

@@ -12,7 +12,7 @@ from backend.figures.palette import Look, Theme, look
 from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, muted, plain_text
 from backend.metrics.catalogue import X_AXES, describe, is_exact
 from backend.metrics.chunks import Array, Columns
-from backend.metrics.rollups import merged_at_equal_x
+from backend.metrics.rollups import merge_at_equal_x
 from backend.runs.styles import N_STYLES, distinct_styles
 
 Band = Literal["auto", "sd", "min_max", "none"]
@@ -79,7 +79,7 @@ def merged_columns(line: CurveLine) -> Columns:
     if "bucket" in line.columns:  # merged when they were read
         return line.columns
     numbered = line.columns | {"bucket": np.arange(len(line.columns["x"]))}
-    return merged_at_equal_x(numbered, "x")
+    return merge_at_equal_x(numbered, "x")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ _DOMAINS = ([0.78, 1], [0.412, 0.72], [0, 0.352])
 """Bottom and top of the panels: 25, 35 and 40 % of the height without the gaps of 6 %."""
 
 
-def discounted(rewards: Array, gamma: float, clip: float | None) -> Array:
+def discount(rewards: Array, gamma: float, clip: float | None) -> Array:
     """The discounted return R_t = r_t + gamma * R_{t+1}, of rewards clipped as in training."""
     learned = np.clip(rewards, -clip, clip) if clip is not None else rewards
     returns = np.empty(len(rewards))
@@ -51,7 +51,7 @@ def episode_trace_figure(
         policies: (T, A) pi(a | s_t); A may be 0.
         action_names: A names, or D names of action components.
         numbers: (T, D) continuous actions, shown instead of the policy.
-        returns: (T,) `discounted`, drawn behind V.
+        returns: (T,), as from `discount`, drawn behind V.
         lives: (T,) remaining lives; a lost life is marked by a dotted line.
         action_values: whether `policies` are Q(s_t, a) and `values` their maximum.
         title: title of the figure.
@@ -69,7 +69,7 @@ def episode_trace_figure(
     hover = {"mode": "lines", "hovertemplate": "%{y:.4~g}"}
     figure.add_scatter(
         x=steps,
-        y=_summed(rewards, size),
+        y=_sum_each(rewards, size),
         name="Reward" if size == 1 else f"Reward in {size} steps",
         line={"color": orange, "width": 1, "shape": "hvh"},
         **_PANELS[0],
@@ -78,7 +78,7 @@ def episode_trace_figure(
     if returns is not None:
         figure.add_scatter(
             x=steps,
-            y=_averaged(returns, size),
+            y=_average_each(returns, size),
             name="Discounted return",
             line={"color": muted(theme), "width": 1, "dash": "dot"},
             **_PANELS[1],
@@ -86,7 +86,7 @@ def episode_trace_figure(
         )
     figure.add_scatter(
         x=steps,
-        y=_averaged(values, size),
+        y=_average_each(values, size),
         name="max Q" if action_values else "V",
         line={"color": blue, "width": 2},
         **_PANELS[1],
@@ -98,7 +98,7 @@ def episode_trace_figure(
     for action, name in enumerate(action_names if drawn.size else ()):
         figure.add_scatter(
             x=steps,
-            y=_averaged(drawn[:, action], size),
+            y=_average_each(drawn[:, action], size),
             name=name,
             **stacked,
             **_PANELS[2],
@@ -131,10 +131,10 @@ def _axes(*vertical: dict[str, Any]) -> dict[str, Any]:
     return axes
 
 
-def _summed(values: Array, size: int) -> Array:
+def _sum_each(values: Array, size: int) -> Array:
     return np.add.reduceat(values.astype("f8"), np.arange(0, len(values), size)) if len(values) else values
 
 
-def _averaged(values: Array, size: int) -> Array:
+def _average_each(values: Array, size: int) -> Array:
     counts = np.diff(np.append(np.arange(0, len(values), size), len(values)))
-    return _summed(values, size) / counts
+    return _sum_each(values, size) / counts

@@ -25,7 +25,7 @@ def caption(figure: Figure, comparison: Comparison | None = None) -> str:
     heading = title if isinstance(title, str) else title.get("text", "")
     below = "" if isinstance(title, str) else (title.get("subtitle") or {}).get("text", "")
     parts = [plain(heading).replace("\n", " ")]
-    if named := _named(drawn_series(figure)):
+    if named := _legend_entries(drawn_series(figure)):
         parts.append("; ".join(named))
     parts += [_capitalised(part) for part in plain(below).replace("\n", " ").split(" · ") if part]
     if comparison is not None:
@@ -33,7 +33,7 @@ def caption(figure: Figure, comparison: Comparison | None = None) -> str:
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 
-def _named(series: Sequence[DrawnSeries]) -> list[str]:
+def _legend_entries(series: Sequence[DrawnSeries]) -> list[str]:
     """The legend entries of the lines, each once; of groups with the number of seeds."""
     members: dict[str, list[DrawnSeries]] = {}
     for drawn in series:

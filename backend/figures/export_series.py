@@ -65,7 +65,7 @@ class DrawnSeries:
         columns = (self.x, self.y, self.low, self.high, self.n, self.texts)
         for at in range(len(self.x)):
             cells = (column[at] if column else None for column in columns)
-            yield [str(self.number), *names, *map(_written, cells)]
+            yield [str(self.number), *names, *map(_write, cells)]
 
 
 def drawn_series(figure: Figure) -> list[DrawnSeries]:
@@ -87,10 +87,10 @@ def drawn_series(figure: Figure) -> list[DrawnSeries]:
             series.remove(previous)
             bands.append(replace(drawn, y=[], low=previous.y, high=drawn.y, band=trace))
         elif fill == "toself":
-            unfolded = _unfolded(drawn)
+            unfolded = _unfold(drawn)
             (bands if unfolded.low else series).append(unfolded)
         else:
-            series.append(_stacked(drawn, stacks) if "stackgroup" in trace else drawn)
+            series.append(_stack(drawn, stacks) if "stackgroup" in trace else drawn)
         previous = drawn
     for band in bands:
         place = next((at for at, line in enumerate(series) if _surrounds(band, line)), None)
@@ -169,7 +169,7 @@ def _cell(value: Any) -> Cell:
     return number if isfinite(number) else None
 
 
-def _written(cell: Cell) -> str:
+def _write(cell: Cell) -> str:
     if cell is None:
         return ""
     return cell if isinstance(cell, str) else repr(cell).removesuffix(".0")
@@ -180,25 +180,25 @@ def _error_bars(y: Cells, bars: dict[str, Any]) -> tuple[Cells, Cells]:
         return [], []
     above = _cells(bars["array"])
     below = _cells(bars.get("arrayminus", bars["array"]))
-    return _added(y, below, -1.0), _added(y, above, 1.0)
+    return _add(y, below, -1.0), _add(y, above, 1.0)
 
 
-def _added(values: Cells, more: Cells, sign: float) -> Cells:
+def _add(values: Cells, more: Cells, sign: float) -> Cells:
     return [
         value + sign * other if isinstance(value, float) and isinstance(other, float) else None
         for value, other in zip(values, more, strict=True)
     ]
 
 
-def _stacked(drawn: DrawnSeries, below: dict[Cell, float]) -> DrawnSeries:
+def _stack(drawn: DrawnSeries, below: dict[Cell, float]) -> DrawnSeries:
     """On top of those before it: from `low` to `high`."""
     low: Cells = [below.get(x, 0.0) for x in drawn.x]
-    high = _added(low, [y if isinstance(y, float) else 0.0 for y in drawn.y], 1.0)
+    high = _add(low, [y if isinstance(y, float) else 0.0 for y in drawn.y], 1.0)
     below.update((x, top) for x, top in zip(drawn.x, high, strict=True) if isinstance(top, float))
     return replace(drawn, low=low, high=high, band=drawn.trace)
 
 
-def _unfolded(drawn: DrawnSeries) -> DrawnSeries:
+def _unfold(drawn: DrawnSeries) -> DrawnSeries:
     """An outline, which goes forth along one edge and back along the other, as `low` and `high`, with an
     empty row between stretches; the corners of any other area."""
     x: Cells = []

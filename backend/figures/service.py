@@ -23,7 +23,7 @@ from backend.figures.diagnostics import (
     available_panels,
     diagnostic_figure,
 )
-from backend.figures.episode_trace import discounted, episode_trace_figure
+from backend.figures.episode_trace import discount, episode_trace_figure
 from backend.figures.export_caption import caption
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
@@ -526,7 +526,7 @@ def draw_episode_trace(
         numbers=np.array(trace.actions, "f8")
         if trace.actions and isinstance(trace.actions[0], list)
         else None,
-        returns=discounted(rewards, config["gamma"], clip) if "gamma" in config else None,
+        returns=discount(rewards, config["gamma"], clip) if "gamma" in config else None,
         lives=np.array(trace.lives),
         action_values=trace.action_values,
         title=title,

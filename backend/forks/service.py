@@ -13,7 +13,7 @@ from backend.errors import Conflict, Invalid
 from backend.forks.schemas import ForkRequest
 from backend.runs import external
 from backend.runs import service as runs
-from backend.specs.fields import marked
+from backend.specs.fields import marked_fields
 from backend.specs.names import fork_name
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run import RunSpec, parse_run_spec
@@ -94,7 +94,7 @@ def _check_start(before: RunSpec, spec: RunSpec, checkpoint: Checkpoint) -> None
     problems = []
     for section in ("config", "environment_config"):
         was, now = getattr(before, section), getattr(spec, section)
-        for name in sorted(marked(type(now), "shape")):
+        for name in sorted(marked_fields(type(now), "shape")):
             if getattr(now, name) != getattr(was, name):
                 built_for = quoted(getattr(was, name))
                 message = f"cannot change in a fork: the checkpoint's network was built for {built_for}"

@@ -44,7 +44,7 @@ from backend.errors import (
 from backend.http.context import request_id_of
 from backend.http.routing import HttpMethods
 from backend.specs.fields import Schema
-from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explained_in, message_of
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain_in, message_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -281,7 +281,7 @@ def _from_validation(error: RequestValidationError, body: Any) -> Problem:
         problems[_field_problem(item)] = None
         if len(problems) > MAX_PROBLEMS:
             break
-    problem = Invalid(explained_in(list(problems)[:MAX_PROBLEMS], body))
+    problem = Invalid(explain_in(list(problems)[:MAX_PROBLEMS], body))
     if len(problems) > MAX_PROBLEMS:
         problem.detail += "; and others"
     return problem

@@ -17,7 +17,7 @@ from backend.runs import service as runs
 from backend.specs.commands import ChangeSettings
 from backend.specs.events import SettingsChangedEvent
 from backend.specs.problems import FieldProblem, InvalidSpec
-from backend.specs.run import RunSpec, changed_live, parse_run_spec
+from backend.specs.run import RunSpec, change_live, parse_run_spec
 from backend.specs.states import ENDED, LEASED
 
 
@@ -38,8 +38,8 @@ def request(session: Session, run_id: str, changes: dict[str, Any], requested_by
             f"the run is {run.state}: settings change only before the end; fork it to train with others"
         )
     for earlier in repository.pending(session, run_id):
-        spec = changed_live(spec, earlier.changes)
-    changed = changed_live(spec, changes)
+        spec = change_live(spec, earlier.changes)
+    changed = change_live(spec, changes)
     _check_memory(session, run, spec, changed, changes)
     checked = changed.config.model_dump(mode="json")
     row = LiveSettings(
@@ -96,7 +96,7 @@ def _check_memory(
         at_fault = [
             name
             for name, value in changes.items()
-            if changed_live(spec, {name: value}).memory_estimate_bytes > spec.memory_estimate_bytes
+            if change_live(spec, {name: value}).memory_estimate_bytes > spec.memory_estimate_bytes
         ]
         raise InvalidSpec([FieldProblem(field=f"config.{name}", message=message) for name in at_fault])
 

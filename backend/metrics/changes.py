@@ -10,7 +10,7 @@ from backend.db import Series
 from backend.metrics import repository, service
 from backend.metrics.catalogue import describe
 from backend.metrics.charts import Axes, SeriesBuckets, curves
-from backend.metrics.run_axes import conversions, converted, locator
+from backend.metrics.run_axes import conversions, convert, locator
 from backend.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.changes import change as robust_change
@@ -87,7 +87,7 @@ def _agent_steps(session: Session, series: Series, axes: Axes, low: float, high:
         for name in ("agent_steps", axes.column)
     )
     conversion = conversions(session, [series.run_id], axes.x).get(series.run_id)
-    at = np.maximum.accumulate(converted(stored, conversion).astype("f8"))
+    at = np.maximum.accumulate(convert(stored, conversion).astype("f8"))
     first, last = np.interp([low, high], at, np.maximum.accumulate(steps))
     return math.floor(first), math.ceil(last)
 

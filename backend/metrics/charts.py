@@ -17,21 +17,21 @@ from sqlalchemy.orm import Session
 from backend.db import Run, Series
 from backend.metrics import repository
 from backend.metrics.catalogue import X_AXES
-from backend.metrics.chunks import Columns, empty, joined, n_rows, taken
+from backend.metrics.chunks import Columns, empty, joined, n_rows, select_rows
 from backend.metrics.known_rows import PointReader, rows_kept, rows_known
 from backend.metrics.repository import ChunkInfo
 from backend.metrics.rollups import (
     BASE_ROWS,
     NOT_FINITE,
+    aggregate,
     bucket_rows,
-    bucketed,
-    folded,
     last_rows,
-    merged_at_equal_x,
+    merge_at_equal_x,
+    merge_buckets,
     not_finite,
-    summed,
+    sum_each,
 )
-from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, converted, stored_column
+from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, convert, stored_column
 from backend.metrics.smoothing import (
     EMA_REACH,
     Smoothing,
@@ -111,7 +111,7 @@ def scaled(session: Session, axes: Axes, runs: Iterable[Run]) -> Axes:
     furthest = 0.0
     for run in ordered:
         at = np.array([getattr(run, axes.column)])
-        furthest = max(furthest, float(converted(at, known.get(run.id))[0]))
+        furthest = max(furthest, float(convert(at, known.get(run.id))[0]))
     return replace(axes, scale=automatic_scale(furthest))
 
 
@@ -234,7 +234,7 @@ def curves(
                 buckets |= _not_finite(plan, points, infinite, stored)
             if merged:
                 buckets["bucket"] = plan.first_bucket - plan.n_joining + np.arange(n_rows(buckets))
-                buckets = merged_at_equal_x(buckets, axes.x)
+                buckets = merge_at_equal_x(buckets, axes.x)
             by_series[plan.series_id] = SeriesBuckets(
                 n_rows=plan.n_rows,
                 bucket_rows=plan.bucket_rows,
@@ -358,7 +358,7 @@ def _averaged(
     if not start:
         return before
     stored = np.array([ranges[c.id] for c in before], "f8")
-    lowest, highest = converted(stored[:, 0], conversion), converted(stored[:, 1], conversion)
+    lowest, highest = convert(stored[:, 0], conversion), convert(stored[:, 1], conversion)
     is_shown = np.array([c.end_row > start for c in before])
     reach = (axes.scale or 0.0) * (EMA_REACH if axes.smoothing == "ema" else 1)
     # The rows must be consecutive, and the buckets whole.
@@ -399,14 +399,14 @@ def _not_finite(
             nan = BASE_ROWS - stored[chunk.id]["count"]
             part = {name: nan if name == "nan" else np.zeros_like(nan) for name in NOT_FINITE}
         first, last = (plan.start_row - chunk.first_row) // BASE_ROWS, plan.end_row - chunk.first_row
-        parts.append(taken(part, slice(max(0, first), -(-last // BASE_ROWS))))
+        parts.append(select_rows(part, slice(max(0, first), -(-last // BASE_ROWS))))
     if plan.points:
         values = np.concatenate([points[chunk.id]["value"] for chunk in plan.points])
         first = plan.points[0].first_row
         shown = values[max(0, plan.start_row - first) : plan.end_row - first]
         parts.append(not_finite(shown, min(plan.bucket_rows, BASE_ROWS)))
     factor = max(1, plan.bucket_rows // BASE_ROWS)
-    return {name: summed(column, factor) for name, column in joined(parts).items()}
+    return {name: sum_each(column, factor) for name, column in joined(parts).items()}
 
 
 def _buckets(
@@ -418,7 +418,7 @@ def _buckets(
     stored: Mapping[int, Columns],
 ) -> Columns:
     if plan.start_row >= plan.end_row:
-        nothing = bucketed(empty((axes.column, "value")), 1, (axes.column,))
+        nothing = aggregate(empty((axes.column, "value")), 1, (axes.column,))
         nothing[axes.x] = nothing.pop(axes.column)
         names = ("smoothed", *(WINDOW if axes.smoothing == "window" else ())) if axes.smooths else ()
         return nothing | dict.fromkeys(names, nothing["mean"])
@@ -427,15 +427,15 @@ def _buckets(
         base = joined([stored[chunk.id] for chunk in plan.stored])
         first = plan.stored[0].first_row
         shown = slice(max(0, plan.start_row - first) // BASE_ROWS, -(-(plan.end_row - first) // BASE_ROWS))
-        parts.append(taken(base, shown))
+        parts.append(select_rows(base, shown))
     if plan.points:
         rows = joined([points[chunk.id] for chunk in plan.points])
         first = plan.points[0].first_row
         shown = slice(max(0, plan.start_row - first), plan.end_row - first)
         part = {name: rows[name] for name in (axes.column, "value")}
-        parts.append(bucketed(taken(part, shown), min(plan.bucket_rows, BASE_ROWS), (axes.column,)))
-    buckets = folded(joined(parts), max(1, plan.bucket_rows // BASE_ROWS))
-    buckets[axes.x] = converted(buckets.pop(axes.column), conversion)
+        parts.append(aggregate(select_rows(part, shown), min(plan.bucket_rows, BASE_ROWS), (axes.column,)))
+    buckets = merge_buckets(joined(parts), max(1, plan.bucket_rows // BASE_ROWS))
+    buckets[axes.x] = convert(buckets.pop(axes.column), conversion)
     if axes.smooths:
         before = plan.values[0].first_row
         averaged = slice(None, plan.end_row - before)
@@ -445,7 +445,7 @@ def _buckets(
             smooth = smoothed_at_ends(column, axes.smooth, *ends)
         else:
             stored_x = np.concatenate([values[chunk.id][axes.column] for chunk in plan.values])
-            x, scale = converted(stored_x[averaged], conversion), axes.scale or 0.0
+            x, scale = convert(stored_x[averaged], conversion), axes.scale or 0.0
             if axes.smoothing == "ema":
                 smooth = ema_over_x(column, x, scale, *ends)
             else:

@@ -95,7 +95,7 @@ def joined(parts: Sequence[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def taken(columns: Columns, rows: slice | Array) -> Columns:
+def select_rows(columns: Columns, rows: slice | Array) -> Columns:
     """A selection of rows of `columns`: a slice, a mask or row numbers."""
     return {name: array[rows] for name, array in columns.items()}
 

@@ -18,7 +18,7 @@ from backend.statistics.estimates import INTERVAL_NAME, MIN_SEEDS, medians
 from backend.statistics.means import (
     MIN_SEEDS_IQM,
     MIN_SEEDS_MEAN,
-    bootstrapped,
+    bootstrap,
     interquartile_means,
     means,
 )
@@ -168,7 +168,7 @@ def summary(values: Array, spread: Spread) -> Columns:
     elif spread.interval == "se":
         low, high = middle - error.standard, middle + error.standard
     elif spread.interval == "bootstrap":
-        low, high = bootstrapped(values, spread.centre, MIN_BOOTSTRAP)
+        low, high = bootstrap(values, spread.centre, MIN_BOOTSTRAP)
     elif spread.centre != "median":
         low, high = middle - error.half_ci, middle + error.half_ci
     if spread.interval == "min_max":

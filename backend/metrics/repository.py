@@ -26,7 +26,7 @@ from backend.metrics.chunks import (
     encode,
     joined,
     n_rows,
-    taken,
+    select_rows,
 )
 from backend.metrics.summaries import Summary, summary
 from backend.specs.events import PointsEvent
@@ -166,8 +166,8 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
         kept = []
         for chunk in mixed:
             stays = data[chunk.id]["agent_steps"] <= after_agent_steps
-            kept.append(taken(data[chunk.id], stays))
-            goes = taken(data[chunk.id], ~stays)
+            kept.append(select_rows(data[chunk.id], stays))
+            goes = select_rows(data[chunk.id], ~stays)
             if n_rows(goes):
                 aside = _chunk_row(series_id, chunk.attempt, chunk.first_row, goes)
                 rows.append(aside | {"superseded": True})
@@ -315,7 +315,7 @@ def _to_merge(tail: Sequence[ChunkInfo], n_new: int) -> Sequence[ChunkInfo]:
 def _chunk_rows(series_id: int, attempt: int, first_row: int, columns: Columns) -> list[dict[str, Any]]:
     rows = []
     for start in range(0, n_rows(columns), CHUNK_ROWS):
-        part = taken(columns, slice(start, start + CHUNK_ROWS))
+        part = select_rows(columns, slice(start, start + CHUNK_ROWS))
         row = _chunk_row(series_id, attempt, first_row + start, part)
         if n_rows(part) == CHUNK_ROWS:
             row |= {"closed": True, "rollup": rollups.pack(part)}

@@ -32,7 +32,7 @@ def bucket_rows(n_points: int, max_buckets: int) -> int:
 
 def pack(columns: Columns) -> bytes:
     """The stored roll-up of a closed chunk."""
-    return encode(bucketed(columns, BASE_ROWS, X_COLUMNS), _DTYPES)
+    return encode(aggregate(columns, BASE_ROWS, X_COLUMNS), _DTYPES)
 
 
 def unpack(data: bytes, x: str) -> Columns:
@@ -45,7 +45,7 @@ def unpack_x(data: bytes, x: str) -> Array:
     return decode(data, (x,), _DTYPES)[x]
 
 
-def bucketed(columns: Columns, rows: int, x: tuple[str, ...]) -> Columns:
+def aggregate(columns: Columns, rows: int, x: tuple[str, ...]) -> Columns:
     """Aggregate points to buckets of `rows` (a power of two); the last bucket may be shorter.
 
     Args:
@@ -61,43 +61,43 @@ def bucketed(columns: Columns, rows: int, x: tuple[str, ...]) -> Columns:
     if direct == 1:
         buckets |= dict.fromkeys(("mean", "min", "max", "last"), value)
         return buckets | {"count": (~np.isnan(value)).astype("<i8")}
-    values = _padded(value, direct)
+    values = _pad(value, direct)
     known = ~np.isnan(values)
     count = known.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         buckets["mean"] = np.where(known, values, 0.0).sum(axis=1) / count
-    buckets |= _ordered(values, values, values)
+    buckets |= _order(values, values, values)
     buckets["count"] = count
-    return folded(buckets, rows // direct)
+    return merge_buckets(buckets, rows // direct)
 
 
-def folded(buckets: Columns, factor: int) -> Columns:
+def merge_buckets(buckets: Columns, factor: int) -> Columns:
     """Merge each `factor` (a power of two) consecutive buckets."""
     if factor == 1:
         return buckets
     ends = last_rows(n_rows(buckets), factor)
     coarse = {name: buckets[name][ends] for name in X_COLUMNS if name in buckets}
-    counts = _padded(buckets["count"], factor, 0)
+    counts = _pad(buckets["count"], factor, 0)
     count = counts.sum(axis=1)
-    means = np.where(counts > 0, _padded(buckets["mean"], factor), 0.0)
+    means = np.where(counts > 0, _pad(buckets["mean"], factor), 0.0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         coarse["mean"] = (means * counts).sum(axis=1) / count
-    coarse |= _ordered(*(_padded(buckets[name], factor) for name in ("min", "max", "last")))
+    coarse |= _order(*(_pad(buckets[name], factor) for name in ("min", "max", "last")))
     return coarse | {"count": count}
 
 
 def not_finite(values: Array, rows: int) -> Columns:
     """The columns of `NOT_FINITE` of buckets of `rows` values."""
     kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
-    return {name: summed(kind, rows) for name, kind in zip(NOT_FINITE, kinds, strict=True)}
+    return {name: sum_each(kind, rows) for name, kind in zip(NOT_FINITE, kinds, strict=True)}
 
 
-def summed(numbers: Array, factor: int) -> Array:
+def sum_each(numbers: Array, factor: int) -> Array:
     """The sum of each `factor` consecutive numbers."""
-    return np.asarray(_padded(numbers.astype("<i8"), factor, 0).sum(axis=1))
+    return np.asarray(_pad(numbers.astype("<i8"), factor, 0).sum(axis=1))
 
 
-def merged_at_equal_x(buckets: Columns, x: str) -> Columns:
+def merge_at_equal_x(buckets: Columns, x: str) -> Columns:
     """Consecutive buckets at one x merged, for drawing: several episodes may end at one agent step.
 
     Their mean is weighted by their counts; values that are not finite are ignored. Columns other than those
@@ -133,14 +133,14 @@ def last_rows(n: int, size: int) -> Array:
     return np.minimum(np.arange(size - 1, n + size - 1, size), n - 1)
 
 
-def _padded(values: Array, width: int, fill: float = np.nan) -> Array:
+def _pad(values: Array, width: int, fill: float = np.nan) -> Array:
     n = len(values)
     if n % width:
         values = np.concatenate([values, np.full(-n % width, fill, values.dtype)])
     return values.reshape(-1, width)
 
 
-def _ordered(low: Array, high: Array, late: Array) -> Columns:
+def _order(low: Array, high: Array, late: Array) -> Columns:
     # fmin and fmax ignore NaN.
     last_known = late.shape[1] - 1 - np.argmax(~np.isnan(late)[:, ::-1], axis=1)
     return {

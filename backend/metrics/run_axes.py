@@ -126,6 +126,6 @@ def clock_by_training_time(
     return Conversion(np.array(list(columns)), np.array(list(columns.values())), 1.0)
 
 
-def converted(stored: Array, conversion: Conversion | None) -> Array:
+def convert(stored: Array, conversion: Conversion | None) -> Array:
     """The x at values of the stored column; these themselves for an axis that points carry."""
     return stored if conversion is None else conversion.x_of(stored)

@@ -12,7 +12,7 @@ from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
 from backend.metrics.grouping import Spread, draws_seeds, grid_step, on_grid, summary
 from backend.metrics.rollups import NOT_FINITE, not_finite
-from backend.metrics.run_axes import conversions, converted
+from backend.metrics.run_axes import conversions, convert
 from backend.metrics.smoothing import ema_over_x, row_window_means, smoothed
 
 
@@ -61,12 +61,12 @@ def group_curve(
         data = repository.points_of(session, chunks[series.id], names)
         rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
         conversion = known.get(series.run_id)
-        x = converted(rows[axes.column], conversion)
+        x = convert(rows[axes.column], conversion)
         x, y, delay = _smoothed(rows["value"], x, axes)
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
         at = np.array([getattr(session.get_one(Run, series.run_id), axes.column)])
         gaps = not_finite(rows["value"], max(1, len(rows["value"])))
-        loaded.append(_Member(x, y, had, float(converted(at, conversion)[0]) - delay, gaps))
+        loaded.append(_Member(x, y, had, float(convert(at, conversion)[0]) - delay, gaps))
     step, grid, values = _grid([(member.x, member.y, member.at) for member in loaded], axes, spread)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):

@@ -299,7 +299,7 @@ def choose(
             recorded = by_name.get((run, metric), [])
             if metric == EPISODE_RETURN and returns.get(run, metric) != metric and (scored or not recorded):
                 instead = by_name.get((run, returns[run]), [])
-                recorded = [_named(series, metric) for series in instead] or recorded
+                recorded = [_rename(series, metric) for series in instead] or recorded
             if ANY_SOURCE in sources:
                 chosen += recorded
             elif sources:
@@ -309,7 +309,7 @@ def choose(
     return chosen
 
 
-def _named(series: Series, metric: str) -> Series:
+def _rename(series: Series, metric: str) -> Series:
     """A copy of a series' row under another name, which no session knows."""
     columns = {column.name: getattr(series, column.name) for column in Series.__table__.columns}
     return Series(**columns | {"metric": metric})

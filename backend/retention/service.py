@@ -16,7 +16,7 @@ from backend.retention import removals, repository
 from backend.retention.removals import DueLog, Policies, Removal
 from backend.runs import service as runs
 from backend.specs.problems import quoted
-from backend.specs.retention import InstallationPolicy, RetentionPolicy, scored_again
+from backend.specs.retention import InstallationPolicy, RetentionPolicy, checkpoint_to_score_again
 from backend.storage import repository as clean_up
 from backend.storage import service as storage
 
@@ -192,7 +192,7 @@ def needed_by_engine(session: Session, run_id: str, newest: int) -> list[str]:
     """File names of the checkpoints that an engine of the run may read: the newest ones, and the one that it
     scores again when it finishes."""
     live = [row for row in repository.checkpoints(session, run_id) if not row.superseded]
-    again = scored_again(live)
+    again = checkpoint_to_score_again(live)
     return [row.file for row in (*live[:newest], *([] if again is None else [again]))]
 
 

@@ -128,13 +128,13 @@ def term(field: str, operator: Operator, value: str) -> Term:
     return Term(_canonical(field, known), operator, read)
 
 
-def compared(node: Node) -> set[Field]:
+def compared_fields(node: Node) -> set[Field]:
     """The fields that a filter compares."""
     match node:
         case All(parts) | Either(parts):
-            return set().union(*map(compared, parts))
+            return set().union(*map(compared_fields, parts))
         case Not(part):
-            return compared(part)
+            return compared_fields(part)
         case Term(field):
             return {resolve(field)}
         case Word():

@@ -39,7 +39,7 @@ def requested_specs(request: Mapping[str, Any]) -> list[RunSpec]:
     problems = {
         FieldProblem(field=path or "body", message=UNSTORABLE): None for path in unstorable_paths(body)
     }
-    seeds = given_seeds(body)
+    seeds = read_seeds(body)
     if seeds is not None:
         problems |= dict.fromkeys(seed_problems(seeds, "seed" in body))
     grid_errors = grid_problems(body)
@@ -128,7 +128,7 @@ def _n_runs(body: dict[str, Any], grid: Grid) -> int:
     return prod(len(values) for values in grid.values()) * (len(seeds) if isinstance(seeds, list) else 1)
 
 
-def given_seeds(body: dict[str, Any]) -> Any:
+def read_seeds(body: dict[str, Any]) -> Any:
     """A request's `seeds`. JSON has one number type: 1.0 and 1 are the same."""
     seeds = body.get("seeds")
     if not isinstance(seeds, list):

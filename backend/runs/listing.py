@@ -68,7 +68,7 @@ def parse_filter(filter_text: str) -> Node:
         node = filters.parse(filter_text)
     except filters.BadFilter as error:
         raise Invalid.field("filter", str(error)) from None
-    return node if _DEMO in filters.compared(node) else All((node, _NO_DEMO))
+    return node if _DEMO in filters.compared_fields(node) else All((node, _NO_DEMO))
 
 
 def check_compared(session: Session, node: Node) -> None:
@@ -77,7 +77,7 @@ def check_compared(session: Session, node: Node) -> None:
     Raises:
         Invalid: there is no such metric or setting.
     """
-    for field in sorted(filters.compared(node), key=lambda field: field.name):
+    for field in sorted(filters.compared_fields(node), key=lambda field: field.name):
         check_known(session, "filter", field)
 
 

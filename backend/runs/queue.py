@@ -37,7 +37,7 @@ def move(session: Session, run_id: str, after: str | None) -> Run:
     order = repository.queue(session)
     if after is not None and (after == run_id or after not in dict(order)):
         raise Invalid.field("after", f"run {after} is not another queued run")
-    changes = moved(order, run_id, after)
+    changes = plan_move(order, run_id, after)
     if max(changes.values(), default=0) > MAX_PRIORITY:
         raise Conflict(
             f"the runs ahead have the highest priority, {MAX_PRIORITY}: lower the priority of a run first"
@@ -47,7 +47,7 @@ def move(session: Session, run_id: str, after: str | None) -> Run:
     return run
 
 
-def moved(order: Sequence[Place], run_id: str, after: str | None) -> dict[str, int]:
+def plan_move(order: Sequence[Place], run_id: str, after: str | None) -> dict[str, int]:
     """The priorities to change, so that a run directly follows another one.
 
     Args:

@@ -24,7 +24,7 @@ from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
 from backend.specs.fields import NAME, Schema, Strict, whole
 from backend.specs.known_tags import RunUnit
-from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, explained, problems_of, quoted
+from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, explain, problems_of, quoted
 from backend.specs.provenance import Provenance
 from backend.specs.run import RunSpec, StopSpec, in_declared_order, is_custom
 from backend.specs.run_fields import (
@@ -92,7 +92,7 @@ class RunFields(RunOptions):
         try:
             fields = validate(data)
         except ValidationError as error:
-            raise InvalidSpec(explained(problems_of(error), cls.model_fields)) from None
+            raise InvalidSpec(explain(problems_of(error), cls.model_fields)) from None
         fields._specs = specs
         return fields
 

@@ -22,7 +22,7 @@ from pydantic import (
 
 from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
 from backend.specs.known_tags import RunUnit
-from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explained, problems_of
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
     EXTERNAL,
@@ -124,7 +124,7 @@ class ExternalFields(Strict):
         except ValidationError as error:
             problems += [
                 problem
-                for problem in explained(problems_of(error), cls.model_fields)
+                for problem in explain(problems_of(error), cls.model_fields)
                 if problem.field not in known and not (of_config and problem.field.startswith("config"))
             ]
             raise InvalidSpec(problems) from None

@@ -131,7 +131,7 @@ def setting(
     )
 
 
-def marked(model: type[BaseModel], mark: Literal["live", "shape"]) -> frozenset[str]:
+def marked_fields(model: type[BaseModel], mark: Literal["live", "shape"]) -> frozenset[str]:
     """Names of the fields of a settings model that are declared `live`, or `shape`."""
     extras = {name: field.json_schema_extra for name, field in model.model_fields.items()}
     return frozenset(name for name, extra in extras.items() if isinstance(extra, dict) and extra.get(mark))

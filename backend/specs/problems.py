@@ -135,7 +135,7 @@ def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
     return problems
 
 
-def explained(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[FieldProblem]:
+def explain(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[FieldProblem]:
     """The problems, where those of fields that do not exist name the fields that may be meant.
 
     Args:
@@ -149,8 +149,8 @@ def explained(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[Fi
     return [next(unknown) if problem.message == NO_FIELD else problem for problem in problems]
 
 
-def explained_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProblem]:
-    """As `explained`, for problems of a value with models inside it.
+def explain_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProblem]:
+    """As `explain`, for problems of a value with models inside it.
 
     Args:
         problems: problems of the value, at any depth.
@@ -247,7 +247,7 @@ def point_into_sections(
         else problem
         for problem in problems
     ]
-    return explained(pointed, request)
+    return explain(pointed, request)
 
 
 def _with_hint(problem: FieldProblem, hint: str) -> FieldProblem:

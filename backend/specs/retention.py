@@ -140,7 +140,7 @@ def removable_checkpoints(
     kept = {checkpoint.id for checkpoint in live[:newest]}
     best = policy.checkpoints_best or 0
     kept |= {checkpoint.id for checkpoint in sorted(live, key=_rank, reverse=True)[:best]}
-    if not ended and (again := scored_again(checkpoints)) is not None:
+    if not ended and (again := checkpoint_to_score_again(checkpoints)) is not None:
         kept.add(again.id)
     if policy.checkpoints_every_agent_steps is not None:
         kept |= set(_first_of_each(live, policy.checkpoints_every_agent_steps))
@@ -151,7 +151,7 @@ def removable_checkpoints(
     ]
 
 
-def scored_again(checkpoints: Sequence[StoredCheckpoint]) -> StoredCheckpoint | None:
+def checkpoint_to_score_again(checkpoints: Sequence[StoredCheckpoint]) -> StoredCheckpoint | None:
     """The checkpoint of a run whose parameters its engine scores again when it finishes, if there is one.
 
     The engine knows only the scores that it measured itself, and keeps the earliest of equal ones.

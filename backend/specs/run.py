@@ -10,11 +10,11 @@ from backend.specs.algorithms import ALGORITHMS, Algorithm, AlgorithmConfig
 from backend.specs.algorithms.memory import RunFacts
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
-from backend.specs.fields import ENVIRONMENT_PREFIX, Frozen, Strict, marked, setting
+from backend.specs.fields import ENVIRONMENT_PREFIX, Frozen, Strict, marked_fields, setting
 from backend.specs.problems import (
     FieldProblem,
     InvalidSpec,
-    explained,
+    explain,
     paths_by_name,
     point_elsewhere,
     point_into_sections,
@@ -174,7 +174,7 @@ def _section(
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems += explained(point_elsewhere(problems_of(error, name), name, paths), model.model_fields)
+        problems += explain(point_elsewhere(problems_of(error, name), name, paths), model.model_fields)
         return None
 
 
@@ -222,7 +222,7 @@ def _environment(data: dict[str, Any], problems: list[FieldProblem]) -> Environm
     return registered
 
 
-def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
+def change_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
     """The specification with some settings of its algorithm changed while it trains.
 
     Args:
@@ -232,7 +232,7 @@ def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
     Raises:
         InvalidSpec: with one problem per setting that cannot be changed live or whose value is invalid.
     """
-    live = marked(type(spec.config), "live")
+    live = marked_fields(type(spec.config), "live")
     fields = type(spec.config).model_fields
     fixed = f"cannot be changed while the run trains; {_listed(live)} can"
     problems = [

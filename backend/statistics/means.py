@@ -95,7 +95,7 @@ N_RESAMPLES = 300
 """Of the bands of charts."""
 
 
-def bootstrapped(values: Scores, centre: str, least: int) -> tuple[Scores, Scores]:
+def bootstrap(values: Scores, centre: str, least: int) -> tuple[Scores, Scores]:
     """The 2.5 % and 97.5 % points of the percentile bootstrap over runs, as in Agarwal et al. 2021.
 
     Every column is resampled in the same ways, whatever the others are, so that a band is smooth, and a curve

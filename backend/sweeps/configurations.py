@@ -40,7 +40,7 @@ def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
     try:
         return requests.describe_environment(session, dict(spec.run))
     except InvalidSpec as error:
-        raise Invalid(_located(spec, error.problems)) from None
+        raise Invalid(_locate(spec, error.problems)) from None
 
 
 def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
@@ -58,7 +58,7 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
         try:
             parse_run_spec(grid.merged(spec.run, settings))
         except InvalidSpec as error:
-            located = _located(spec, error.problems)
+            located = _locate(spec, error.problems)
             problems |= {(problem.field, problem.message): problem for problem in located}
             if len(problems) >= _SHOWN_PROBLEMS:
                 break
@@ -113,7 +113,7 @@ def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None
         raise Invalid.field("protocol", f"{message}: set run.config.evaluation_protocol")
 
 
-def _located(spec: SweepSpec, problems: Sequence[FieldProblem]) -> list[FieldProblem]:
+def _locate(spec: SweepSpec, problems: Sequence[FieldProblem]) -> list[FieldProblem]:
     """Problems of a run's request, with their paths in the sweep's."""
     return [
         FieldProblem(

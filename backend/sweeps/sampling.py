@@ -27,7 +27,7 @@ def configurations(spec: SweepSpec) -> list[ConfigValues]:
 
 
 def _grid(space: Mapping[str, Dimension]) -> Iterator[ConfigValues]:
-    for values in product(*(_spaced(dimension) for dimension in space.values())):
+    for values in product(*(_space(dimension) for dimension in space.values())):
         yield dict(zip(space, values, strict=True))
 
 
@@ -42,21 +42,21 @@ def random_settings(space: Mapping[str, Dimension], n: int, seed: int) -> list[C
     wanted = n
     by_key: dict[str, ConfigValues] = {}
     for _ in range(_DRAWS * wanted):
-        drawn = {path: _drawn(dimension, rng) for path, dimension in space.items()}
+        drawn = {path: _draw(dimension, rng) for path, dimension in space.items()}
         by_key.setdefault(_key(drawn), drawn)
         if len(by_key) == wanted:
             break
     return [*by_key.values()]
 
 
-def _spaced(dimension: Dimension) -> list[Any]:
+def _space(dimension: Dimension) -> list[Any]:
     """The values of a dimension in a grid, at equal distances on its own scale."""
     if dimension.values is not None:
         return list(dimension.values)
     return [_value(dimension, at) for at in np.linspace(0, 1, dimension.n or 0)]
 
 
-def _drawn(dimension: Dimension, rng: np.random.Generator) -> Any:
+def _draw(dimension: Dimension, rng: np.random.Generator) -> Any:
     if dimension.values is not None:
         return dimension.values[int(rng.integers(len(dimension.values)))]
     if dimension.distribution == "integer":

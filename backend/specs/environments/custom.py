@@ -22,7 +22,7 @@ from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
 from backend.specs.fields import CUSTOM_ID, ENTRY_POINT, WITHOUT_CONTROLS, Strict, setting
-from backend.specs.problems import explained, problems_of
+from backend.specs.problems import explain, problems_of
 from backend.specs.spaces import Actions, Observation
 
 FILE_VARIABLE = "CALLBOARD_ENVIRONMENTS_FILE"
@@ -111,7 +111,7 @@ def read_custom_environments(path: Path) -> dict[str, CustomEnvironmentEntry]:
         try:
             entry = CustomEnvironmentEntry.model_validate({"id": name} | dict(table))
         except ValidationError as error:
-            first = explained(problems_of(error, name), CustomEnvironmentEntry.model_fields)[0]
+            first = explain(problems_of(error, name), CustomEnvironmentEntry.model_fields)[0]
             raise CustomEnvironmentsError(f"{path}: {first.field}: {first.message}") from None
         except (TypeError, ValueError):
             raise CustomEnvironmentsError(f"{path}: {name}: must be a table") from None

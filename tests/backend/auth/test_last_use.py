@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
 from backend.auth import repository, service
-from backend.auth.last_use import CHECK_INTERVAL_S, OpenStreams, Uses, ended_among
+from backend.auth.last_use import CHECK_INTERVAL_S, OpenStreams, Uses, find_ended
 from backend.auth.service import Browser
 from backend.db import Token, User
 from backend.db.engine import make_engine, reading, writing
@@ -67,11 +67,11 @@ def test_ended_sessions_and_tokens_are_found(engine: Engine) -> None:
         gone = [opened[0].credential, Credential("token", tokens[0].id)]
         repository.delete_session(session, opened[0].credential.id, user.id)
         repository.delete_token(session, tokens[0])
-    assert ended_among(engine, [*kept, *gone], IDLE) == gone
-    assert ended_among(engine, kept, timedelta(0)) == kept[:1]
+    assert find_ended(engine, [*kept, *gone], IDLE) == gone
+    assert find_ended(engine, kept, timedelta(0)) == kept[:1]
     with writing(engine) as session:
         repository.delete_user(session, session.get_one(User, user.id))
-    assert ended_among(engine, kept, IDLE) == kept
+    assert find_ended(engine, kept, IDLE) == kept
 
 
 def test_streams_of_one_credential_end_together_and_are_forgotten() -> None:

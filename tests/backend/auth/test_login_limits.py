@@ -9,7 +9,13 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.auth import login_limits
-from backend.auth.login_limits import FREE_ADDRESS_FAILURES, FREE_FAILURES, MAX_PENDING, LoginPool, checked
+from backend.auth.login_limits import (
+    FREE_ADDRESS_FAILURES,
+    FREE_FAILURES,
+    MAX_PENDING,
+    LoginPool,
+    check_within_limits,
+)
 from backend.auth.passwords import MAX_HASHES
 from backend.db import User
 from backend.errors import TooMany, Unavailable
@@ -34,19 +40,19 @@ def test_wrong_guesses_do_not_lock_user_out_of_another_address(
 ) -> None:
     monkeypatch.setattr(login_limits, "FIRST_WAIT_S", 60 * login_limits.FIRST_WAIT_S)
     for _ in range(FREE_FAILURES):
-        assert checked(engine, "192.0.2.1", "owner", _wrong) is None
+        assert check_within_limits(engine, "192.0.2.1", "owner", _wrong) is None
     with pytest.raises(TooMany) as error:
-        checked(engine, "192.0.2.1", "owner", _right)
+        check_within_limits(engine, "192.0.2.1", "owner", _right)
     assert 1 <= error.value.retry_after_s <= 300
-    assert checked(engine, "192.0.2.2", "owner", _right) is not None
-    assert checked(engine, "192.0.2.1", "anna", _right) is not None
+    assert check_within_limits(engine, "192.0.2.2", "owner", _right) is not None
+    assert check_within_limits(engine, "192.0.2.1", "anna", _right) is not None
 
 
 def test_successful_login_resets_the_count_of_failures(engine: Engine) -> None:
     for _ in range(3):
         for _ in range(FREE_FAILURES - 1):
-            checked(engine, "192.0.2.1", "owner", _wrong)
-        assert checked(engine, "192.0.2.1", "owner", _right) is not None
+            check_within_limits(engine, "192.0.2.1", "owner", _wrong)
+        assert check_within_limits(engine, "192.0.2.1", "owner", _right) is not None
 
 
 def test_failures_of_many_names_count_for_their_address(
@@ -54,9 +60,9 @@ def test_failures_of_many_names_count_for_their_address(
 ) -> None:
     monkeypatch.setattr(login_limits, "FIRST_WAIT_S", 300.0)
     for at in range(FREE_ADDRESS_FAILURES):
-        checked(engine, "192.0.2.1", f"name {at}", _wrong)
+        check_within_limits(engine, "192.0.2.1", f"name {at}", _wrong)
     with pytest.raises(TooMany):
-        checked(engine, "192.0.2.1", "another", _wrong)
+        check_within_limits(engine, "192.0.2.1", "another", _wrong)
 
 
 def test_pool_bounds_threads_and_waiting_logins(monkeypatch: pytest.MonkeyPatch) -> None:

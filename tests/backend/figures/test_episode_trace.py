@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.figures.episode_trace import discounted, episode_trace_figure
+from backend.figures.episode_trace import discount, episode_trace_figure
 from tests.backend.figures.lines import valid
 
 rewards = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
@@ -16,7 +16,7 @@ rewards = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
 def test_discounted_matches_definition(values: list[float], gamma: float, clip: float | None) -> None:
     clipped = [v if clip is None else max(-clip, min(clip, v)) for v in values]
     wanted = [sum(gamma**k * clipped[t + k] for k in range(len(clipped) - t)) for t in range(len(clipped))]
-    np.testing.assert_allclose(discounted(np.array(values), gamma, clip), wanted, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(discount(np.array(values), gamma, clip), wanted, rtol=1e-9, atol=1e-9)
 
 
 def draw(length: int, n_actions: int = 3, **more: Any) -> go.Figure:

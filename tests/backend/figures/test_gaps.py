@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from backend.figures.curve import CurveLine, add_lines, curve_figure
 from backend.figures.figure import Figure
 from backend.figures.gaps import in_words
-from backend.metrics.rollups import bucketed, not_finite
+from backend.metrics.rollups import aggregate, not_finite
 from backend.metrics.smoothing import window_means
 from tests.backend.figures.lines import drawn, line, numbers, valid
 
@@ -24,7 +24,7 @@ values = st.lists(
 def curve(measured: list[float], size: int, scale: float) -> CurveLine:
     """A line of buckets of these values at multiples of 10."""
     value, x = np.array(measured, "f8"), 10 * np.arange(1, len(measured) + 1)
-    columns = bucketed({"x": x, "value": value}, size, ("x",)) | not_finite(value, size)
+    columns = aggregate({"x": x, "value": value}, size, ("x",)) | not_finite(value, size)
     windows = window_means(value, x, scale, 0, size)
     columns |= {"smoothed": np.where(np.isfinite(columns["mean"]), windows.mean, np.nan)}
     columns |= {"window_x": windows.x, "window_mean": windows.drawn}

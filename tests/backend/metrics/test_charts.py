@@ -14,7 +14,7 @@ from backend.db.engine import reading, writing
 from backend.metrics import repository
 from backend.metrics.charts import Axes, SeriesBuckets, automatic_scale, curves
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns
-from backend.metrics.rollups import AGGREGATES, bucket_rows, merged_at_equal_x
+from backend.metrics.rollups import AGGREGATES, bucket_rows, merge_at_equal_x
 from backend.metrics.smoothing import Smoothing, smoothed
 from backend.specs.events import PointsEvent
 from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, columns_of, slow_buckets
@@ -154,7 +154,7 @@ def test_incremental_reads_of_merged_buckets_add_up_to_full_read(
                 for name, column in curve.buckets.items()
             }
             drawn = whole[key].buckets | {"bucket": np.arange(whole[key].n_buckets)}
-            assert same(kept[key], merged_at_equal_x(drawn, how.x)), key
+            assert same(kept[key], merge_at_equal_x(drawn, how.x)), key
 
 
 def test_merged_update_sends_again_only_the_buckets_at_the_x_of_new_points(engine: Engine) -> None:

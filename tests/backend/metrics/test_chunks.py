@@ -16,7 +16,7 @@ from backend.metrics.chunks import (
     encode,
     joined,
     n_rows,
-    taken,
+    select_rows,
 )
 from tests.backend.metrics.strategies import columns, points
 
@@ -92,7 +92,11 @@ def test_times_rounded_to_microseconds_compress_better() -> None:
 
 def test_joined_parts_equal_the_whole() -> None:
     rows = points(50)
-    parts = [taken(rows, slice(0, 20)), taken(rows, slice(20, 20)), taken(rows, np.arange(20, 50))]
+    parts = [
+        select_rows(rows, slice(0, 20)),
+        select_rows(rows, slice(20, 20)),
+        select_rows(rows, np.arange(20, 50)),
+    ]
     whole = joined(parts)
     assert all(np.array_equal(whole[name], rows[name]) for name in POINT_DTYPES)
     assert n_rows(empty()) == 0

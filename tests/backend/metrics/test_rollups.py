@@ -6,14 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns, n_rows, taken
+from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns, n_rows, select_rows
 from backend.metrics.rollups import (
     AGGREGATES,
     BASE_ROWS,
+    aggregate,
     bucket_rows,
-    bucketed,
-    folded,
-    merged_at_equal_x,
+    merge_at_equal_x,
+    merge_buckets,
     pack,
     unpack,
 )
@@ -26,7 +26,7 @@ powers = st.integers(0, 8).map(lambda k: 1 << k)
 @given(columns(max_rows=300), powers, st.sampled_from(X_COLUMNS))
 def test_bucketed_matches_definition(rows: Columns, size: int, x: str) -> None:
     assume(np.all(~np.isfinite(rows["value"]) | (np.abs(rows["value"]) < 1e300)))
-    fast = bucketed(rows, size, (x,))
+    fast = aggregate(rows, size, (x,))
     slow = slow_buckets(rows, size, x)
     assert n_rows(fast) == len(slow)
     for name in (x, "count", "min", "max", "last"):
@@ -37,8 +37,8 @@ def test_bucketed_matches_definition(rows: Columns, size: int, x: str) -> None:
 
 @given(columns(max_rows=300), powers, st.integers(0, 299))
 def test_full_bucket_never_changes(rows: Columns, size: int, n_before: int) -> None:
-    before = bucketed(taken(rows, slice(0, n_before)), size, X_COLUMNS)
-    after = bucketed(rows, size, X_COLUMNS)
+    before = aggregate(select_rows(rows, slice(0, n_before)), size, X_COLUMNS)
+    after = aggregate(rows, size, X_COLUMNS)
     full = min(n_before, len(rows["value"])) // size
     for name in before:
         assert before[name][:full].tobytes() == after[name][:full].tobytes(), name
@@ -47,8 +47,8 @@ def test_full_bucket_never_changes(rows: Columns, size: int, n_before: int) -> N
 @given(st.lists(values, min_size=1, max_size=CHUNK_ROWS), st.integers(4, 12).map(lambda k: 1 << k))
 def test_folded_stored_buckets_equal_direct_buckets(value: list[float], size: int) -> None:
     rows = points(CHUNK_ROWS) | {"value": np.resize(np.array(value), CHUNK_ROWS)}
-    direct = bucketed(rows, size, ("frames",))
-    stored = folded(unpack(pack(rows), "frames"), size // BASE_ROWS)
+    direct = aggregate(rows, size, ("frames",))
+    stored = merge_buckets(unpack(pack(rows), "frames"), size // BASE_ROWS)
     assert set(direct) == set(stored) == {"frames", *AGGREGATES}
     for name in direct:
         assert direct[name].tobytes() == stored[name].tobytes(), name
@@ -65,17 +65,17 @@ def test_bucket_rows_is_least_power_of_two_that_fits(n: int, most: int) -> None:
 def test_single_spike_survives_bucketing() -> None:
     rows = points(CHUNK_ROWS)
     rows["value"][1234] = 1e6
-    assert bucketed(rows, 1024, ())["max"].max() == 1e6
+    assert aggregate(rows, 1024, ())["max"].max() == 1e6
 
 
 @pytest.mark.parametrize("size", [1, 4, 64])
 def test_bucketed_of_no_rows_is_empty(size: int) -> None:
-    assert n_rows(bucketed(points(0), size, X_COLUMNS)) == 0
+    assert n_rows(aggregate(points(0), size, X_COLUMNS)) == 0
 
 
 def test_episodes_that_end_at_the_same_agent_step_are_averaged() -> None:
     nan = np.nan
-    merged = merged_at_equal_x(
+    merged = merge_at_equal_x(
         {
             "x": np.array([10, 10, 20, 20, 20]),
             "count": np.array([1, 3, 1, 0, 1]),
@@ -99,9 +99,9 @@ def test_episodes_that_end_at_the_same_agent_step_are_averaged() -> None:
 @given(columns(max_rows=100), st.lists(st.integers(0, 3), min_size=25, max_size=25))
 def test_merged_at_equal_x_matches_definition(rows: Columns, steps: list[int]) -> None:
     rows["value"] = np.where(np.abs(rows["value"]) < 1e300, rows["value"], np.nan)
-    buckets = bucketed(rows, 4, ())
+    buckets = aggregate(rows, 4, ())
     buckets["x"] = np.array(steps[: len(buckets["mean"])])
-    merged = merged_at_equal_x(buckets, "x")
+    merged = merge_at_equal_x(buckets, "x")
     by_x = groupby(range(len(buckets["x"])), lambda at: steps[at])
     stretches = [list(stretch) for _, stretch in by_x]
     assert len(merged["x"]) == len(stretches)
@@ -120,5 +120,5 @@ def test_merged_at_equal_x_matches_definition(rows: Columns, steps: list[int]) -
 def test_values_that_are_not_finite_are_not_merged_and_stay_where_they_are_alone() -> None:
     value = np.array([np.inf, 1.0, np.inf])
     buckets = dict.fromkeys(("mean", "min", "max", "last"), value) | {"count": np.ones(3, "<i8")}
-    merged = merged_at_equal_x(buckets | {"x": np.array([1, 1, 2])}, "x")
+    merged = merge_at_equal_x(buckets | {"x": np.array([1, 1, 2])}, "x")
     assert [merged[name].tolist() for name in ("mean", "min", "max")] == [[1.0, np.inf]] * 3

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.runs.queue import Place, moved
+from backend.runs.queue import Place, plan_move
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from tests.support.service import RunningService
@@ -26,7 +26,7 @@ def test_moved_run_follows_the_other_and_all_others_keep_their_order(
 ) -> None:
     queue, run, after = case
     before = [name for name, _ in _in_order(queue) if name != run]
-    changes = moved(_in_order(queue), run, None if after == run else after)
+    changes = plan_move(_in_order(queue), run, None if after == run else after)
     order = [name for name, _ in _in_order(queue | changes)]
     assert order.index(run) == (0 if after == run else order.index(after) + 1)
     assert [name for name in order if name != run] == before
@@ -34,12 +34,12 @@ def test_moved_run_follows_the_other_and_all_others_keep_their_order(
 
 
 def test_moving_a_run_to_where_it_is_changes_nothing() -> None:
-    assert moved([("a", 1), ("b", 0), ("c", 0)], "b", "a") == {}
-    assert moved([("a", 1), ("b", 0), ("c", 0)], "a", None) == {}
+    assert plan_move([("a", 1), ("b", 0), ("c", 0)], "b", "a") == {}
+    assert plan_move([("a", 1), ("b", 0), ("c", 0)], "a", None) == {}
 
 
 def test_run_at_the_lowest_priority_moves_behind_another_one() -> None:
-    assert moved([("a", -100), ("b", -100)], "a", "b") == {"b": -99}
+    assert plan_move([("a", -100), ("b", -100)], "a", "b") == {"b": -99}
 
 
 def _queue(service: RunningService) -> list[tuple[str, int]]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from backend.specs.problems import explained_in, problems_of, quoted, similar_ids, unknown_fields
+from backend.specs.problems import explain_in, problems_of, quoted, similar_ids, unknown_fields
 from backend.specs.sweep import SweepSpec
 
 
@@ -98,7 +98,7 @@ def test_unknown_field_at_any_depth_is_answered_with_what_is_meant(
     with pytest.raises(ValidationError) as raised:
         SweepSpec.model_validate({"name": "a", "run": {}} | body)
     message_of_field = {
-        problem.field: problem.message for problem in explained_in(problems_of(raised.value), SweepSpec)
+        problem.field: problem.message for problem in explain_in(problems_of(raised.value), SweepSpec)
     }
     assert message_of_field[field] == f"no such field; {message}"
 

@@ -27,7 +27,7 @@ from backend.specs.events import (
     SettingsChangedEvent,
     StartedEvent,
 )
-from backend.specs.fields import marked
+from backend.specs.fields import marked_fields
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support import custom_environment
 from tests.support.engine_process import logged
@@ -138,7 +138,7 @@ def observations(spec: RunSpec) -> NDArray[Any]:
 
 def other_values(spec: RunSpec) -> dict[str, Any]:
     """Another value for each live setting of an algorithm."""
-    values = {name: getattr(spec.config, name) for name in sorted(marked(type(spec.config), "live"))}
+    values = {name: getattr(spec.config, name) for name in sorted(marked_fields(type(spec.config), "live"))}
     return {
         name: value + 1 if isinstance(value, int) else 1.5 * value
         for name, value in values.items()

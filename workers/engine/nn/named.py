@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from workers.engine.nn.optimizers import logical_order, storage_order
 
 
-def named(network: nn.Module, vector: Tensor) -> dict[str, Tensor]:
+def split_by_name(network: nn.Module, vector: Tensor) -> dict[str, Tensor]:
     """Copy a flat vector (P,) to one contiguous tensor for each parameter, by module path.
 
     The names, shapes and order are those of `network.named_parameters()`: the result of theta is what
@@ -24,8 +24,8 @@ def named(network: nn.Module, vector: Tensor) -> dict[str, Tensor]:
     return parts
 
 
-def flattened(parts: dict[str, Tensor]) -> Tensor:
-    """The flat vector (P,) of named tensors; the inverse of `named`."""
+def flatten(parts: dict[str, Tensor]) -> Tensor:
+    """The flat vector (P,) of named tensors; the inverse of `split_by_name`."""
     return torch.cat([storage_order(part).reshape(-1) for part in parts.values()])
 
 
@@ -37,7 +37,7 @@ def with_names(state: Any, network: nn.Module) -> Any:
         if isinstance(value, dict):
             return {key: convert(inner) for key, inner in value.items()}
         if isinstance(value, torch.Tensor) and value.is_floating_point() and value.shape == (n_parameters,):
-            return named(network, value)
+            return split_by_name(network, value)
         return value
 
     return convert(state)
@@ -48,5 +48,5 @@ def without_names(state: Any, names: list[str]) -> Any:
     if not isinstance(state, dict):
         return state
     if names and list(state) == names:
-        return flattened(state)
+        return flatten(state)
     return {key: without_names(value, names) for key, value in state.items()}

@@ -200,7 +200,7 @@ class Training:
         for command in self._control.take_settings():
             refused = None
             try:
-                self.spec = changed_live(self.spec, command.changes)
+                self.spec = change_live(self.spec, command.changes)
                 learner.change(self.spec.config)
             except InvalidSpec as error:
                 refused = str(error)

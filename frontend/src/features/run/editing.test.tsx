@@ -242,8 +242,9 @@ it('Notes that are not saved are kept with their run until they are saved or can
   }
 });
 
-it('Markdown creates no element from HTML and no link with a dangerous scheme', () => {
+it('Markdown creates no element from HTML and no link with a dangerous scheme', async () => {
   show(<Markdown text={'<img src=x onerror=alert(1)> [a](javascript:alert(1)) [b](/runs)'} />);
+  await screen.findByRole('link', { name: 'b' });
   expect(document.querySelector('img')).toBeNull();
   expect(screen.getAllByRole('link').map((link) => link.getAttribute('href'))).toEqual(['/runs']);
 });

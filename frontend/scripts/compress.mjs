@@ -5,6 +5,6 @@ import { gzipSync } from 'node:zlib';
 
 const folder = fileURLToPath(new URL('../dist/assets/', import.meta.url));
 
-for (const name of readdirSync(folder).filter((each) => /\.(js|css|svg)$/.test(each))) {
+for (const name of readdirSync(folder).filter((file) => /\.(js|css|svg)$/.test(file))) {
   writeFileSync(`${folder}${name}.gz`, gzipSync(readFileSync(folder + name), { level: 9 }));
 }

@@ -13,7 +13,7 @@ function needed(key, files = new Set()) {
   const { file, imports = [] } = manifest[key];
   if (!files.has(file)) {
     files.add(file);
-    imports.forEach((each) => needed(each, files));
+    imports.forEach((imported) => needed(imported, files));
   }
   return files;
 }

@@ -50,7 +50,7 @@ describe('fetchFigure', () => {
   it('rejects every figure of a request that failed, and none of another', async () => {
     status = 503;
     const failed = await Promise.allSettled([ask('a'), ask('b')]);
-    expect(failed.map((each) => each.status)).toEqual(['rejected', 'rejected']);
+    expect(failed.map((result) => result.status)).toEqual(['rejected', 'rejected']);
     status = 200;
     await expect(ask('a')).resolves.toBeDefined();
   });

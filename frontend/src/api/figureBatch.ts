@@ -48,10 +48,10 @@ async function send(batch: readonly Waiting[]): Promise<void> {
     const { items } = (await unwrap<unknown>(api.GET('/api/v1/figures', { params: { query } }))) as {
       items: readonly Answer[];
     };
-    for (const each of wanted) {
-      const answer = items[query.figure.indexOf(each.query.figure[0] ?? '')];
-      if (answer) each.resolve(answer);
-      else each.reject(new Error('the answer lacks a figure'));
+    for (const request of wanted) {
+      const answer = items[query.figure.indexOf(request.query.figure[0] ?? '')];
+      if (answer) request.resolve(answer);
+      else request.reject(new Error('the answer lacks a figure'));
     }
   } catch (error) {
     for (const { reject } of wanted) reject(error);
@@ -64,7 +64,7 @@ export function fetchFigure(query: Query, signal: AbortSignal): Promise<Answer> 
     const key = batchKey(query);
     const batch = batches.get(key);
     const waiting = { query, signal, resolve, reject };
-    if (batch && batch.reduce((sum, each) => sum + each.query.figure.length, 0) < MAX_FIGURES) {
+    if (batch && batch.reduce((sum, request) => sum + request.query.figure.length, 0) < MAX_FIGURES) {
       batch.push(waiting);
       return;
     }

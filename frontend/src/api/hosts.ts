@@ -44,9 +44,9 @@ type WaitingRun = HostPage['waiting_runs'][number];
 
 /** The queue with a run directly after another one, or first. */
 export function movedAfter(queue: readonly WaitingRun[], id: string, after: string | null): WaitingRun[] {
-  const run = queue.find((each) => each.id === id);
-  const others = queue.filter((each) => each.id !== id);
-  const at = after === null ? 0 : others.findIndex((each) => each.id === after) + 1;
+  const run = queue.find((queued) => queued.id === id);
+  const others = queue.filter((queued) => queued.id !== id);
+  const at = after === null ? 0 : others.findIndex((queued) => queued.id === after) + 1;
   return run ? [...others.slice(0, at), run, ...others.slice(at)] : [...queue];
 }
 

@@ -64,6 +64,6 @@ export function asProblem(error: unknown): ApiProblem {
 /** The message of a failed change for its field, or the whole problem's. */
 export function fieldError(error: unknown, field: string): string {
   const problem = asProblem(error);
-  const own = problem.fields.find((each) => each.field === field || each.field.startsWith(`${field}.`));
+  const own = problem.fields.find((wrong) => wrong.field === field || wrong.field.startsWith(`${field}.`));
   return own?.message ?? (problem.detail || problem.title);
 }

@@ -11,9 +11,9 @@ const sweep = schemas.SweepSpec.properties;
 /** A bound of a field, also of one that may be null. */
 function bound(field: Schema, keyword: Keyword): number {
   const types = [field, ...((field.anyOf as Schema[] | undefined) ?? [])];
-  const found = types.map((type) => type[keyword]).find((value) => typeof value === 'number');
-  if (found === undefined) throw new Error(`the schema of a field has no ${keyword}`);
-  return found;
+  const bound = types.map((type) => type[keyword]).find((value) => typeof value === 'number');
+  if (bound === undefined) throw new Error(`the schema of a field has no ${keyword}`);
+  return bound;
 }
 
 export const MAX_NAME = bound(name, 'maxLength');

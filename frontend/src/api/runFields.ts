@@ -25,12 +25,12 @@ export const runMetricsQuery = (runs: readonly string[], metrics: readonly strin
     queryFn: async ({ signal }): Promise<ReadonlyMap<string, ReadonlyMap<string, MetricSummary>>> => {
       const query = { run: [...runs], metric: [...metrics] };
       const { items } = await unwrap(api.GET('/api/v1/runs/metrics', { params: { query }, signal }));
-      const found = new Map<string, Map<string, MetricSummary>>();
+      const byRun = new Map<string, Map<string, MetricSummary>>();
       for (const item of items) {
-        const ofRun = found.get(item.run) ?? new Map<string, MetricSummary>();
-        found.set(item.run, ofRun.set(item.metric, item));
+        const ofRun = byRun.get(item.run) ?? new Map<string, MetricSummary>();
+        byRun.set(item.run, ofRun.set(item.metric, item));
       }
-      return found;
+      return byRun;
     },
     staleTime: FRESH_MS,
     gcTime: FRESH_MS,

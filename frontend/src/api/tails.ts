@@ -81,12 +81,12 @@ function fromBase64({ dtype, bdata }: Binary): Float64Array {
 }
 
 const isNumbers = (value: unknown): value is readonly (number | null)[] =>
-  Array.isArray(value) && value.every((each) => each === null || typeof each === 'number');
+  Array.isArray(value) && value.every((item) => item === null || typeof item === 'number');
 
 /** Numbers of JSON as an array; anything else as it is. */
 function decoded(value: unknown): unknown {
   if (isBinary(value)) return fromBase64(value);
-  return isNumbers(value) ? Float64Array.from(value, (each) => each ?? NaN) : value;
+  return isNumbers(value) ? Float64Array.from(value, (item) => item ?? NaN) : value;
 }
 
 const DETAILS = ['low', 'high', 'n', 'bucket', 'nan', 'inf', 'neg_inf'] as const;

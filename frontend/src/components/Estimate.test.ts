@@ -53,5 +53,5 @@ describe('verdict', () => {
       { p_adjusted: 1 / 3, seeds_to_differ: 4 },
       'no significant difference (p = 0.33); significance is possible from 4 seeds per group',
     ],
-  ])('of %j is "%s"', (found, text) => expect(verdict(pair(found))).toBe(text));
+  ])('of %j is "%s"', (measured, text) => expect(verdict(pair(measured))).toBe(text));
 });

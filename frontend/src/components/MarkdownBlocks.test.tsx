@@ -50,7 +50,9 @@ describe('MarkdownBlocks', () => {
   ])('shows %j as text', (text) => expect(html(text)).toBe(`<p>${escaped(text)}</p>`));
 
   it('shows HTML between paragraphs as text', () =>
-    expect(html('a\n\n<script>alert(1)</script>\n')).toBe('<p>a</p>' + escaped('<script>alert(1)</script>\n')));
+    expect(html('a\n\n<script>alert(1)</script>\n')).toBe(
+      '<p>a</p>' + escaped('<script>alert(1)</script>\n'),
+    ));
 
   it('shows a text that nests too deeply as it is', () => {
     const text = '> '.repeat(10_000);

@@ -78,8 +78,8 @@ export function referenceScores<S extends { protocol: string; label: string }>(
   const levels = (environment ? comparableScores(environment) : []).filter(
     ({ label }) => label === 'random' || label === 'human',
   );
-  const protocol = (levels.find((each) => each.protocol === 'noop_starts') ?? levels[0])?.protocol;
+  const protocol = (levels.find((level) => level.protocol === 'noop_starts') ?? levels[0])?.protocol;
   return ['random', 'human'].flatMap(
-    (label) => levels.find((each) => each.label === label && each.protocol === protocol) ?? [],
+    (label) => levels.find((level) => level.label === label && level.protocol === protocol) ?? [],
   );
 }

@@ -128,7 +128,7 @@ describe('parseNumber', () => {
 });
 
 it('formatTimeLeft has one unit', () => {
-  const texts = [20, 90, 3000, 3580, 14_000, 64_320, 200_000, 1e6].map((each) => formatTimeLeft(each));
+  const texts = [20, 90, 3000, 3580, 14_000, 64_320, 200_000, 1e6].map((seconds) => formatTimeLeft(seconds));
   expect(texts.map((text) => text.replaceAll('\u00a0', ' '))).toEqual([
     'under 1 min',
     'about 2 min',

@@ -129,8 +129,8 @@ export function formatBytes(bytes: number | null | undefined): string {
 }
 
 /** "1 run", "2 runs". */
-export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${formatInteger(count)} ${count === 1 ? one : many}`;
+export function plural(count: number, singular: string, many = `${singular}s`): string {
+  return `${formatInteger(count)} ${count === 1 ? singular : many}`;
 }
 
 /** Digits in groups of three with the same separator throughout. */

@@ -9,7 +9,7 @@ const wholeSecond = (): number => Math.floor(Date.now() / 1000) * 1000;
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {
-    for (const each of listeners) each();
+    for (const listener of listeners) listener();
   }, 1000);
   return () => {
     listeners.delete(listener);

@@ -52,8 +52,8 @@ export function runOf(
   { environment, algorithm, preset: id, stop }: Offer,
   algorithms: readonly WithPresets[],
 ) {
-  const known = algorithms.find((each) => each.id === algorithm);
-  const preset = known?.presets.find((each) => each.id === id);
+  const known = algorithms.find((candidate) => candidate.id === algorithm);
+  const preset = known?.presets.find((candidate) => candidate.id === id);
   if (!known || (id !== null && !preset)) return undefined;
   return {
     algorithm,

@@ -31,9 +31,9 @@ const SCHEMA = {
 };
 
 function field(key: string, defaults = {}): ConfigField {
-  const found = readFields(SCHEMA, 'config', defaults).find((each) => each.key === key);
-  if (!found) throw new Error(`no field ${key}`);
-  return found;
+  const field = readFields(SCHEMA, 'config', defaults).find((candidate) => candidate.key === key);
+  if (!field) throw new Error(`no field ${key}`);
+  return field;
 }
 
 describe('readFields', () => {

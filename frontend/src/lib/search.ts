@@ -27,7 +27,7 @@ const text = (value: unknown): string | undefined =>
       : undefined;
 
 function oneOf<T extends string>(value: unknown, allowed: readonly T[]): T | undefined {
-  return allowed.find((each) => each === value);
+  return allowed.find((choice) => choice === value);
 }
 
 const flag = (value: unknown): true | undefined => (value === true ? true : undefined);

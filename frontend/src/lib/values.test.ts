@@ -15,7 +15,7 @@ const FIELDS = readFields(
 );
 
 function parse(key: string, raw: string | boolean) {
-  const [field] = FIELDS.filter((each) => each.key === key);
+  const [field] = FIELDS.filter((candidate) => candidate.key === key);
   if (!field) throw new Error(`there is no field ${key}`);
   return parseValues(field, raw);
 }

@@ -50,8 +50,8 @@ export default function ComparePage() {
   const ids = useMemo(() => wanted.slice(0, MAX_COMPARED), [wanted]);
   const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(runsByIdQuery(ids));
   const runs = useMemo(() => {
-    const found = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
-    return ids.flatMap((id) => found.get(id) ?? []);
+    const byId = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
   }, [data, ids]);
   useStepTaken('compare', runs.length > 1);
   const loaded = data !== undefined && !isPlaceholderData;
@@ -112,7 +112,7 @@ export default function ComparePage() {
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
     });
   const add = (id: string): void => setRuns([...wanted, id]);
-  const remove = (id: string): void => setRuns(wanted.filter((each) => each !== id));
+  const remove = (id: string): void => setRuns(wanted.filter((other) => other !== id));
   const hide = (id: string, isHidden: boolean): void => {
     const next = new Set(hidden);
     if (isHidden) next.add(id);

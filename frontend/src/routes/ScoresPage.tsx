@@ -37,13 +37,13 @@ export default function ScoresPage() {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
   const problem = error ?? catalogue.error;
   const environments = catalogue.data;
-  const families = [...new Set(environments?.map((each) => each.family))];
-  const found = new Set(
+  const families = [...new Set(environments?.map((environment) => environment.family))];
+  const shown = new Set(
     findEnvironments(environments ?? [], q)
-      .filter((each) => !family || each.family === family)
+      .filter((environment) => !family || environment.family === family)
       .map(({ id }) => id),
   );
-  const matching = data?.rows.filter(({ environment }) => found.has(environment)) ?? [];
+  const matching = data?.rows.filter(({ environment }) => shown.has(environment)) ?? [];
   const rows = [...matching.filter(hasOwnScore), ...matching.filter((row) => !hasOwnScore(row))];
   const sources = [...new Set(rows.map(({ references }) => references).filter(Boolean))];
   const ready = data && environments;

@@ -173,7 +173,7 @@ export function ChartPanel(props: ChartPanelProps) {
           )}
           name={fileName}
           log={log}
-          onLog={(to) => change({ log: to ? [...view.log, id] : view.log.filter((each) => each !== id) })}
+          onLog={(to) => change({ log: to ? [...view.log, id] : view.log.filter((other) => other !== id) })}
         >
           {menu}
         </ChartMenu>

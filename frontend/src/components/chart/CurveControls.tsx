@@ -47,7 +47,7 @@ export function CurveControls() {
           value={smoothing.kind}
           data={SMOOTHINGS.map((kind) => ({ value: kind, label: LABELS[kind] }))}
           onChange={({ currentTarget }) => {
-            const kind = SMOOTHINGS.find((each) => each === currentTarget.value) ?? 'window';
+            const kind = SMOOTHINGS.find((smoothing) => smoothing === currentTarget.value) ?? 'window';
             change({ smoothing: { ...smoothing, kind } });
           }}
         />

@@ -44,7 +44,7 @@ function Panels() {
 }
 
 const order = (): (string | null)[] =>
-  screen.getAllByRole('listitem').map((each) => each.getAttribute('aria-label'));
+  screen.getAllByRole('listitem').map((item) => item.getAttribute('aria-label'));
 const grip = (name: string): HTMLElement => screen.getByRole('button', { name: `Move ${name}` });
 const corner = (name: string): HTMLElement =>
   screen.getByRole('button', { name: new RegExp(`^Resize ${name}:`) });

@@ -14,7 +14,7 @@ export function useFittingWidth(): [RefObject<HTMLDivElement | null>, number | u
     const element = box.current;
     if (!element) return;
     const measure = (): void => {
-      const fitting = WIDTHS.filter((one) => one <= element.clientWidth).at(-1) ?? WIDTHS[0];
+      const fitting = WIDTHS.filter((width) => width <= element.clientWidth).at(-1) ?? WIDTHS[0];
       setWidth(fitting);
     };
     measure();

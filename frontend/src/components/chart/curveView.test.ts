@@ -22,8 +22,8 @@ describe('the view of charts in the address', () => {
     expect(viewOf(search)).toMatchObject({ zoom: [1000, 2_500_000], log: ['loss/td', 'loss/value'] });
     expect(viewOf({}).smoothing).toMatchObject({ kind: 'window', scale: null });
     expect(viewOf({ smooth: 0 }).smoothing).toMatchObject({ kind: 'points', weight: 0 });
-    for (const each of [{ smooth: 0 }, { smooth: 0.9 }, { scale: 500 }])
-      expect(searchOf(viewOf(each))).toMatchObject(each);
+    for (const settings of [{ smooth: 0 }, { smooth: 0.9 }, { scale: 500 }])
+      expect(searchOf(viewOf(settings))).toMatchObject(settings);
   });
 
   it('is empty for the default', () =>

@@ -21,10 +21,10 @@ const wholeLabel = (label: Label): string =>
 /** By its whole label, what a group is called: where all have one name, by the settings in which they differ. */
 function shortGroups(labels: readonly Label[]): ReadonlyMap<string, string> {
   const whole = new Map(labels.map((label) => [wholeLabel(label), label]));
-  const each = [...whole.values()];
-  const isCommon = each.every(({ name, settings }) => settings && name === each[0]?.name);
+  const entries = [...whole.values()];
+  const isCommon = entries.every(({ name, settings }) => settings && name === entries[0]?.name);
   const short = fitted(
-    each.map((label) => (isCommon ? withDetail(label.settings ?? '', label) : wholeLabel(label))),
+    entries.map((label) => (isCommon ? withDetail(label.settings ?? '', label) : wholeLabel(label))),
   );
   return new Map([...whole.keys()].map((label, at) => [label, short[at] ?? label]));
 }

@@ -12,8 +12,8 @@ const line = (name: string, y: number[], more: object = {}): Data => ({
 });
 
 it('valuesAt sorts the lines by their value at x, highest first', () => {
-  const found = valuesAt([line('a', [1, 2, 3]), line('b', [9, 8, 7]), line('c &lt;5', [4, 5, 6])], 21, 1);
-  expect(found.map(({ name, value }) => [name, value])).toEqual([
+  const values = valuesAt([line('a', [1, 2, 3]), line('b', [9, 8, 7]), line('c &lt;5', [4, 5, 6])], 21, 1);
+  expect(values.map(({ name, value }) => [name, value])).toEqual([
     ['b', 8],
     ['c <5', 5],
     ['a', 2],

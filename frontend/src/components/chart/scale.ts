@@ -82,7 +82,7 @@ export function yAxis(traces: readonly Data[], zoom: Range | null, log: boolean)
     const ticks = {
       tickmode: 'array' as const,
       tickvals,
-      ticktext: tickvals.map((each) => formatNumber(each)),
+      ticktext: tickvals.map((tick) => formatNumber(tick)),
     };
     if (!zoom) return ticks;
     const [low, high] = [Math.log10(extent[0]), Math.log10(extent[1])];

@@ -63,7 +63,10 @@ export const formatGroupStyles = (wanted: Styles): string =>
 export function restyled(styles: Styles, key: string, style: number): Styles {
   const before = styles.get(key);
   return new Map(
-    [...styles].map(([other, its]) => [other, other === key ? style : its === style ? (before ?? its) : its]),
+    [...styles].map(([other, otherStyle]) => [
+      other,
+      other === key ? style : otherStyle === style ? (before ?? otherStyle) : otherStyle,
+    ]),
   );
 }
 

@@ -36,10 +36,10 @@ it('counts what is not finite by kind, and says why there is no line', () => {
   const gaps = (nan: number[], inf: number[]) => ({
     meta: { kind: 'not_finite', nan: Float64Array.from(nan), inf: Float64Array.from(inf) },
   });
-  const some = figure(5, 5, { data: [line([1, 2], [NaN, 4]), gaps([200, 0, 99], [0, 0, 1])] });
-  expect(notFinite(some)).toBe('299 NaN, 1 Inf');
-  expect(summaryOf(some, null, false)).toBe('5 points; 299 NaN, 1 Inf');
-  expect(withoutLine(some)).toBe('');
+  const partlyFinite = figure(5, 5, { data: [line([1, 2], [NaN, 4]), gaps([200, 0, 99], [0, 0, 1])] });
+  expect(notFinite(partlyFinite)).toBe('299 NaN, 1 Inf');
+  expect(summaryOf(partlyFinite, null, false)).toBe('5 points; 299 NaN, 1 Inf');
+  expect(withoutLine(partlyFinite)).toBe('');
   const none = figure(3000, 2, { data: [line([1, 2], [NaN, NaN]), gaps([3000], [0])] });
   expect(withoutLine(none)).toBe('All 3,000 values are NaN.');
   const mixed = figure(2, 2, { data: [line([1, 2], [NaN, NaN]), gaps([1], [1])] });

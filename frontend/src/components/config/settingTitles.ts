@@ -44,7 +44,7 @@ export function settingNames(
 ): ReadonlyMap<string, string> {
   const nameOf = (path: string): string => titles.get(path) ?? path.slice(path.indexOf('.') + 1);
   const names = paths.map(nameOf);
-  const isUnique = (name: string): boolean => names.filter((each) => each === name).length === 1;
+  const isUnique = (name: string): boolean => names.filter((other) => other === name).length === 1;
   return new Map(
     paths.map((path, at) => {
       const name = names[at] ?? path;

@@ -27,17 +27,17 @@ export function ActionMenu({ run }: { run: Run }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          {actionsFor(run).map((each) => (
+          {actionsFor(run).map((offered) => (
             <Menu.Item
-              key={each.id}
-              {...(each.danger && (denied ?? each.unavailable) === undefined
+              key={offered.id}
+              {...(offered.danger && (denied ?? offered.unavailable) === undefined
                 ? { style: { color: 'var(--failed)' } }
                 : {})}
-              disabled={(denied ?? each.unavailable) !== undefined}
-              title={denied ?? each.unavailable}
-              onClick={() => setAction(each)}
+              disabled={(denied ?? offered.unavailable) !== undefined}
+              title={denied ?? offered.unavailable}
+              onClick={() => setAction(offered)}
             >
-              {each.label}
+              {offered.label}
             </Menu.Item>
           ))}
           {denied !== undefined && <Menu.Label>{denied}</Menu.Label>}

@@ -25,4 +25,4 @@ it('counts from a schedule that was kept before', () =>
 it.each([
   ['a constant learning rate', run('constant'), 3_000],
   ['the same limit', run('linear'), 1_000],
-])('offers no choice with %s', (_, its, bound) => expect(annealingChange(its, bound)).toBeNull());
+])('offers no choice with %s', (_, run, bound) => expect(annealingChange(run, bound)).toBeNull());

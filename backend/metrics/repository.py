@@ -141,6 +141,19 @@ def append_columns(
     return any(row.n_points == 0 for row in series.values())
 
 
+class _SeriesCut(NamedTuple):
+    """What a cut changes of one series."""
+
+    change: dict[str, Any]
+    """Columns of the series' row."""
+    superseded: list[int]
+    """Ids of the chunks of which no row stays live."""
+    divided: list[int]
+    """Ids of the chunks of which some rows stay live."""
+    new_chunks: list[dict[str, Any]]
+    """Rows of the chunks that take the place of the divided ones."""
+
+
 def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) -> None:
     """Mark every live point of a run with agent steps above `after_agent_steps` as superseded.
 
@@ -156,40 +169,56 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
     live: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in first_rows}
     for chunk in _chunks(session, _LIVE_CHUNKS, list(live)):
         live[chunk.series_id].append(chunk)
-    rows, changes, set_aside, replaced = [], [], [], []
-    for series_id, chunks in live.items():
-        first_row = first_rows[series_id]
-        behind = [chunk for chunk in chunks if chunk.first_row >= first_row]
-        whole = [chunk.id for chunk in behind if chunk.min_agent_steps > after_agent_steps]
-        mixed = [chunk for chunk in behind if chunk.min_agent_steps <= after_agent_steps]
-        data = points_of(session, mixed)
-        kept = []
-        for chunk in mixed:
-            stays = data[chunk.id]["agent_steps"] <= after_agent_steps
-            kept.append(select_rows(data[chunk.id], stays))
-            goes = select_rows(data[chunk.id], ~stays)
-            if n_rows(goes):
-                aside = _chunk_row(series_id, chunk.attempt, chunk.first_row, goes)
-                rows.append(aside | {"superseded": True})
-        n_kept = sum(n_rows(part) for part in kept)
-        if n_kept:
-            attempt = max(chunk.attempt for chunk in mixed)
-            rows += _chunk_rows(series_id, attempt, first_row, joined(kept))
-        whole_before = [chunk for chunk in chunks if chunk.end_row <= first_row]
-        stored = points_of(session, whole_before, ("value",))
-        values = [stored[chunk.id]["value"] for chunk in whole_before] + [part["value"] for part in kept]
-        all_values = np.concatenate(values) if values else np.zeros(0)
-        change = _series_change(series_id, first_row + n_kept, all_values, revision)
-        changes.append(change | summary(all_values).columns() | {"cut_revision": revision})
-        set_aside += whole
-        replaced += [chunk.id for chunk in mixed]
-    for ids in _batched(set_aside, _IDS_PER_STATEMENT):
+    cuts = [
+        _cut_series(session, series_id, chunks, first_rows[series_id], after_agent_steps, revision)
+        for series_id, chunks in live.items()
+    ]
+    superseded = [chunk_id for part in cuts for chunk_id in part.superseded]
+    for ids in _batched(superseded, _IDS_PER_STATEMENT):
         session.execute(update(SeriesChunk).where(SeriesChunk.id.in_(ids)).values(superseded=True))
-    _delete(session, replaced)
-    if rows:
-        session.execute(insert(SeriesChunk), rows)
-    if changes:
-        session.execute(update(Series), changes)
+    _delete(session, [chunk_id for part in cuts for chunk_id in part.divided])
+    if new_chunks := [row for part in cuts for row in part.new_chunks]:
+        session.execute(insert(SeriesChunk), new_chunks)
+    if cuts:
+        session.execute(update(Series), [part.change | {"cut_revision": revision} for part in cuts])
+
+
+def _cut_series(
+    session: Session,
+    series_id: int,
+    chunks: Sequence[ChunkInfo],
+    first_row: int,
+    after_agent_steps: int,
+    revision: int,
+) -> _SeriesCut:
+    """Divide the live chunks of a series; those before `first_row` have no row to set aside."""
+    before = [chunk for chunk in chunks if chunk.end_row <= first_row]
+    rest = [chunk for chunk in chunks if chunk.first_row >= first_row]
+    divided = [chunk for chunk in rest if chunk.min_agent_steps <= after_agent_steps]
+    points = points_of(session, divided)
+    kept_points: list[Columns] = []
+    new_chunks: list[dict[str, Any]] = []
+    for chunk in divided:
+        is_kept = points[chunk.id]["agent_steps"] <= after_agent_steps
+        kept_points.append(select_rows(points[chunk.id], is_kept))
+        superseded_points = select_rows(points[chunk.id], ~is_kept)
+        if n_rows(superseded_points):
+            row = _chunk_row(series_id, chunk.attempt, chunk.first_row, superseded_points)
+            new_chunks.append(row | {"superseded": True})
+    n_kept = sum(n_rows(part) for part in kept_points)
+    if n_kept:
+        attempt = max(chunk.attempt for chunk in divided)
+        new_chunks += _chunk_rows(series_id, attempt, first_row, joined(kept_points))
+    stored = points_of(session, before, ("value",))
+    values = [stored[chunk.id]["value"] for chunk in before] + [part["value"] for part in kept_points]
+    live_values = np.concatenate(values) if values else np.zeros(0)
+    change = _series_change(series_id, first_row + n_kept, live_values, revision)
+    return _SeriesCut(
+        change=change | summary(live_values).columns(),
+        superseded=[chunk.id for chunk in rest if chunk.min_agent_steps > after_agent_steps],
+        divided=[chunk.id for chunk in divided],
+        new_chunks=new_chunks,
+    )
 
 
 def list_series(

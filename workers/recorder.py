@@ -8,6 +8,7 @@ While the database or the store is unavailable, the log stays on disk; nothing i
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -15,7 +16,7 @@ from backend.artifacts import ArtifactKind
 from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.context import Context
-from backend.db import Run
+from backend.db import Attempt, Run
 from backend.db.clock import database_now
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
@@ -178,45 +179,74 @@ class Recorder:
             runs.publish(session, run, ["metrics"])
         lines = bounds.dropped_points(database_now(session))
         for event in batch.events:
-            match event:
-                case events.ProvenanceEvent():
-                    log.provenance = event.provenance.model_dump(mode="json")
-                case events.StartingEvent():
-                    if run.state == RunState.STARTING and self._fence == self._attempt:
-                        run.state_reason = event.phase
-                    if bounds.is_new_phase(event.phase):
-                        time = datetime.fromtimestamp(event.time, UTC)
-                        lines.append({"time": time, "level": "info", "message": f"starting: {event.phase}"})
-                case events.StartedEvent():
-                    self.has_started = True
-                    if log.provenance is not None:
-                        known = {"device": event.device, "rollout_workers": event.rollout_workers}
-                        log.provenance = log.provenance | known  # another object, so that it is stored
-                    # The transition logs a line of its own, which comes after them.
-                    runs.add_log_lines(session, run.id, self._attempt, lines)
-                    lines = []
-                    if run.state == RunState.STARTING and self._fence == self._attempt:
-                        reason, at = f"training on {event.device}", datetime.fromtimestamp(event.time, UTC)
-                        runs.transition(session, run, RunState.RUNNING, reason, logged_at=at)
-                case events.ReportEvent():
-                    runs.record_report(run, event)
-                case events.EpisodeEvent() if event.replay not in missing.replays:
-                    replay_bytes = self._stored.get(("replays", event.replay))
-                    episodes.record(session, run.id, self._attempt, event, replay_bytes)
-                case events.EvaluationEvent():
-                    evaluations.record(session, run.id, self._attempt, event)
-                case events.CheckpointSavedEvent():
-                    removed = event.file in missing.checkpoints
-                    checkpoints.record(session, run, self._attempt, event, removed=removed)
-                case events.CheckpointsRemovedEvent():
-                    retention.remove_thinned_checkpoints(session, run.id, event.files)
-                case events.SettingsChangedEvent():
-                    live_settings.settle(session, run, event)
-                case events.LogEvent():
-                    time = datetime.fromtimestamp(event.time, UTC)
-                    lines.append({"time": time, "level": event.level, "message": event.message})
+            self._write_event(session, run, log, event, missing, lines)
         runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))
         return True
+
+    def _write_event(
+        self,
+        session: Session,
+        run: Run,
+        log: Attempt,
+        event: events.AnyEvent,
+        missing: _Missing,
+        lines: list[dict[str, Any]],
+    ) -> None:
+        """Record one event; points are recorded for the whole batch.
+
+        Args:
+            session: a writing session.
+            run: the locked run.
+            log: the row of the attempt that wrote the event.
+            event: what happened.
+            missing: files in the batch that are no longer on disk.
+            lines: lines for the run's log, to which those of the event are appended.
+        """
+        match event:
+            case events.ProvenanceEvent():
+                log.provenance = event.provenance.model_dump(mode="json")
+            case events.StartingEvent():
+                if run.state == RunState.STARTING and self._fence == self._attempt:
+                    run.state_reason = event.phase
+                if self._bounds_after.is_new_phase(event.phase):
+                    lines.append(_log_line(event.time, "info", f"starting: {event.phase}"))
+            case events.StartedEvent():
+                self._write_start(session, run, log, event, lines)
+            case events.ReportEvent():
+                runs.record_report(run, event)
+            case events.EpisodeEvent() if event.replay not in missing.replays:
+                replay_bytes = self._stored.get(("replays", event.replay))
+                episodes.record(session, run.id, self._attempt, event, replay_bytes)
+            case events.EvaluationEvent():
+                evaluations.record(session, run.id, self._attempt, event)
+            case events.CheckpointSavedEvent():
+                removed = event.file in missing.checkpoints
+                checkpoints.record(session, run, self._attempt, event, removed=removed)
+            case events.CheckpointsRemovedEvent():
+                retention.remove_thinned_checkpoints(session, run.id, event.files)
+            case events.SettingsChangedEvent():
+                live_settings.settle(session, run, event)
+            case events.LogEvent():
+                lines.append(_log_line(event.time, event.level, event.message))
+
+    def _write_start(
+        self,
+        session: Session,
+        run: Run,
+        log: Attempt,
+        event: events.StartedEvent,
+        lines: list[dict[str, Any]],
+    ) -> None:
+        self.has_started = True
+        if log.provenance is not None:
+            known = {"device": event.device, "rollout_workers": event.rollout_workers}
+            log.provenance = log.provenance | known  # another object, so that it is stored
+        # The transition logs a line of its own, which comes after them.
+        runs.add_log_lines(session, run.id, self._attempt, lines)
+        lines.clear()
+        if run.state == RunState.STARTING and self._fence == self._attempt:
+            reason, at = f"training on {event.device}", datetime.fromtimestamp(event.time, UTC)
+            runs.transition(session, run, RunState.RUNNING, reason, logged_at=at)
 
     def _committed(self, batch: _Batch) -> None:
         self._offset = batch.offset
@@ -235,6 +265,10 @@ class Recorder:
             if tail_is_damaged(self._path, self._offset):
                 message = f"the last {torn_bytes} bytes of the event log are damaged; check the disk"
             runs.log(session, self._run_id, self._attempt, "warning", message)
+
+
+def _log_line(time_s: float, level: str, message: str) -> dict[str, Any]:
+    return {"time": datetime.fromtimestamp(time_s, UTC), "level": level, "message": message}
 
 
 PARTS: dict[type[events.Event], str] = {

@@ -1,6 +1,6 @@
 """A run's specification, validated as a whole before anything is stored or started."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -280,60 +280,76 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     problems: list[FieldProblem] = []
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     environment = _environment(data, problems)
-    parts: dict[str, Any] = {}
-    paths = paths_by_name(_models(algorithm, environment), REQUEST_FIELDS)
+    models = _models(algorithm, environment)
+    paths = paths_by_name(models, REQUEST_FIELDS)
+    sections: dict[str, Any] = {}
     if algorithm and data.get("device") == "cuda" and "cuda" not in algorithm.devices:
         message = f"{algorithm.title} trains on CPUs only: use auto or cpu"
         problems.append(FieldProblem(field="device", message=message))
     if algorithm and environment:
-        if environment.observation not in algorithm.observations:
-            message = f"{algorithm.title} does not support {environment.observation} observations"
-            problems.append(FieldProblem(field="environment", message=message))
-        if environment.actions not in algorithm.actions:
-            chosen = " or ".join(algorithm.actions)
-            message = f"{algorithm.title} supports {chosen} actions, not {environment.actions}"
-            problems.append(FieldProblem(field="environment", message=message))
+        problems += _misfits(algorithm, environment)
         given = data.get("config", {})
         if isinstance(given, dict):
             given = default_config(algorithm, environment) | given
-        parts["config"] = _section(algorithm.config, given, "config", problems, paths)
+        sections["config"] = _section(algorithm.config, given, "config", problems, paths)
     if environment:
         given = data.get("environment_config", {})
-        parts["environment_config"] = _section(
+        sections["environment_config"] = _section(
             environment.config, given, "environment_config", problems, paths
         )
-        if parts["environment_config"]:
-            problems += [
-                FieldProblem(field=f"environment_config.{name}", message=message)
-                for name, message in environment.refusals(parts["environment_config"]).items()
-            ]
-        protocol = getattr(parts.get("config"), "evaluation_protocol", "auto")
-        if refusal := environment.protocol_refusal(protocol):
-            problems.append(FieldProblem(field="config.evaluation_protocol", message=refusal))
-    parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems, paths)
-    if parts["stop"] and not parts["stop"].model_dump(exclude_none=True):
+        problems += _refusals(environment, sections)
+    sections["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems, paths)
+    if sections["stop"] and not sections["stop"].model_dump(exclude_none=True):
         message = "set at least one limit: agent_steps, wall_time_s or score"
         problems.append(FieldProblem(field="stop", message=message))
-    if environment and all(parts.get(name) is not None for name in _SECTIONS):
-        annealing = data.get("annealing_agent_steps") or parts["stop"].agent_steps
-        facts = _facts(environment, parts["environment_config"], parts["stop"].agent_steps, annealing)
-        problems += [
-            FieldProblem(field=field, message=message)
-            for field, message in parts["config"].conflicts(facts).items()
-        ]
-    rest = {k: v for k, v in data.items() if k not in _SECTIONS}
+    if environment and all(sections.get(name) is not None for name in _SECTIONS):
+        problems += _conflicts(environment, sections, data.get("annealing_agent_steps"))
     try:
         # The sections are validated already; this validates the other fields.
-        spec = RunSpec.model_validate(rest | {k: part for k, part in parts.items() if part is not None})
+        valid = {name: section for name, section in sections.items() if section is not None}
+        spec = RunSpec.model_validate({k: v for k, v in data.items() if k not in _SECTIONS} | valid)
     except ValidationError as error:
         # A section is only missing if a problem of it, or of what it belongs to, is known.
-        named = {*_SECTIONS, *(p.field for p in problems)}
-        unexpected = [problem for problem in problems_of(error) if problem.field not in named]
-        problems += point_into_sections(unexpected, _models(algorithm, environment), REQUEST_FIELDS)
+        explained = {*_SECTIONS, *(problem.field for problem in problems)}
+        further = [problem for problem in problems_of(error) if problem.field not in explained]
+        problems += point_into_sections(further, models, REQUEST_FIELDS)
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)
     return spec
+
+
+def _misfits(algorithm: Algorithm, environment: Environment) -> Iterator[FieldProblem]:
+    """Why the algorithm cannot train in the environment."""
+    if environment.observation not in algorithm.observations:
+        message = f"{algorithm.title} does not support {environment.observation} observations"
+        yield FieldProblem(field="environment", message=message)
+    if environment.actions not in algorithm.actions:
+        chosen = " or ".join(algorithm.actions)
+        message = f"{algorithm.title} supports {chosen} actions, not {environment.actions}"
+        yield FieldProblem(field="environment", message=message)
+
+
+def _refusals(environment: Environment, sections: Mapping[str, Any]) -> Iterator[FieldProblem]:
+    """The settings and the protocol of evaluations that the environment does not have."""
+    if config := sections["environment_config"]:
+        for name, message in environment.refusals(config).items():
+            yield FieldProblem(field=f"environment_config.{name}", message=message)
+    protocol = getattr(sections.get("config"), "evaluation_protocol", "auto")
+    if refusal := environment.protocol_refusal(protocol):
+        yield FieldProblem(field="config.evaluation_protocol", message=refusal)
+
+
+def _conflicts(
+    environment: Environment, sections: Mapping[str, Any], annealing_agent_steps: Any
+) -> Iterator[FieldProblem]:
+    """The settings of the algorithm that do not fit the rest of the run; all sections are valid."""
+    agent_steps = sections["stop"].agent_steps
+    facts = _facts(
+        environment, sections["environment_config"], agent_steps, annealing_agent_steps or agent_steps
+    )
+    for field, message in sections["config"].conflicts(facts).items():
+        yield FieldProblem(field=field, message=message)
 
 
 def _models(algorithm: Algorithm | None, environment: Environment | None) -> dict[str, type[BaseModel]]:

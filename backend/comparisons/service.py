@@ -1,7 +1,9 @@
 """Statistics of selected runs; runs that differ in their seed alone form a group."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -83,70 +85,117 @@ def compare(
     members: dict[str, list[Run]] = {}
     for run in runs.values():
         members.setdefault(group_key(run.spec), []).append(run)
-    protocols: dict[str, str | None] = dict.fromkeys(members)
-    stored: dict[str, list[ChunkInfo]] = {}
-    histories: dict[str, ScoreHistory] = {}
-    done: Sequence[Evaluation] = ()
-    environments = {run_id: f"{training_key(run)} {run.step_unit}" for run_id, run in runs.items()}
     if score == "training":
-        stored = _episodes(session, runs)
+        measured = _measure_training(session, runs, members)
     else:
-        done = evaluations.finished(session, list(runs))
-        for key, group_runs in members.items():
-            used = protocols[key] = protocol or _protocol(group_runs, done)
-            for run in group_runs:
-                histories[run.id] = _by_evaluation(run, used, done)
-                environments[run.id] = evaluation_key(run, used)
-    furthest = {run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()}
-    furthest |= {run_id: history.end for run_id, history in histories.items() if len(history.scores)}
-    ends: dict[str, int] = {}
+        measured = _measure_evaluations(session, runs, members, protocol)
     lineages = roots(session, runs.values())
-    repeated = repetitions(runs.values(), lineages, furthest)
-    for run_id, end in furthest.items():
-        if run_id not in repeated:
-            ends[environments[run_id]] = min(end, ends.get(environments[run_id], end))
-    if score == "training":
-        needed: Mapping[str, Sequence[ChunkInfo]] = stored
-        if threshold is None:
-            until = {
-                run_id: ends.get(environments[run_id], end) if at == "common" else end
-                for run_id, end in furthest.items()
+    ends = _common_ends(measured, repetitions(runs.values(), lineages, measured.furthest))
+    common = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}
+    if threshold is not None:
+        histories = measured.read(None)
+    elif at == "common":
+        histories = measured.read(
+            {
+                run_id: ends.get(measured.environments[run_id], end)
+                for run_id, end in measured.furthest.items()
             }
-            needed = {run_id: _last(chunks, until[run_id]) for run_id, chunks in stored.items()}
-        histories = _by_training(session, runs, needed)
+        )
+    else:
+        histories = measured.read(measured.furthest)
     scores = {
-        run_id: history.score_at(ends.get(environments[run_id], 0) if at == "common" else history.end)
+        run_id: history.score_at(common[run_id] if at == "common" else history.end)
         for run_id, history in histories.items()
     }
     # A fork that counts has no score before its first agent step; there, its parent counts.
     scored = {run_id for run_id, score in scores.items() if score is not None}
-    repeated = repetitions(runs.values(), lineages, scored)
-    firsts = [group_runs[0] for group_runs in members.values()]
-    names = dict(zip(members, group_names(firsts), strict=True))
+    results = _Results(histories, scores, repetitions(runs.values(), lineages, scored))
+    names = group_names([group_runs[0] for group_runs in members.values()])
     groups = [
         _group(
             key,
-            names[key],
-            protocols[key],
+            name,
+            measured.protocols[key],
             group_runs,
-            histories,
-            scores,
-            repeated,
-            ends.get(environments[group_runs[0].id], 0) if at == "common" else None,
+            results,
+            common[group_runs[0].id] if at == "common" else None,
             threshold,
         )
-        for key, group_runs in members.items()
+        for (key, group_runs), name in zip(members.items(), names, strict=True)
     ]
-    environment_of = {key: environments[group_runs[0].id] for key, group_runs in members.items()}
+    environment_of = {key: measured.environments[group_runs[0].id] for key, group_runs in members.items()}
     return Comparison(
         score=score,
         at=at,
         threshold=threshold,
         method=METHOD,
-        protocols=sorted({evaluation.protocol for evaluation in done}),
+        protocols=measured.every_protocol,
         groups=groups,
         improvements=_improvements(groups, environment_of),
     )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What the scores of runs are measured by: training episodes, or evaluations."""
+
+    environments: Mapping[str, str]
+    """Run -> what must be equal for its score to be compared with another's."""
+    furthest: Mapping[str, int]
+    """Run -> agent steps of its last score; runs without any are left out."""
+    read: Callable[[Mapping[str, int] | None], Mapping[str, ScoreHistory]]
+    """The scores of the runs: those that count at these agent steps of each, or all of them."""
+    protocols: Mapping[str, str | None]
+    """Group -> the protocol of its evaluations, if it is scored by them."""
+    every_protocol: Sequence[str] = ()
+    """The protocols of all evaluations of the runs."""
+
+
+def _measure_training(
+    session: Session, runs: Mapping[str, Run], members: Mapping[str, Sequence[Run]]
+) -> _Measured:
+    stored = _episodes(session, runs)
+
+    def read(at: Mapping[str, int] | None) -> Mapping[str, ScoreHistory]:
+        needed: Mapping[str, Sequence[ChunkInfo]] = stored
+        if at is not None:
+            needed = {run_id: _last(chunks, at[run_id]) for run_id, chunks in stored.items()}
+        return _by_training(session, runs, needed)
+
+    return _Measured(
+        environments={run_id: f"{training_key(run)} {run.step_unit}" for run_id, run in runs.items()},
+        furthest={
+            run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()
+        },
+        read=read,
+        protocols=dict.fromkeys(members),
+    )
+
+
+def _measure_evaluations(
+    session: Session, runs: Mapping[str, Run], members: Mapping[str, Sequence[Run]], protocol: str | None
+) -> _Measured:
+    done = evaluations.finished(session, list(runs))
+    protocols = {key: protocol or _protocol(group_runs, done) for key, group_runs in members.items()}
+    used = {run.id: protocols[key] for key, group_runs in members.items() for run in group_runs}
+    histories = {run_id: _by_evaluation(run, used[run_id], done) for run_id, run in runs.items()}
+    return _Measured(
+        environments={run_id: evaluation_key(run, used[run_id]) for run_id, run in runs.items()},
+        furthest={run_id: history.end for run_id, history in histories.items() if len(history.scores)},
+        read=lambda at: histories,
+        protocols=protocols,
+        every_protocol=sorted({evaluation.protocol for evaluation in done}),
+    )
+
+
+def _common_ends(measured: _Measured, repeated: Collection[str]) -> dict[str, int]:
+    """For each environment, the agent steps of the shortest run; runs that do not count shorten none."""
+    ends: dict[str, int] = {}
+    for run_id, end in measured.furthest.items():
+        if run_id not in repeated:
+            environment = measured.environments[run_id]
+            ends[environment] = min(end, ends.get(environment, end))
+    return ends
 
 
 def _episodes(session: Session, runs: Mapping[str, Run]) -> dict[str, list[ChunkInfo]]:
@@ -212,17 +261,26 @@ def _by_evaluation(run: Run, protocol: str | None, done: Sequence[Evaluation]) -
     )
 
 
+class _Results(NamedTuple):
+    """What the runs have reached."""
+
+    histories: Mapping[str, ScoreHistory]
+    scores: Mapping[str, float | None]
+    """Run -> its score where runs are compared."""
+    repeated: Collection[str]
+    """Runs that do not count, since another one has the same randomness."""
+
+
 def _group(
     key: str,
     name: str,
     protocol: str | None,
     runs: Sequence[Run],
-    histories: Mapping[str, ScoreHistory],
-    scores: Mapping[str, float | None],
-    repeated: Collection[str],
+    results: _Results,
     at: int | None,
     threshold: float | None,
 ) -> GroupStatistics:
+    histories, scores, repeated = results
     bound = np.inf if threshold is None else threshold
     reached = np.array([histories[run.id].reached(bound) for run in runs])
     if runs[0].step_unit != "agent_steps":

@@ -4,7 +4,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,16 +23,12 @@ from workers.engine.training.control import Control
 from workers.engine.training.evaluation import EvaluationInterrupted
 from workers.engine.training.gpu_memory import out_of_memory_reason
 from workers.engine.training.journal import Counters, Journal
-from workers.engine.training.replays import Replays
+from workers.engine.training.replays import Replays, TrainingReplays
 from workers.engine.training.scoring import Scoring
 from workers.engine.training.start import log_provenance, log_started, logged_phases
 from workers.engine.training.usage import Usage, gpu_of
 
 REPORT_INTERVAL_S = 1.0
-REPLAY_INTERVAL_S = 20.0
-"""Minimum training time between two saved training episodes, unless one is the best recorded so far."""
-MIN_REPLAY_INTERVAL_S = 1.0
-"""Minimum training time between two best episodes; the later one is saved after it."""
 
 
 class Training:
@@ -64,7 +59,8 @@ class Training:
         self._control = control or Control()
         self._journal = Journal(run_dir / "attempts" / str(attempt) / "events.log", on_event)
         self._checkpoints = Checkpoints(run_dir / "checkpoints", attempt, self._journal)
-        self._replays = Replays(run_dir / "replays", attempt, self._journal)
+        replays = Replays(run_dir / "replays", attempt, self._journal)
+        self._replays = TrainingReplays(replays, self._journal)
         self._scoring = Scoring(
             self._journal,
             self._checkpoints,
@@ -74,9 +70,6 @@ class Training:
         )
         self._returns: deque[float] = deque(maxlen=100)
         self._best: float | None = None
-        self._best_saved: float | None = None
-        self._best_pending: tuple[EpisodeEnd, Counters] | None = None
-        self._last_replay_s = -REPLAY_INTERVAL_S
         self._last_evaluation_steps = 0
         self._reported_at = 0.0
         self._reported_agent_steps = self._reported_frames = 0
@@ -139,10 +132,9 @@ class Training:
             journal.counters = Counters(**state["counters"])
             self._returns.extend(state["returns"])
             self._best = state["best"]
-            self._best_saved = state["best_kept"]
+            self._replays.restore(state["best_kept"])
             self._last_evaluation_steps = state["last_evaluation_steps"]
             self._scoring.best = state["best_evaluation"]
-            self._last_replay_s = journal.counters.wall_time_s
         else:
             journal.counters.frames += learner.random_play.frames
             journal.counters.wall_time_s += learner.random_play.time_s
@@ -250,30 +242,7 @@ class Training:
         if self._best is None or episode.episode_return > self._best:
             self._best = episode.episode_return
         if episode.recording is not None:
-            self._select_replay(learner, episode)
-
-    def _select_replay(self, learner: Learner, episode: EpisodeEnd) -> None:
-        """Save some recorded episodes, and each new best; a best that comes too soon is postponed."""
-        counters = self._journal.counters
-        best = self._best_pending[0].episode_return if self._best_pending else self._best_saved
-        if best is None or episode.episode_return > best:
-            self._best_pending = (episode, replace(counters))
-        since_s = counters.wall_time_s - self._last_replay_s
-        if self._best_pending is not None and since_s >= MIN_REPLAY_INTERVAL_S:
-            self._save_pending_best(learner)
-        elif since_s >= REPLAY_INTERVAL_S:
-            self._save_replay(learner, episode, counters)
-
-    def _save_pending_best(self, learner: Learner) -> None:
-        """Save the postponed best episode, if there is one."""
-        if self._best_pending is not None:
-            (episode, counters), self._best_pending = self._best_pending, None
-            self._best_saved = episode.episode_return
-            self._save_replay(learner, episode, counters)
-
-    def _save_replay(self, learner: Learner, episode: EpisodeEnd, counters: Counters) -> None:
-        self._last_replay_s = self._journal.counters.wall_time_s
-        self._replays.save(self.spec, episode, learner.action_names, counters=counters)
+            self._replays.select(self.spec, episode, learner.action_names)
 
     def _report(self) -> None:
         """Emit a report, with points only if agent steps were taken since the last one.
@@ -313,13 +282,13 @@ class Training:
         self._journal.flush()
 
     def _checkpoint(self, learner: Learner, *, evaluated: bool = False) -> None:
-        self._save_pending_best(learner)  # its event must precede the checkpoint
+        self._replays.save_best(self.spec, learner.action_names)  # its event must precede the checkpoint
         self._checkpoints.save(
             lambda: {
                 "learner": learner.state(),
                 "returns": list(self._returns),
                 "best": self._best,
-                "best_kept": self._best_saved,
+                "best_kept": self._replays.best_saved,
                 "last_evaluation_steps": self._last_evaluation_steps,
                 "best_evaluation": self._scoring.best,
             },
@@ -334,7 +303,7 @@ class Training:
         A run killed in between resumes before the score, which is cut and repeated. In the other order it
         would have the score twice or never.
         """
-        self._save_pending_best(learner)  # replays are logged in the order of their steps
+        self._replays.save_best(self.spec, learner.action_names)  # in the order of the episodes' steps
         scored = self.spec.config.evaluation_episodes > 0
         if scored:
             try:

@@ -1,6 +1,7 @@
 """The replays that an attempt saves."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -8,6 +9,11 @@ from backend.specs.events import EpisodeEvent
 from backend.specs.run import RunSpec
 from workers.engine.methods.base import EpisodeEnd
 from workers.engine.training.journal import Counters, Journal
+
+REPLAY_INTERVAL_S = 20.0
+"""Minimum training time between two saved training episodes, unless one is the best recorded so far."""
+MIN_REPLAY_INTERVAL_S = 1.0
+"""Minimum training time between two best episodes; the later one is saved after it."""
 
 
 class Replays:
@@ -62,3 +68,48 @@ class Replays:
                 replay_sha256=hashlib.sha256((self._folder / name).read_bytes()).hexdigest(),
             )
         )
+
+
+class TrainingReplays:
+    """Selects the recorded training episodes to save: one every `REPLAY_INTERVAL_S`, and each new best.
+
+    A best episode that comes too soon after another is postponed.
+    """
+
+    def __init__(self, replays: Replays, journal: Journal) -> None:
+        self._replays = replays
+        self._journal = journal
+        self.best_saved: float | None = None
+        """Return of the best episode that was saved."""
+        self._pending_best: tuple[EpisodeEnd, Counters] | None = None
+        self._saved_at_s = -REPLAY_INTERVAL_S
+
+    def restore(self, best_saved: float | None) -> None:
+        """Continue after a checkpoint; the journal's counters are restored already."""
+        self.best_saved = best_saved
+        self._saved_at_s = self._journal.counters.wall_time_s
+
+    def select(self, spec: RunSpec, episode: EpisodeEnd, action_names: tuple[str, ...]) -> None:
+        """Save the recorded episode that ends now, or postpone it, if it is selected."""
+        counters = self._journal.counters
+        best = self._pending_best[0].episode_return if self._pending_best else self.best_saved
+        if best is None or episode.episode_return > best:
+            self._pending_best = (episode, replace(counters))
+        since_s = counters.wall_time_s - self._saved_at_s
+        if self._pending_best is not None and since_s >= MIN_REPLAY_INTERVAL_S:
+            self.save_best(spec, action_names)
+        elif since_s >= REPLAY_INTERVAL_S:
+            self._save(spec, episode, action_names, counters)
+
+    def save_best(self, spec: RunSpec, action_names: tuple[str, ...]) -> None:
+        """Save the postponed best episode, if there is one."""
+        if self._pending_best is not None:
+            (episode, counters), self._pending_best = self._pending_best, None
+            self.best_saved = episode.episode_return
+            self._save(spec, episode, action_names, counters)
+
+    def _save(
+        self, spec: RunSpec, episode: EpisodeEnd, action_names: tuple[str, ...], counters: Counters
+    ) -> None:
+        self._saved_at_s = self._journal.counters.wall_time_s
+        self._replays.save(spec, episode, action_names, counters=counters)

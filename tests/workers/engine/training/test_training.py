@@ -83,7 +83,7 @@ def test_best_recorded_episode_is_kept_within_the_replay_interval(
 
     monkeypatch.setattr(PaacLearner, "advance", seen)
     for interval in ("REPLAY_INTERVAL_S", "MIN_REPLAY_INTERVAL_S"):
-        monkeypatch.setattr(f"workers.engine.training.loop.{interval}", 1e9)
+        monkeypatch.setattr(f"workers.engine.training.replays.{interval}", 1e9)
     said = only(EpisodeEvent, train(cartpole({"agent_steps": 7_000}, evaluation_episodes=1), tmp_path))
     best = max(recorded, key=lambda episode: episode[0])
     assert recorded[0] != best != recorded[-1], "too soon or too late to show anything"

@@ -3,6 +3,9 @@
 A test depends on every module that its file imports, directly or not, and on those that the `conftest.py`
 files above it import at the top. Whatever else tests read (data files, migrations, the lists of packages, a
 `conftest.py`) counts for all of them. Nothing is traced: the imports are read from the source.
+
+pytest-testmon does not fit: it follows `.py` files alone, so a change of the data that tests read would
+start none, and it runs every test under coverage, which slows the loops of numerical code most.
 """
 
 import ast

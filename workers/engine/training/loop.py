@@ -11,7 +11,7 @@ from backend.specs import machine_faults
 from backend.specs.events import AnyEvent, EndedEvent, ReportEvent, SettingsChangedEvent
 from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import starts_protocol
-from backend.specs.run import RunSpec, changed_live
+from backend.specs.run import RunSpec, change_live
 from backend.specs.start_sets import STARTS_FILE
 from workers.engine.envs.info import MAX_NAMES
 from workers.engine.methods.base import EpisodeEnd, Learner

@@ -3,11 +3,15 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from callboard import display
 from callboard.following import Change, follow
 from callboard.series import Series, read_npz
 from callboard.transport import Transport
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ENDED = frozenset({"finished", "stopped", "failed"})
 """States in which a run stays, unless it is resumed."""
@@ -35,6 +39,10 @@ class Run:
     def __repr__(self) -> str:
         """Id, name and state."""
         return f"<Run {self.id} {self.name!r} {self.state}>"
+
+    def _repr_html_(self) -> str:
+        """A table with a link to its page, in a notebook."""
+        return display.table([(self.url, self.data)])
 
     @property
     def id(self) -> str:
@@ -77,18 +85,25 @@ class Run:
         self.data = self._transport.request("GET", f"runs/{self.id}")
         return self
 
-    def wait(self, timeout_s: float | None = None, *, lost_for_s: float | None = LOST_FOR_S) -> "Run":
+    def wait(
+        self,
+        timeout_s: float | None = None,
+        *,
+        lost_for_s: float | None = LOST_FOR_S,
+        progress: bool = True,
+    ) -> "Run":
         """Wait until it has ended, and return itself.
 
         Args:
             timeout_s: how long at most; default: as long as it takes.
             lost_for_s: a run that stays lost for this long has ended; None: wait until it is resumed.
+            progress: show a line of progress on the standard error, if that is a terminal.
 
         Raises:
             TimeoutError: it has not, after `timeout_s`.
             Unreachable: the server cannot be reached.
         """
-        Runs(self._transport, [self]).wait(timeout_s, lost_for_s=lost_for_s)
+        Runs(self._transport, [self]).wait(timeout_s, lost_for_s=lost_for_s, progress=progress)
         return self
 
     def stream(self, *metrics: str) -> Iterator[Change]:
@@ -113,6 +128,19 @@ class Run:
         """
         return Runs(self._transport, [self]).series(*metrics, sources=sources)
 
+    def plot(
+        self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: "Axes | None" = None
+    ) -> "Axes":
+        """Draw curves of the run with matplotlib, as `Runs.plot` does.
+
+        Args:
+            metrics: names; default: the metric by which the run is scored.
+            x: `agent_steps` or `wall_time_s`.
+            smooth: weight of the past in a moving average over points, from 0 to 0.9999.
+            ax: what to draw on; default: a new figure.
+        """
+        return Runs(self._transport, [self]).plot(*metrics, x=x, smooth=smooth, ax=ax)
+
     def stop(self) -> None:
         """Stop it: after a last checkpoint, if Callboard trains it."""
         self.data = self._transport.request("POST", f"runs/{self.id}/stop") or self.data
@@ -128,6 +156,10 @@ class Runs(Sequence[Run]):
     def __repr__(self) -> str:
         """The runs."""
         return f"<{len(self)} runs: {', '.join(map(repr, self._runs[:5]))}{', …' if len(self) > 5 else ''}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the first 50, in a notebook."""
+        return display.table([(run.url, run.data) for run in self._runs])
 
     def __len__(self) -> int:
         """Number of runs."""
@@ -155,18 +187,35 @@ class Runs(Sequence[Run]):
                 run.data = found.get(run.id) or run.refresh().data
         return self
 
-    def wait(self, timeout_s: float | None = None, *, lost_for_s: float | None = LOST_FOR_S) -> "Runs":
+    def wait(
+        self,
+        timeout_s: float | None = None,
+        *,
+        lost_for_s: float | None = LOST_FOR_S,
+        progress: bool = True,
+    ) -> "Runs":
         """Wait until all have ended, and return itself.
 
         Args:
             timeout_s: how long at most; default: as long as it takes.
             lost_for_s: a run that stays lost for this long has ended: its process or host has died, and
                 nobody resumes it; None: wait until it is resumed.
+            progress: show a line of progress on the standard error, if that is a terminal.
 
         Raises:
             TimeoutError: they have not, after `timeout_s`.
             Unreachable: the server cannot be reached.
         """
+        line = display.Progress() if progress else None
+        try:
+            return self._wait(timeout_s, lost_for_s, line)
+        finally:
+            if line is not None:
+                line.close()
+
+    def _wait(
+        self, timeout_s: float | None, lost_for_s: float | None, line: display.Progress | None
+    ) -> "Runs":
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         lost_since: dict[str, float] = {}
         while True:
@@ -177,6 +226,8 @@ class Runs(Sequence[Run]):
                 not run.has_ended and (lost_for_s is None or now - lost_since.get(run.id, now) < lost_for_s)
                 for run in waiting
             )
+            if line is not None:
+                line.show([run.data for run in self], len(self) - n_waiting)
             if n_waiting == 0:
                 return self
             if deadline is not None and time.monotonic() >= deadline:
@@ -203,6 +254,26 @@ class Runs(Sequence[Run]):
             points = Series.joined([self._series(ids, group, sources) for group in groups])
             parts.append(points if len(groups) == 1 else points.sorted_as(ids))
         return Series.joined(parts)
+
+    def plot(
+        self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: "Axes | None" = None
+    ) -> "Axes":
+        """Draw a curve for each run and metric with matplotlib, and return its axes.
+
+        Each curve has at most 1,000 points, each of them the mean of as many points of the run. Needs
+        matplotlib: `pip install 'callboard-client[plot]'`.
+
+        Args:
+            metrics: names; default: the metric by which each run is scored.
+            x: `agent_steps` or `wall_time_s`.
+            smooth: weight of the past in a moving average over points, from 0 to 0.9999.
+            ax: what to draw on; default: a new figure.
+
+        Raises:
+            ModuleNotFoundError: matplotlib is not installed.
+            ValueError: no runs, more than 100 curves, or another `x`.
+        """
+        return display.plot(self._transport, [run.data for run in self], metrics, x=x, smooth=smooth, ax=ax)
 
     def stop(self) -> None:
         """Stop all that have not ended."""

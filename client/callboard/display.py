@@ -1,0 +1,190 @@
+"""How runs look: tables in notebooks, a line of progress in terminals, curves."""
+
+import html
+import math
+import os
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO
+
+from callboard.transport import Transport
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_SHOWN = 50
+"""Rows of a table in a notebook."""
+MAX_CHARACTERS = 100
+"""Characters of a cell."""
+MAX_CURVES = 100
+"""Curves of a plot: those of one request."""
+POINTS = 1_000
+"""Points of a curve, at most."""
+
+EPISODE_RETURN = "rollout/episode_return"
+"""Stands for the metric by which each run is scored."""
+
+_COLUMNS = ("run", "state", "agent steps", "score", "algorithm", "environment", "seed")
+_BAR_CHARACTERS = 24
+_AXES = {"agent_steps": "agent steps", "wall_time_s": "training time (s)", "iterations": "iterations"}
+
+
+def short(text: object) -> str:
+    """Text of other users on one line, without control characters, cut to the length of a cell."""
+    line = "".join(each if each.isprintable() else "\ufffd" for each in str(text)[: MAX_CHARACTERS + 1])
+    return line if len(line) <= MAX_CHARACTERS else f"{line[: MAX_CHARACTERS - 1]}…"
+
+
+def score_text(score: object) -> str:
+    """A score for tables: two decimals below 10, where one would hide differences."""
+    if score is None:
+        return "–"
+    number = float(str(score))
+    return f"{number:.{2 if abs(number) < 10 else 1}f}"
+
+
+def cells_of(run: Mapping[str, Any]) -> list[str]:
+    """What a table has of a run after its name: state, agent steps, score, algorithm, environment, seed."""
+    return [
+        short(run["state"]),
+        f"{int(run['agent_steps'] or 0):,}",
+        score_text(run.get("score")),
+        short(run["algorithm"]),
+        short(run["environment"]),
+        str(run["seed"]) if run.get("seed_is_known", True) else "–",
+    ]
+
+
+def table(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """A table in HTML of addresses of pages and runs, whose texts cannot become markup.
+
+    Only the first 50 runs are shown.
+    """
+    rows = [
+        f'<tr><td><a href="{html.escape(url)}" target="_blank" rel="noopener">'
+        f"{html.escape(short(run['name']))}</a></td>"
+        + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells_of(run))
+        + "</tr>"
+        for url, run in runs[:MAX_SHOWN]
+    ]
+    if len(runs) > MAX_SHOWN:
+        rows.append(f'<tr><td colspan="{len(_COLUMNS)}">and {len(runs) - MAX_SHOWN:,} more</td></tr>')
+    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+class Progress:
+    """A line on a terminal about runs that are waited for; nothing where the output is no terminal."""
+
+    def __init__(self, output: TextIO | None = None) -> None:
+        self._output = sys.stderr if output is None else output
+        self._is_shown = False
+        with suppress(Exception):  # of a stream of the script's own
+            self._is_shown = self._output.isatty() and os.environ.get("TERM") != "dumb"
+        self._width = 0
+
+    def show(self, runs: Sequence[Mapping[str, Any]], n_ended: int) -> None:
+        """Draw the line anew: a bar, the runs that have ended, agent steps, and the score of a single run."""
+        if not self._is_shown or not runs:
+            return
+        done = sum(_progress(run) for run in runs) / len(runs)
+        n_full = int(done * _BAR_CHARACTERS)
+        steps = sum(int(run["agent_steps"] or 0) for run in runs)
+        parts = [f"[{'#' * n_full}{'.' * (_BAR_CHARACTERS - n_full)}] {done:4.0%}", f"{steps:,} agent steps"]
+        if len(runs) == 1:
+            parts += [short(runs[0]["state"]), f"score {score_text(runs[0].get('score'))}"]
+        else:
+            parts.insert(1, f"{n_ended:,} of {len(runs):,} runs have ended")
+        self._write(", ".join(parts))
+
+    def close(self) -> None:
+        """End the line, if there is one."""
+        if self._width:
+            with suppress(Exception):
+                self._output.write("\n")
+                self._output.flush()
+        self._width = 0
+
+    def _write(self, line: str) -> None:
+        columns = 80
+        with suppress(OSError, ValueError, AttributeError):
+            columns = os.get_terminal_size(self._output.fileno()).columns or 80
+        line = line[: columns - 1]
+        with suppress(Exception):
+            self._output.write(f"\r{line:<{min(self._width, columns - 1)}}")
+            self._output.flush()
+            self._width = len(line)
+
+
+def _progress(run: Mapping[str, Any]) -> float:
+    """From 0 to 1; an ended run counts as complete."""
+    if run["state"] in ("finished", "stopped", "failed"):
+        return 1.0
+    progress = run.get("progress")
+    return min(1.0, max(0.0, float(progress))) if isinstance(progress, int | float) else 0.0
+
+
+def plot(
+    transport: Transport,
+    runs: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+    *,
+    x: str = "agent_steps",
+    smooth: float = 0.0,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw a curve for each run and metric, of at most 1,000 points each.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is not installed.
+        ValueError: no runs, too many curves, or an axis that does not exist.
+    """
+    if x not in ("agent_steps", "wall_time_s"):
+        raise ValueError(f"x: must be agent_steps or wall_time_s: got {x!r:.80}")
+    if not runs:
+        raise ValueError("there are no runs to plot")
+    names = list(dict.fromkeys(metrics)) or [EPISODE_RETURN]
+    if len(runs) * len(names) > MAX_CURVES:
+        raise ValueError(
+            f"at most {MAX_CURVES} curves can be drawn: got {len(runs)} runs, {len(names)} metrics"
+        )
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("matplotlib"):
+            raise
+        raise ModuleNotFoundError(
+            "plot needs matplotlib: pip install 'callboard-client[plot]'", name="matplotlib"
+        ) from None
+    by_id = {str(run["id"]): run for run in runs}
+    params = {"run": list(by_id), "metric": names, "x": x, "points": POINTS, "smooth": smooth}
+    params["scored"] = not metrics
+    chart = transport.request("GET", "series", params=params)
+    axes = pyplot.subplots()[1] if ax is None else ax
+    units = set()
+    for curve in chart["series"]:
+        label = [short(by_id[curve["run"]]["name"])] if len(by_id) > 1 else []
+        label += [short(curve["metric"])] if len(names) > 1 or not label else []
+        values = curve["smoothed"] or curve["mean"]
+        axes.plot([*map(_number, curve["x"])], [*map(_number, values)], label=_plain(" ".join(label)))
+        units.add(curve["step_unit"] if x == "agent_steps" else x)
+    axes.set_xlabel(" or ".join(_AXES.get(unit, unit) for unit in sorted(units)) or _AXES[x])
+    if len(names) == 1:
+        axes.set_ylabel(_plain(short(names[0])))
+    if len(by_id) == 1:
+        axes.set_title(_plain(short(runs[0]["name"])))
+    if len(chart["series"]) > 1:
+        axes.legend()
+    return axes
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _plain(text: str) -> str:
+    """A text that matplotlib draws as it is: a dollar begins a formula there, an underscore hides a label."""
+    text = "".join(each for each in text if unicodedata.category(each) != "Cf").replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text

@@ -1,0 +1,110 @@
+"""How runs look: in notebooks, on terminals, and drawn."""
+
+import io
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import callboard
+from callboard.display import MAX_CHARACTERS, MAX_SHOWN, Progress
+from callboard.runs import Run, Runs
+from callboard.transport import Server, Transport
+from tests.client.support import NOBODY, Target
+
+MARKUP = "<script>alert(1)</script>\x1b[2J\u202e"
+
+
+class Terminal(io.StringIO):
+    """What is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def data(number: int = 0, **more: Any) -> dict[str, Any]:
+    """A run as the server describes it."""
+    run = {"id": f"{number:026}", "name": MARKUP * 100, "state": "running", "agent_steps": 1_234_567}
+    run |= {"score": 17.25, "algorithm": "paac", "environment": "Pong", "seed": number, "progress": 0.5}
+    return run | more
+
+
+def runs(*some: dict[str, Any]) -> Runs:
+    transport = Transport(Server(f'{NOBODY}/"><b>', "token"))
+    return Runs(transport, [Run(transport, each) for each in some])
+
+
+def test_runs_are_a_table_without_markup_of_their_texts_and_of_bounded_size() -> None:
+    many = runs(*(data(number) for number in range(1_000)))
+    page = many._repr_html_()
+    assert page.count("<tr>") == MAX_SHOWN + 2
+    assert f"and {1_000 - MAX_SHOWN:,} more" in page
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert not re.search("[\x00-\x1f\u202e]", page)
+    assert len(page) < MAX_SHOWN * 1_500
+    single = many[7]._repr_html_()
+    assert "<td>running</td><td>1,234,567</td><td>17.2</td><td>paac</td><td>Pong</td><td>7</td>" in single
+    assert max(map(len, re.findall(r">([^<]*)</a>", single))) <= MAX_CHARACTERS * len("&lt;")
+    assert "<td>–</td></tr>" in runs(data(7, seed_is_known=False))._repr_html_()
+
+
+def test_progress_is_one_line_of_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, file = Terminal(), io.StringIO()
+    for output in (terminal, file):
+        line = Progress(output)
+        line.show([data()], 0)
+        line.show([data(state="finished", progress=None, score=None)], 1)
+        line.close()
+    assert file.getvalue() == ""
+    first, second = terminal.getvalue().lstrip("\r").split("\r")
+    assert first == "[############............]  50%, 1,234,567 agent steps, running, score 17.2"
+    assert second.startswith("[########################] 100%, 1,234,567 agent steps, finished, score –")
+    assert second.endswith("\n")
+    terminal = Terminal()
+    Progress(terminal).show([data(), data(state="failed"), data(progress=None)], 1)
+    assert " 50%, 1 of 3 runs have ended, " in terminal.getvalue()
+
+
+def test_plot_names_the_extra_without_matplotlib_and_what_it_cannot_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases: list[tuple[Sequence[dict[str, Any]], dict[str, Any], str]] = [
+        ((), {}, "no runs"),
+        ((data(),), {"x": "frames"}, "x: must be agent_steps or wall_time_s: got 'frames'"),
+        ([*map(data, range(101))], {}, "at most 100 curves"),
+    ]
+    for some, options, message in cases:
+        with pytest.raises(ValueError, match=message):
+            runs(*some).plot(**options)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'callboard-client\[plot\]'"):
+        runs(data())[0].plot()
+
+
+@pytest.mark.service
+def test_plot_draws_a_curve_for_each_run_and_its_return_by_default(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    ids = []
+    for seed, name in enumerate(("_a $x$", "b")):
+        with callboard.init(name, algorithm="a", environment="e", seed=seed, step_unit="iterations") as run:
+            run.log({"charts/episodic_return": 1.0 + seed, "loss/a": 5.0}, agent_steps=3)
+            run.log({"charts/episodic_return": 2.0 + seed, "loss/a": float("nan")}, agent_steps=8)
+        ids.append(run.id)
+    with callboard.connect() as client:
+        found = client.runs(sort="seed")
+        assert [each.id for each in found] == ids
+        axes: Any = found.plot()
+        assert [line.get_ydata().tolist() for line in axes.lines] == [[1.0, 2.0], [2.0, 3.0]]
+        assert [line.get_xdata().tolist() for line in axes.lines] == [[3.0, 8.0]] * 2
+        assert axes.get_xlabel() == "iterations"
+        assert len(axes.get_legend().get_texts()) == 2
+        single = found[0].plot("loss/a", "charts/episodic_return", x="wall_time_s", ax=axes)
+        assert single is axes
+        assert axes.get_xlabel() == "training time (s)"
+        axes.figure.canvas.draw()

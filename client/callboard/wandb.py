@@ -1,0 +1,623 @@
+"""Weights & Biases' calls, logging to a run: `import callboard.wandb as wandb` in a script written for it.
+
+The step of a row is the `global_step` that is logged with it, as agent steps; without one it is `step`, else
+the number of rows, and the run counts iterations. `init(step_unit="agent_steps")` says that `step` counts
+agent steps. Numbers, texts, settings, videos and saved files are kept. Images, histograms, tables and the
+like are accepted, counted in `run.n_not_kept`, and reported once each.
+"""
+
+import atexit
+import glob
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from callboard.cleaning import as_number, as_steps, as_text
+from callboard.config import described_by, plain_word
+from callboard.external import ExternalRun
+from callboard.files import frames_of_videos
+from callboard.handlers import pass_on
+from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_GROUP, MAX_NAME, MAX_NOTES, MAX_TAG, MAX_TAGS
+from callboard.rows import is_seed, seed_of
+from callboard.starting import init as start
+from callboard.tally import warn
+
+__all__ = [
+    "Audio",
+    "Histogram",
+    "Html",
+    "Image",
+    "Object3D",
+    "Settings",
+    "Table",
+    "Video",
+    "alert",
+    "define_metric",
+    "finish",
+    "init",
+    "log",
+    "login",
+    "save",
+    "unwatch",
+    "watch",
+]
+
+run: "WandbRun | None"
+"""The run of the last `init`, until it is finished."""
+config: "WandbConfig"
+"""Its settings."""
+summary: "WandbSummary"
+"""Its summary."""
+
+_STEP = "global_step"
+_DEFAULT_FPS = 4.0
+_MAX_DEPTH = 10
+_RUN_ID = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+_OF_START = frozenset(
+    {"algorithm", "environment", "seed", "return_metric", "step_unit", "rewind_to", "url", "token"}
+)
+"""Options of `callboard.init` that may be passed to `init`."""
+
+
+class _NotKept:
+    """A value of a kind that is not kept."""
+
+    kind = "values"
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Accept anything."""
+
+
+class Image(_NotKept):
+    """An image, which is not kept."""
+
+    kind = "images"
+
+
+class Histogram(_NotKept):
+    """A histogram, which is not kept."""
+
+    kind = "histograms"
+
+
+class Table(_NotKept):
+    """A table, which is not kept."""
+
+    kind = "tables"
+
+    def add_data(self, *row: Any) -> None:
+        """Accept a row, which is not kept."""
+
+
+class Audio(_NotKept):
+    """A sound, which is not kept."""
+
+    kind = "sounds"
+
+
+class Html(_NotKept):
+    """A page, which is not kept."""
+
+    kind = "pages"
+
+
+class Object3D(_NotKept):
+    """A point cloud, which is not kept."""
+
+    kind = "point clouds"
+
+
+class Settings(_NotKept):
+    """Settings of W&B, which do nothing here."""
+
+
+class WandbVideo:
+    """A video: a file, or frames as an array (T, C, H, W) or (N, T, C, H, W)."""
+
+    def __init__(
+        self,
+        data_or_path: Any,
+        caption: str | None = None,
+        fps: float | None = None,
+        format: str | None = None,  # W&B's name
+        **options: Any,
+    ) -> None:
+        """Prepare; nothing is read.
+
+        Args:
+            data_or_path: a path, or the frames.
+            caption: a line of the run's log.
+            fps: frames per second, of frames; default: 4.
+            format: ignored, as are other options.
+            options: ignored.
+        """
+        self.data_or_path = data_or_path
+        self.caption = caption
+        self.fps = _DEFAULT_FPS if fps is None else fps
+
+    def frames(self) -> Any:
+        """What `ExternalRun.video` takes.
+
+        Raises:
+            ValueError: an array of another shape.
+        """
+        data = self.data_or_path
+        if isinstance(data, str | os.PathLike):
+            return data
+        if hasattr(data, "detach"):
+            data = data.detach().cpu()  # of torch
+        array = np.asarray(data)
+        if array.dtype != np.uint8:  # W&B reads all numbers as 0 to 255
+            array = np.clip(array, 0, 255).astype(np.uint8)
+        return frames_of_videos(array[None] if array.ndim == 4 else array)
+
+
+Video = WandbVideo
+
+
+class WandbConfig(Mapping[str, Any]):
+    """Settings by name or attribute, with the values that the script has given; the run gets each of them."""
+
+    def __init__(self, settings: Mapping[str, Any], external: ExternalRun | None) -> None:
+        """Hold the settings with which a run has started."""
+        object.__setattr__(self, "_settings", dict(settings))
+        object.__setattr__(self, "_external", external)
+
+    def __getitem__(self, name: str) -> Any:
+        """A setting."""
+        return self._settings[name]
+
+    def __getattr__(self, name: str) -> Any:
+        """A setting.
+
+        Raises:
+            AttributeError: there is none of this name.
+        """
+        try:
+            return self.__dict__["_settings"][name]
+        except KeyError:
+            raise AttributeError(f"config has no setting {name!r}") from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Add a setting, or replace it."""
+        self.update({name: value})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Add a setting, or replace it."""
+        self.update({name: value})
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the settings."""
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        """The number of settings."""
+        return len(self._settings)
+
+    def __repr__(self) -> str:
+        """The settings."""
+        return repr(self._settings)
+
+    def update(self, settings: Any, allow_val_change: bool | None = None) -> None:
+        """Add settings, or replace them."""
+        given = _settings(settings)
+        self._settings.update(given)
+        if self._external is not None:
+            self._external.config.update(given)
+
+    def setdefaults(self, settings: Any) -> None:
+        """Add settings that are not there yet."""
+        self.update({name: value for name, value in _settings(settings).items() if name not in self})
+
+    def as_dict(self) -> dict[str, Any]:
+        """A copy of the settings."""
+        return dict(self._settings)
+
+
+class WandbSummary(dict[str, Any]):
+    """The results of a run by name. Each is a line of the run's log."""
+
+    def __init__(self, external: ExternalRun | None) -> None:
+        """An empty summary."""
+        super().__init__()
+        self._external = external
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Note a result."""
+        super().__setitem__(name, value)
+        if self._external is not None:
+            self._external.text(f"summary {as_text(name)}", as_text(value))
+
+    def update(self, *arguments: Any, **more: Any) -> None:
+        """Note several results."""
+        for name, value in dict(*arguments, **more).items():
+            self[name] = value
+
+
+class WandbRun:
+    """A run with the methods of W&B's. `init` creates it."""
+
+    def __init__(self, external: ExternalRun | None, settings: Mapping[str, Any], unit: str | None) -> None:
+        """Wrap a run.
+
+        Args:
+            external: the run; None: nothing is logged (`mode="disabled"`).
+            settings: with which it has started.
+            unit: what its steps count, if the script has said so.
+        """
+        self.external = external
+        self.config = WandbConfig(settings, external)
+        self.summary = WandbSummary(external)
+        self.n_not_kept: dict[str, int] = {}
+        """How many values of each kind were accepted and are not kept."""
+        self.step = 0
+        """Number of the row that is logged next."""
+        self._is_automatic = unit is None
+        self._unit = unit
+        self._held: dict[Any, Any] = {}
+        self._agent_steps: Any = None
+        """The last `global_step`."""
+        atexit.register(self._log_held)  # before the run ends itself
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the run in the state that the exception means."""
+        self._log_held()
+        if self.external is not None:
+            self.external.__exit__(kind, error, trace)
+        self._forget()
+
+    def __repr__(self) -> str:
+        """Name and address."""
+        return repr(self.external)
+
+    def _repr_html_(self) -> str:
+        """A link to its page, in a notebook."""
+        return "" if self.external is None else self.external._repr_html_()
+
+    @property
+    def id(self) -> str | None:
+        """The run's id."""
+        return None if self.external is None else self.external.id
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return "" if self.external is None else self.external.name
+
+    @property
+    def url(self) -> str | None:
+        """Address of the run's page."""
+        return None if self.external is None else self.external.url
+
+    @property
+    def disabled(self) -> bool:
+        """Whether nothing is logged."""
+        return self.external is None
+
+    def get_url(self) -> str | None:
+        """Address of the run's page."""
+        return self.url
+
+    def log(
+        self,
+        data: Mapping[str, Any],
+        step: Any = None,
+        commit: bool | None = None,
+        sync: bool | None = None,
+    ) -> None:
+        """Log the values of a row. Never raises.
+
+        Args:
+            data: numbers, texts, videos, or mappings of them, whose names are joined by a dot.
+            step: number of the row; default: one more than that of the last row.
+            commit: False: the row is not complete yet.
+            sync: ignored.
+        """
+        if self.external is None:
+            return
+        if not isinstance(data, Mapping):
+            self.external.log(data)  # which counts and reports it
+            return
+        if step is not None:
+            steps = as_steps(step).value
+            if steps is not None and steps != self.step:
+                self._log_held()
+                self.step = steps
+        self._held |= _flat(data)
+        if commit is False:
+            return
+        self._log_held()
+        if step is None or commit:
+            self.step += 1
+
+    def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
+        """End the run: as finished, or as failed with another exit code than 0."""
+        self._log_held()
+        if self.external is not None:
+            if exit_code:
+                self.external.close("failed", f"exit code {exit_code}")
+            else:
+                self.external.close()
+        self._forget()
+
+    def save(self, glob_str: str | os.PathLike[str], *arguments: Any, **options: Any) -> None:
+        """Store files with the run, as `ExternalRun.checkpoint` does."""
+        if self.external is None:
+            return
+        for path in sorted(glob.glob(as_text(glob_str))):
+            if Path(path).is_file():
+                self.external.checkpoint(path)
+
+    def alert(self, title: str, text: str = "", *arguments: Any, **options: Any) -> None:
+        """Write a warning into the run's log."""
+        if self.external is not None:
+            self.external.text(title, text or None, level="warning")
+
+    def define_metric(self, *arguments: Any, **options: Any) -> None:
+        """Do nothing: the axis is that of `global_step`, or of rows."""
+
+    def watch(self, *arguments: Any, **options: Any) -> None:
+        """Count gradients that are not kept."""
+        self._not_kept("gradients")
+
+    def unwatch(self, *arguments: Any, **options: Any) -> None:
+        """Do nothing."""
+
+    def log_code(self, *arguments: Any, **options: Any) -> None:
+        """Count code that is not kept."""
+        self._not_kept("code")
+
+    def log_artifact(self, *arguments: Any, **options: Any) -> None:
+        """Count an artifact that is not kept: `save` keeps files."""
+        self._not_kept("artifacts")
+
+    def _log_held(self) -> None:
+        """Log the row that is held."""
+        row, self._held = self._held, {}
+        if row and self.external is not None:
+            try:
+                self._log_row(self.external, row)
+            except Exception as error:  # of any object
+                pass_on(error)
+                warn("callboard: a row is not kept: %s", as_text(error))
+
+    def _log_row(self, external: ExternalRun, row: Mapping[Any, Any]) -> None:
+        steps = self._steps_of(row)
+        numbers = {}
+        for name, value in row.items():
+            if isinstance(value, WandbVideo):
+                self._video(external, value, steps)
+            elif isinstance(value, _NotKept) or type(value).__module__.partition(".")[0] == "wandb":
+                self._not_kept(getattr(value, "kind", "values of W&B's own types"))
+            elif isinstance(value, str) and as_number(value).value is None:
+                external.text(as_text(name), value, agent_steps=steps)
+            else:
+                numbers[name] = value
+        if numbers:
+            external.log(numbers, agent_steps=steps)
+
+    def _steps_of(self, row: Mapping[Any, Any]) -> Any:
+        """The steps of a row; tell the run what they count, when that is known."""
+        given = row.get(_STEP)
+        if self._unit != "iterations" or self._is_automatic:
+            if given is not None and as_steps(given).value is not None:
+                self._agent_steps = given
+                self._count("agent_steps")
+            elif self._unit is None:
+                self._count("iterations")
+        return self.step if self._agent_steps is None else self._agent_steps
+
+    def _count(self, unit: str) -> None:
+        if self._unit != unit and self.external is not None:
+            if self._unit is not None or unit == "iterations":
+                self.external._describe({"step_unit": unit})
+            self._unit = unit
+
+    def _video(self, external: ExternalRun, video: WandbVideo, steps: Any) -> None:
+        try:
+            external.video(video.frames(), agent_steps=steps, fps=video.fps)
+            if video.caption:
+                external.text("video", video.caption, agent_steps=steps)
+        except Exception as error:  # of any object
+            pass_on(error)
+            warn("callboard: a video is not kept: %s", as_text(error))
+            self._not_kept("videos")
+
+    def _not_kept(self, kind: str) -> None:
+        if kind not in self.n_not_kept:
+            warn("callboard: %s are not kept", kind)
+        self.n_not_kept[kind] = self.n_not_kept.get(kind, 0) + 1
+
+    def _forget(self) -> None:
+        atexit.unregister(self._log_held)
+        if _active.get("run") is self:
+            del _active["run"]
+
+
+_active: dict[str, WandbRun] = {}
+
+
+def init(
+    project: str | None = None,
+    entity: str | None = None,
+    config: Any = None,
+    name: str | None = None,
+    group: str | None = None,
+    tags: Any = None,
+    notes: str | None = None,
+    id: str | None = None,
+    resume: Any = None,
+    mode: str | None = None,
+    reinit: Any = None,
+    sync_tensorboard: bool | None = None,
+    **options: Any,
+) -> WandbRun:
+    """Start a run, or return the one that has not been finished.
+
+    Args:
+        project: a tag of the run, as is `entity`.
+        entity: see `project`.
+        config: settings: a mapping, or an object with attributes. Its `env_id`, `exp_name` and `seed` are the
+            run's environment, algorithm and seed.
+        name: name of the run; default: that of the script.
+        group: group of the run.
+        tags: words to find the run by.
+        notes: free text.
+        id: of a run of this server, which is then resumed; other ids are ignored.
+        resume: ignored, since `id` says so.
+        mode: `disabled`: nothing is logged; default: the environment's `WANDB_MODE`.
+        reinit: end a run that has not been finished, and start another one.
+        sync_tensorboard: reported: `callboard.SummaryWriter` does so.
+        options: `algorithm`, `environment`, `seed`, `return_metric`, `step_unit`, `url` and `token` as for
+            `callboard.init`; W&B's others are ignored.
+
+    Raises:
+        ValueError: an argument, address or token that cannot be used.
+    """
+    active = _active.get("run")
+    if active is not None:
+        if not reinit or reinit == "return_previous":
+            return active
+        active.finish()
+    settings = _settings(config)
+    given = {field: value for field, value in options.items() if field in _OF_START and value is not None}
+    external = None
+    if (mode or os.environ.get("WANDB_MODE")) != "disabled":
+        if sync_tensorboard:
+            warn("callboard: sync_tensorboard does nothing: write with callboard.SummaryWriter instead")
+        if id is not None and _RUN_ID.fullmatch(as_text(id)):
+            connection = {field: given[field] for field in ("rewind_to", "url", "token") if field in given}
+            external = start(id=id, **connection)
+            external.config.update(settings)
+        else:
+            labels = [project, entity, *([tags] if isinstance(tags, str) else tags or ())]
+            fields = _described(settings) | {
+                "name": name or _script(),
+                "group": None if group is None else as_text(group)[:MAX_GROUP],
+                "tags": [*dict.fromkeys(as_text(label)[:MAX_TAG] for label in labels if label)][:MAX_TAGS],
+                "notes": None if notes is None else as_text(notes)[:MAX_NOTES],
+                "config": settings,
+            }
+            fields["name"] = as_text(fields["name"])[:MAX_NAME]
+            external = start(**(fields | given))
+    _active["run"] = WandbRun(external, settings, given.get("step_unit"))
+    return _active["run"]
+
+
+def log(data: Mapping[str, Any], step: Any = None, commit: bool | None = None, **options: Any) -> None:
+    """Log the values of a row, as `WandbRun.log` does; without a run, warn once."""
+    if (active := _current("log")) is not None:
+        active.log(data, step, commit)
+
+
+def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
+    """End the run, if there is one."""
+    if (active := _active.get("run")) is not None:
+        active.finish(exit_code)
+
+
+def save(glob_str: str | os.PathLike[str], *arguments: Any, **options: Any) -> None:
+    """Store files with the run."""
+    if (active := _current("save")) is not None:
+        active.save(glob_str)
+
+
+def alert(title: str, text: str = "", *arguments: Any, **options: Any) -> None:
+    """Write a warning into the run's log."""
+    if (active := _current("alert")) is not None:
+        active.alert(title, text)
+
+
+def watch(*arguments: Any, **options: Any) -> None:
+    """Count gradients that are not kept."""
+    if (active := _current("watch")) is not None:
+        active.watch()
+
+
+def unwatch(*arguments: Any, **options: Any) -> None:
+    """Do nothing."""
+
+
+def define_metric(*arguments: Any, **options: Any) -> None:
+    """Do nothing: the axis is that of `global_step`, or of rows."""
+
+
+def login(*arguments: Any, **options: Any) -> bool:
+    """Do nothing: `CALLBOARD_TOKEN` is the token."""
+    return True
+
+
+def __getattr__(name: str) -> Any:
+    """`run`, `config` and `summary` are those of the current run."""
+    active = _active.get("run")
+    if name == "run":
+        return active
+    if name in ("config", "summary"):
+        if active is None:
+            raise AttributeError(f"wandb.{name}: call wandb.init() first")
+        return getattr(active, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_reported: set[str] = set()
+
+
+def _current(function: str) -> WandbRun | None:
+    active = _active.get("run")
+    if active is None and function not in _reported:
+        _reported.add(function)
+        warn("callboard: wandb.%s does nothing without a run: call wandb.init() first", function)
+    return active
+
+
+def _script() -> str:
+    return Path(sys.argv[0] if sys.argv else "").stem or "script"
+
+
+def _settings(given: Any) -> dict[str, Any]:
+    """Settings as a mapping.
+
+    Raises:
+        ValueError: they are neither a mapping nor an object with attributes.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return dict(given)
+    try:
+        return dict(vars(given))
+    except TypeError:
+        raise ValueError(f"config: must be a mapping or a namespace: got {given!r:.80}") from None
+
+
+def _described(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Algorithm, environment and seed of a run with these settings."""
+    named = described_by(settings)
+    seed = settings.get("seed")
+    return {
+        "algorithm": named.get("algorithm") or plain_word(_script(), MAX_ALGORITHM),
+        "environment": named.get("environment") or plain_word("unknown", MAX_ENVIRONMENT),
+        "seed": seed_of(seed) if is_seed(seed) else None,
+    }
+
+
+def _flat(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> dict[Any, Any]:
+    flat: dict[Any, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping) and depth < _MAX_DEPTH:
+            flat |= _flat(value, f"{prefix}{as_text(name)}.", depth + 1)
+        else:
+            flat[f"{prefix}{as_text(name)}" if prefix else name] = value
+    return flat

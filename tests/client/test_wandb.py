@@ -1,0 +1,142 @@
+"""Scripts written for W&B log to the real service when their import alone is changed."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import callboard.wandb as wandb
+from tests.client.support import Target
+
+
+@pytest.fixture(autouse=True)
+def _finished() -> Iterator[None]:
+    yield
+    wandb.finish()
+
+
+@pytest.mark.service
+def test_script_of_wandb_changes_its_import_only(
+    target: Target, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = SimpleNamespace(env_id="CartPole-v1", exp_name="ppo", seed=3, lr=0.5)
+    run = wandb.init(
+        project="cleanRL", entity="lab", config=vars(settings), name="first", group="g", tags=["x"],
+        monitor_gym=True, save_code=True, settings=wandb.Settings(start_method="thread"),
+    )  # fmt: skip
+    assert (wandb.run, run.disabled) == (run, False)
+    assert wandb.init() is run
+    wandb.config.update({"late": [1, 2]}, allow_val_change=True)
+    wandb.config.layers = 2
+    wandb.config.setdefaults({"lr": 9.0, "gamma": 0.9})
+    assert (wandb.config.lr, wandb.config["layers"], dict(wandb.config)["gamma"]) == (0.5, 2, 0.9)
+    with pytest.raises(AttributeError, match="config has no setting 'nothing'"):
+        _ = wandb.config.nothing
+    wandb.define_metric("*", step_metric="global_step")
+    wandb.watch(None)
+    for step in range(3):
+        wandb.log({"global_step": step * 100, "charts/episodic_return": np.float32(step)})
+        wandb.log({"losses": {"value": 0.5, "deep": {"er": 1.5}}, "note": f"line {step}"}, commit=False)
+        wandb.log({"hist": wandb.Histogram([1, 2]), "image": wandb.Image(np.zeros((2, 2)))})
+    frames = np.zeros((3, 3, 16, 20), np.uint8)
+    wandb.log({"video": wandb.Video(frames, caption="best", fps=10, format="gif"), "global_step": 300})
+    (tmp_path / "model.pt").write_bytes(b"parameters")
+    wandb.save(str(tmp_path / "*.pt"))
+    run.summary["best"] = 2.0
+    wandb.alert(title="slow", text="very")
+    assert run.n_not_kept == {"gradients": 1, "histograms": 3, "images": 3}
+    wandb.finish()
+    assert wandb.run is None
+    [stored] = target.runs()
+    assert (stored["name"], stored["state"], stored["seed"]) == ("first", "finished", 3)
+    assert (stored["algorithm"], stored["environment"]) == ("ppo", "CartPole-v1")
+    assert {"cleanRL", "lab", "x"} == set(stored["tags"])
+    assert (stored["step_unit"], stored["agent_steps"], stored["best_return"]) == ("agent_steps", 300, 2.0)
+    config = stored["spec"]["config"]
+    assert (config["lr"], config["late"], config["layers"], config["gamma"]) == (0.5, [1, 2], 2, 0.9)
+    points = {
+        metric: [(int(row["agent_steps"]), float(row["value"])) for row in rows]
+        for metric, rows in target.points(stored["id"]).items()
+    }
+    assert points["charts/episodic_return"] == [(0, 0.0), (100, 1.0), (200, 2.0)]
+    assert points["losses.deep.er"] == [(0, 1.5), (100, 1.5), (200, 1.5)]
+    assert {"note: line 0", "summary best: 2.0", "slow: very", "video: best"} <= set(
+        target.lines(stored["id"])
+    )
+    videos = target.client.get(f"/api/v1/runs/{stored['id']}/videos").json()["items"]
+    assert [video["agent_steps"] for video in videos] == [300]
+    files = target.client.get(f"/api/v1/runs/{stored['id']}/checkpoints").json()["items"]
+    assert len(files) == 1
+    wandb.log({"after": 1.0})
+    assert [record.message for record in caplog.records if "wandb.log" in record.message] == [
+        "callboard: wandb.log does nothing without a run: call wandb.init() first"
+    ]
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(
+    ("options", "unit", "steps"),
+    [({}, "iterations", [0, 1, 7, 7, 8]), ({"step_unit": "agent_steps"}, "agent_steps", [0, 1, 7, 7, 8])],
+)
+def test_step_is_the_row_unless_global_step_is_logged(
+    target: Target, options: dict[str, str], unit: str, steps: list[int]
+) -> None:
+    with wandb.init(algorithm="a", environment="e", **options) as run:
+        run.log({"a": 1.0})
+        run.log({"a": 2.0})
+        run.log({"a": 3.0}, step=7)
+        run.log({"a": 4.0}, step=7, commit=True)
+        run.log({"a": 5.0, "b": None}, commit=False)
+    [stored] = target.runs()
+    assert (stored["state"], stored["step_unit"]) == ("finished", unit)
+    assert [int(row["agent_steps"]) for row in target.points(stored["id"])["a"]] == steps
+
+
+@pytest.mark.service
+def test_global_step_that_comes_later_makes_the_steps_agent_steps(target: Target) -> None:
+    run = wandb.init(algorithm="a", environment="e")
+    run.log({"setup": 1.0})
+    run.log({"global_step": 128, "loss": 1.0})
+    run.log({"loss": 2.0})
+    run.finish(exit_code=3)
+    [stored] = target.runs()
+    assert (stored["state"], stored["state_reason"]) == ("failed", "exit code 3")
+    assert stored["step_unit"] == "agent_steps"
+    points = target.points(stored["id"])
+    assert [int(row["agent_steps"]) for row in points["loss"]] == [128, 128]
+    series = target.client.get(f"/api/v1/runs/{stored['id']}/series").json()["items"]
+    assert {each["step_unit"] for each in series} == {"agent_steps"}
+
+
+def test_disabled_run_logs_nothing_and_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    run = wandb.init(config={"lr": 0.5})
+    assert (run.disabled, run.id, run.url, wandb.config.lr) == (True, None, None, 0.5)
+    wandb.log({"a": object()})
+    wandb.log(3)  # type: ignore[arg-type]
+    wandb.summary["x"] = 1
+    wandb.config.lr = 0.1
+    wandb.finish(1)
+    with pytest.raises(ValueError, match="config: must be a mapping or a namespace: got 3"):
+        wandb.init(config=3)
+
+
+@pytest.mark.service
+def test_nothing_that_is_logged_raises(target: Target, caplog: pytest.LogCaptureFixture) -> None:
+    class Hostile:
+        def __getattribute__(self, name: str) -> object:
+            raise RuntimeError(name)
+
+    caplog.set_level(logging.ERROR)
+    run = wandb.init(algorithm="a", environment="e")
+    for value in (None, Hostile(), wandb.Video(Hostile()), wandb.Video(np.zeros(3)), [1, 2], "x" * 20_000):
+        wandb.log({"value": value, "kept": 1.0})
+        wandb.log({Hostile(): value})  # type: ignore[dict-item]
+    wandb.log([1])  # type: ignore[arg-type]
+    wandb.log({"kept": 2.0}, step="nothing")
+    run.finish()
+    [stored] = target.runs()
+    assert len(target.points(stored["id"])["kept"]) == 7

@@ -15,6 +15,7 @@ from callboard_cli import (
     doctor,
     fail,
     figure,
+    imports,
     runs,
     serve,
     start_sets,
@@ -26,7 +27,6 @@ from callboard_cli import (
     variables,
 )
 from callboard_cli.home import make_private
-from callboard_cli.imports import commands as imports
 
 app = typer.Typer(
     name="callboard",

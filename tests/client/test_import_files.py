@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from callboard_cli.imports.meaning import has_score
-from callboard_cli.imports.rows import CSV_ENDINGS, JSON_ENDINGS
-from callboard_cli.imports.tables import Mapped, read
+from callboard.imports.log import UnreadableLog
+from callboard.imports.meaning import has_score
+from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
+from callboard.imports.tables import Mapped, read
 from tests.client.support import Target
 from tests.client.test_imports import imported, rows
 from tests.support.waiting import until
@@ -165,6 +167,25 @@ APPENDS: Mapping[str, Callable[[int], str]] = {
     "csv": lambda step: f"{step},{step / 2},0.5\n",
     "jsonl": lambda step: json.dumps(dict(zip(COLUMNS, (step, step / 2, 0.5), strict=True))) + "\n",
 }
+
+
+def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> None:
+    whole = gzip.compress(
+        "".join(f"{step},{random.Random(step).random()}\n" for step in range(20_000)).encode(), mtime=0
+    )
+    content = gzip.compress(b"step,loss\n", mtime=0) + whole
+    damaged = bytearray(content)
+    damaged[len(content) // 2] ^= 0xFF
+    for name, some in (("torn", content[: len(content) // 2]), ("damaged", bytes(damaged))):
+        (tmp_path / f"{name}.csv.gz").write_bytes(some)
+        [log] = read(tmp_path / f"{name}.csv.gz", Mapped(), CSV_ENDINGS)
+        assert log.not_kept["the rest of a compressed file, which cannot be read"] == 1
+        steps = list(log.series["loss"].agent_steps)
+        assert steps == list(range(len(steps)))
+        assert 1_000 < len(steps) < 20_000
+    (tmp_path / "empty.csv.gz").write_bytes(content[:5])
+    with pytest.raises(UnreadableLog, match="ended before"):
+        list(read(tmp_path / "empty.csv.gz", Mapped(), CSV_ENDINGS))
 
 
 @pytest.mark.service

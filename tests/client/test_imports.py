@@ -18,9 +18,9 @@ from typer.testing import CliRunner, Result
 
 from backend.metrics import tfevents
 from callboard.errors import Unreachable
+from callboard.imports.log import Column, Log
+from callboard.imports.tensorboard import read
 from callboard.transport import Transport
-from callboard_cli.imports.log import Column, Log
-from callboard_cli.imports.tensorboard import read
 from callboard_cli.main import app
 from tests.client.support import Proxy, Target
 
@@ -234,8 +234,8 @@ def test_flipped_byte_is_never_imported(target: Target, tmp_path: Path) -> None:
 def test_interrupted_import_continues_and_stores_each_point_once(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callboard_cli.imports.sending.MAX_BATCH", 30)
-    monkeypatch.setattr("callboard_cli.imports.sending.TRIES", 1)
+    monkeypatch.setattr("callboard.imports.sending.MAX_BATCH", 30)
+    monkeypatch.setattr("callboard.imports.sending.TRIES", 1)
     folder = tmp_path / "a"
     events_file(folder, 1e9, [(step, float(step)) for step in range(100)])
     events_file(folder, 1e9 + 500, [(step, -float(step)) for step in range(50)], tag="loss/value")
@@ -270,7 +270,7 @@ def test_refused_log_leaves_no_run(target: Target, tmp_path: Path, monkeypatch: 
     refused = imported("tensorboard", tmp_path, "--group", "g" * 201)
     assert (refused.exit_code, target.runs()) == (1, [])
     assert "group" in refused.output
-    monkeypatch.setattr("callboard_cli.imports.sending.MAX_BATCH", 20_000)
+    monkeypatch.setattr("callboard.imports.sending.MAX_BATCH", 20_000)
     done = imported("tensorboard", tmp_path, "--json")
     assert done.exit_code == 1
     a, b = (json.loads(line) for line in done.stdout.splitlines())

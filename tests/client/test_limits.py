@@ -1,5 +1,6 @@
 """The client's table of limits is the server's: what the client accepts is never refused for its size."""
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
 
@@ -8,7 +9,8 @@ import pytest
 import callboard
 from backend.external import files, schemas
 from backend.specs import events, external, run_fields
-from callboard import limits
+from backend.specs import known_tags as its_tags
+from callboard import known_tags, limits
 from tests.client.support import NOBODY, Proxy, Target
 from workers.engine.training import uploaded_video
 
@@ -55,6 +57,12 @@ def server() -> dict[str, Any]:
 def entries(module: ModuleType) -> dict[str, Any]:
     """The constants of a module."""
     return {name: value for name, value in vars(module).items() if name.isupper()}
+
+
+def test_client_knows_the_tags_of_libraries_that_the_server_knows() -> None:
+    """It must not import the server's module; the same file decides here and there what is a return."""
+    here, there = (Path(str(module.__file__)).read_text("utf-8") for module in (known_tags, its_tags))
+    assert here == there
 
 
 def test_every_limit_of_the_client_is_that_of_the_server() -> None:

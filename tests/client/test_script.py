@@ -1,13 +1,18 @@
 """The script `callboard`: the server's commands where it is installed, else the client's own."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
 import backend
-from callboard.__main__ import COMMANDS, GROUP, run_client
+import callboard
+from callboard.__main__ import GROUP, run_client
+from callboard.commands import COMMANDS
+from tests.client.support import Target
 
 
 @pytest.mark.service
@@ -25,7 +30,7 @@ def test_client_alone_names_the_package_that_a_command_of_the_server_needs(
     monkeypatch.setattr("sys.argv", ["callboard", "--verbose", "up"])
     assert run_client() == 2
     message = capsys.readouterr().err
-    assert "'up' is no command of the client (sync)" in message
+    assert "'up' is no command of the client (sync, runs, import)" in message
     assert message.endswith("pip install callboard\n")
 
 
@@ -36,3 +41,29 @@ def test_commands_of_the_client_are_those_of_its_help(
     with pytest.raises(SystemExit, match="0"):
         run_client()
     assert f"{{{','.join(COMMANDS)}}}" in capsys.readouterr().out
+
+
+@pytest.mark.service
+def test_client_alone_lists_shows_stops_and_imports_runs(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def called(*arguments: object, status: int = 0) -> str:
+        monkeypatch.setattr("sys.argv", ["callboard", *map(str, arguments)])
+        assert run_client() == status
+        return capsys.readouterr().out
+
+    (tmp_path / "progress.csv").write_text("step,rollout/episode_return\n1,5\n2,7\n")
+    options = ["--environment=CartPole-v1", "--algorithm=mine", "--seed=4", "--tag=a", "--tag=b"]
+    done = json.loads(called("import", "csv", tmp_path, *options, "--json").splitlines()[0])
+    assert (done["points"], done["problem"]) == (2, None)
+    assert "unchanged" in called("import", "csv", tmp_path, *options)
+    called("import", "csv", tmp_path / "none.csv", status=2)
+    [run] = json.loads(called("runs", "list", "--json", "--filter", "tag:b"))
+    assert (run["id"], run["seed"], run["environment"]) == (done["run"], 4, "CartPole-v1")
+    head, row = called("runs", "list").splitlines()
+    assert head.split() == ["id", "name", "state", "agent", "steps", *head.split()[5:]]
+    assert row.startswith(f"{run['id']}  ")
+    assert f"{'state':28} finished" in called("runs", "show", run["id"])
+    called("runs", "show", "0" * 26, status=2)
+    started = callboard.connect().start("paac", "CartPole-v1")
+    assert json.loads(called("runs", "stop", started[0].id, "--json"))["state"] == "stopped"

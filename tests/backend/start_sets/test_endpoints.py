@@ -294,7 +294,7 @@ def test_set_of_scripts_recordings_is_never_one_of_people(service: RunningServic
         ({"environment": "CartPole-v1"}, "environment", "Atari games"),
         ({"environment": GAME, "run": run}, "body", "one of run, episodes, environment and recordings"),
     ]:
-        errors = _errors(service.client.post(URL, json={"name": "wall"} | body))
+        errors = _errors(service.client.post(URL, json={"name": "wall", **body}))
         assert reason in errors[field], errors
     assert len(service.client.get(URL).json()["items"]) == 1
 

@@ -213,7 +213,8 @@ def test_own_evaluation_of_a_run_starts_from_its_set_and_its_replay_is_rendered_
         }
     )
     reported = train(spec, tmp_path)
-    assert reported[-1].reason == "reached 20 agent steps"
+    [ended] = only(EndedEvent, reported)
+    assert ended.reason == "reached 20 agent steps"
     [score] = only(EvaluationEvent, reported)
     assert (score.protocol, score.lengths_frames) == (PROTOCOL, [40])
     assert columns(reported, f"eval/{PROTOCOL}/mean_return")

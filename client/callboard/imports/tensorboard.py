@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from backend.metrics.tfevents import TABLE, crc32c, masked
 from callboard.config import SETTINGS_TAGS, config_of_table
+from callboard.imports.checksums import TABLE, crc32c, masked
+from callboard.imports.log import Column, Log, UnreadableLog
 from callboard.names import Names
-from callboard_cli.imports.log import Column, Log, UnreadableLog
 
 MAX_RECORD_BYTES = 2**28
 MAX_PARAMS_BYTES = 2**22
@@ -111,7 +111,9 @@ def _messages() -> "_Messages":
         from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
         from tensorboard.util.tensor_util import make_ndarray
     except ImportError:
-        raise UnreadableLog("reading event files needs TensorBoard: pip install tensorboard") from None
+        raise UnreadableLog(
+            "reading event files needs TensorBoard: pip install 'callboard-client[tensorboard]'"
+        ) from None
     return _Messages(Event, HParamsPluginData, make_ndarray, DecodeError)
 
 

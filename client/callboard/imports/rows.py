@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from backend.specs.problems import quoted
+from callboard.imports.log import UnreadableLog, quoted
 from callboard.names import of_cell
-from callboard_cli.imports.log import UnreadableLog
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 TORN = "a last line that is not complete"
+TORN_FILE = "the rest of a compressed file, which cannot be read"
 
 _PARQUET = (".parquet", ".pq")
 _GZIP = b"\x1f\x8b"
@@ -67,12 +68,13 @@ def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
     if ending(path) in _PARQUET:
         rows = _guarded(path, _parquet(path))
         return Rows(next(rows), rows)
-    lines = _guarded(path, _lines(path))
+    not_kept: Counter[str] = Counter()
+    lines = _guarded(path, _lines(path, not_kept))
     first = next((line for line in lines if line.strip()), "")
     lines = chain([first], lines) if first else iter(())
     if first.lstrip().startswith("{"):
-        return _json_lines(lines, is_growing=is_growing)
-    return _csv(path, lines, is_growing=is_growing)
+        return _json_lines(lines, not_kept, is_growing=is_growing)
+    return _csv(path, lines, not_kept, is_growing=is_growing)
 
 
 def _guarded(path: Path, items: Iterator[Any]) -> Iterator[Any]:
@@ -81,11 +83,12 @@ def _guarded(path: Path, items: Iterator[Any]) -> Iterator[Any]:
         yield from items
     except UnicodeDecodeError:
         raise UnreadableLog(f"{path}: it is neither UTF-8 nor UTF-16; convert it to UTF-8") from None
-    except (OSError, EOFError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise UnreadableLog(f"{path}: {error}") from None
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path, not_kept: "Counter[str]") -> Iterator[str]:
+    """The lines of a file; of a compressed one that is torn or damaged, those before that."""
     with path.open("rb") as raw:
         magic = raw.read(2)
         raw.seek(0)
@@ -94,10 +97,18 @@ def _lines(path: Path) -> Iterator[str]:
         binary.seek(0)
         encoding = "utf-16" if start in _UTF_16 else "utf-8-sig"
         with io.TextIOWrapper(binary, encoding, newline="") as text:
-            yield from text
+            is_empty = True
+            try:
+                for line in text:
+                    yield line
+                    is_empty = False
+            except (EOFError, zlib.error):
+                if is_empty:
+                    raise
+                not_kept[TORN_FILE] += 1
 
 
-def _csv(path: Path, lines: Iterator[str], *, is_growing: bool) -> Rows:
+def _csv(path: Path, lines: Iterator[str], not_kept: "Counter[str]", *, is_growing: bool) -> Rows:
     about: dict[str, Any] = {}
     header = ""
     for header in lines:
@@ -110,7 +121,7 @@ def _csv(path: Path, lines: Iterator[str], *, is_growing: bool) -> Rows:
         path, csv.reader(state.watched(chain([header], lines), drops_open=is_growing), delimiter=delimiter)
     )
     columns = [of_cell(name) for name in next(reader, [])]
-    found = Rows(columns, iter(()), about, has_decimal_commas=delimiter == ";")
+    found = Rows(columns, iter(()), about, not_kept=not_kept, has_decimal_commas=delimiter == ";")
     for name, n in Counter(columns).items():
         if n > 1 and name:
             found.not_kept[f"column {quoted(name)}, which comes {n} times, but for its last"] = 1
@@ -151,9 +162,9 @@ class _End:
             yield line
 
 
-def _json_lines(lines: Iterator[str], *, is_growing: bool) -> Rows:
+def _json_lines(lines: Iterator[str], not_kept: "Counter[str]", *, is_growing: bool) -> Rows:
     """Objects, one a line; inner objects become columns `outer/inner`, but those called `config` settings."""
-    found = Rows([], iter(()))
+    found = Rows([], iter(()), not_kept=not_kept)
     state = _End()
     rows: list[dict[str, Any]] = []
     columns: dict[str, None] = {}
@@ -199,8 +210,13 @@ def _flat(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str,
 
 def _parquet(path: Path) -> Iterator[Any]:
     """The names of the columns, then the rows."""
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise UnreadableLog(
+            "reading Parquet needs pyarrow: pip install 'callboard-client[parquet]'"
+        ) from None
 
     try:
         with ParquetFile(path) as file:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from backend.specs.known_tags import return_candidates, return_metric, run_unit, series_units
+from callboard.imports.log import Column, Log
+from callboard.known_tags import return_candidates, return_metric, run_unit, series_units
 from callboard.limits import MAX_STEPS
-from callboard_cli.imports.log import Column, Log
 
 _ITERATION = "training_iteration"
 _ITERATION_STEPS = (

@@ -1,5 +1,6 @@
 """What a reader finds in the log of another tool: one training, with its metrics, texts and settings."""
 
+import json
 import math
 from array import array
 from collections import Counter
@@ -12,6 +13,15 @@ import numpy as np
 from callboard.config import described_by
 from callboard.limits import MAX_STEPS
 from callboard.rows import is_seed, seed_of
+
+_MAX_QUOTED = 80
+
+
+def quoted(text: str) -> str:
+    """A text of a log in quotes and on one line, for a message; only the start of a long one."""
+    line = json.dumps(text[:_MAX_QUOTED], ensure_ascii=False)
+    line = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+    return line if len(text) <= _MAX_QUOTED else f'{line[:-1]}…"'
 
 
 class UnreadableLog(Exception):

@@ -8,9 +8,9 @@ from types import FrameType
 from typing import Any
 
 from callboard.errors import Unreachable
+from callboard.imports.log import UnreadableLog
+from callboard.imports.sending import Imported, Options, keep_running, send
 from callboard.transport import Transport
-from callboard_cli.imports.log import UnreadableLog
-from callboard_cli.imports.sending import Imported, Options, keep_running, send
 
 INTERVAL_S = 5.0
 """Time between two looks at the files. A run is lost after 60 s without a message."""

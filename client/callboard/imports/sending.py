@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from backend.specs.run_fields import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
 from callboard.config import flat_config
 from callboard.errors import Rejected, Unreachable
+from callboard.imports.log import Log
+from callboard.imports.meaning import candidates, has_score, interpret
+from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
 from callboard.rows import Frame, Line, cleaned, dumps, frames_of, json_number, split
 from callboard.spool import MAX_REQUEST_BYTES, new_ulid
 from callboard.transport import Transport
-from callboard_cli.imports.log import Log
-from callboard_cli.imports.meaning import candidates, has_score, interpret
 
 MAX_BATCH = 10_000
 MAX_METRICS = 5_000

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backend.specs.problems import quoted
+from callboard.imports.log import Log, UnreadableLog, quoted
+from callboard.imports.rows import Rows, ending, read_rows, stem
 from callboard.names import Names, of_cell
-from callboard_cli.imports.log import Log, UnreadableLog
-from callboard_cli.imports.rows import Rows, ending, read_rows, stem
 
 STEP_COLUMNS = (
     *("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps", "steps"),

@@ -1,0 +1,241 @@
+"""The commands of the client alone: `sync`, `runs` and `import`, with the options of the server's own."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from callboard.client import connect
+from callboard.display import cells_of, short
+from callboard.errors import CallboardError
+from callboard.rows import is_seed, seed_of
+from callboard.syncing import Refused, discard, refused, sync
+
+COMMANDS = ("sync", "runs", "import")
+"""What the client does without a server's installation."""
+
+_BAD_INPUT = 2
+_COLUMNS = ("id", "name", "state", "agent steps", "score", "algorithm", "environment", "seed")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of every command."""
+    root = argparse.ArgumentParser(prog="callboard", description="The client of Callboard.")
+    commands = root.add_subparsers(dest="command", required=True)
+    _add_sync(commands.add_parser("sync", help="send data that scripts have logged but not sent"))
+    _add_runs(commands.add_parser("runs", help="list, show and stop runs of the server"))
+    _add_import(commands.add_parser("import", help="record logs of other tools as runs"))
+    return root
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; return its exit status."""
+    given = parser().parse_args(arguments)
+    try:
+        return int(given.function(given))
+    except (CallboardError, ValueError, TimeoutError) as error:
+        sys.stderr.write(f"callboard: {_printable(str(error))}\n")
+        return _BAD_INPUT if isinstance(error, ValueError) else 1
+
+
+def _add_sync(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--folder", help="folder of the spools; default: this user's")
+    command.add_argument("--url", help="address of the server; default: the one that each script logged to")
+    command.add_argument("--run", help="only data of the run with this id")
+    command.add_argument("--discard", metavar="RUN", help="instead, delete what was refused of this run")
+    command.set_defaults(function=_sync)
+
+
+def _sync(given: argparse.Namespace) -> int:
+    if given.discard is not None:
+        return ask_and_discard(given.folder, given.discard)
+    return sync_and_report(given.folder, given.url, given.run)
+
+
+def _add_runs(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(dest="action", required=True)
+    listed = actions.add_parser("list", help="list runs, the latest first by default")
+    listed.add_argument("--filter", help="for example: algorithm:paac score>10 tag:new")
+    listed.add_argument("--sort", default="-created_at", help="field to sort by; - before it: descending")
+    listed.add_argument("--limit", type=_positive, default=50, help="maximum number of runs")
+    listed.set_defaults(function=_list)
+    shown = actions.add_parser("show", help="show a run")
+    shown.add_argument("run", help="id of the run")
+    shown.set_defaults(function=_show)
+    stopped = actions.add_parser("stop", help="stop runs; each saves a last checkpoint")
+    stopped.add_argument("run", nargs="+", help="ids of runs")
+    stopped.set_defaults(function=_stop)
+    for action in (listed, shown, stopped):
+        action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _list(given: argparse.Namespace) -> int:
+    with connect() as client:
+        runs = client.runs(given.filter, sort=given.sort, limit=given.limit)
+    if given.json:
+        _print(json.dumps([run.data for run in runs]))
+        return 0
+    _print_table([_COLUMNS, *([run.id, short(run.name), *cells_of(run.data)] for run in runs)])
+    return 0
+
+
+def _show(given: argparse.Namespace) -> int:
+    with connect() as client:
+        run = client.run(given.run)
+    if given.json:
+        _print(json.dumps(run.data))
+        return 0
+    for name, value in run.data.items():
+        if value not in (None, "", []):
+            text = json.dumps(value) if isinstance(value, dict | list) else str(value)
+            _print(f"{name:28} {_printable(text)}")
+    return 0
+
+
+def _stop(given: argparse.Namespace) -> int:
+    with connect() as client:
+        runs = [client.run(each) for each in given.run]
+        for run in runs:
+            run.stop()
+    _print_states([run.data for run in runs], as_json=given.json)
+    return 0
+
+
+def _print_states(runs: Sequence[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        _print(json.dumps(runs if len(runs) > 1 else runs[0]))
+        return
+    for run in runs:
+        _print(f"{run['id']}  {run['state']}: {_printable(str(run.get('state_reason') or ''))}")
+
+
+def _add_import(command: argparse.ArgumentParser) -> None:
+    kinds = command.add_subparsers(dest="kind", required=True)
+    for kind, what in (
+        ("tensorboard", "event files: scalars, texts and hyperparameters"),
+        ("mlflow", "a folder mlruns, or an SQLite file"),
+        ("wandb", "offline runs of W&B, and the folder wandb with them"),
+    ):
+        logs = kinds.add_parser(kind, help=what)
+        logs.add_argument("path", type=Path, nargs=1, help="a folder or a file")
+        logs.add_argument("--step", type=float, help="agent steps for each step of the log")
+        logs.set_defaults(function=_import_logs)
+    for kind, what in (("csv", "CSV, TSV and Parquet files"), ("jsonl", "JSON lines, one object a row")):
+        rows = kinds.add_parser(kind, help=what)
+        rows.add_argument("path", type=Path, nargs="+", help="files, or folders of them")
+        rows.add_argument("--step", help="column of agent steps, or COLUMN*FACTOR")
+        rows.add_argument("--wall-time", help="column of training time in seconds")
+        rows.add_argument("--run", help="column that splits a file into several runs")
+        rows.set_defaults(function=_import_rows)
+    for each in kinds.choices.values():
+        each.add_argument("--algorithm", help="name of the algorithm, instead of the log's")
+        each.add_argument("--environment", help="id of the environment, instead of the log's")
+        each.add_argument("--seed", type=_seed, help="seed, instead of the log's")
+        each.add_argument("--group", help="group of the runs")
+        each.add_argument("--tag", action="append", help="tag of the runs; repeatable")
+        each.add_argument(
+            "--metric", action="append", default=[], help="METRIC of returns, or METRIC=NAME; repeatable"
+        )
+        each.add_argument("--follow", action="store_true", help="import what is added, until Ctrl-C")
+        each.add_argument("--json", action="store_true", help="print one JSON object per run")
+
+
+def _fields(given: argparse.Namespace) -> dict[str, Any]:
+    named = {name: getattr(given, name) for name in ("algorithm", "environment", "seed", "group")}
+    return named | {"tags": given.tag}
+
+
+def _import_logs(given: argparse.Namespace) -> int:
+    from callboard.imports.command import import_logs
+
+    return import_logs(
+        given.kind,
+        given.path,
+        _fields(given),
+        given.metric,
+        step=given.step,
+        follow=given.follow,
+        as_json=given.json,
+    )
+
+
+def _import_rows(given: argparse.Namespace) -> int:
+    from callboard.imports.command import import_rows
+
+    return import_rows(
+        given.kind,
+        given.path,
+        _fields(given),
+        given.metric,
+        step=given.step,
+        wall_time=given.wall_time,
+        run=given.run,
+        follow=given.follow,
+        as_json=given.json,
+    )
+
+
+def _seed(text: str) -> int:
+    if not is_seed(text):
+        raise argparse.ArgumentTypeError("must be a whole number from 0 to 2**63 - 1")
+    return seed_of(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("must be a whole number above 0")
+    return int(text)
+
+
+def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int:
+    """Send what is left, and print what was done; 1 if something remains or was refused."""
+    done = sync(folder, url=url, run=run)
+    for problem in done.problems:
+        sys.stderr.write(f"{problem}\n")
+    for each in done.refused:
+        sys.stderr.write(f"{_line(each)}\n")
+    if done.refused:
+        sys.stderr.write("what was refused is kept; `sync --discard RUN` deletes it\n")
+    refused = f", {done.n_dropped:,} of them dropped by the server" if done.n_dropped else ""
+    refused += f", {done.n_refused:,} refused" if done.n_refused else ""
+    sys.stdout.write(f"{done.n_spools:,} spools sent: {done.n_rows:,} values, episodes and lines{refused}\n")
+    return 1 if done.problems or done.refused else 0
+
+
+def ask_and_discard(folder: str | None, run: str) -> int:
+    """Delete what the server has refused of a run, after a question; 1 if nothing is deleted."""
+    kept = refused(folder, run=run)
+    if not kept:
+        sys.stderr.write(f"nothing of run {run} was refused\n")
+        return 1
+    for each in kept:
+        sys.stdout.write(f"{_line(each)}\n")
+    sys.stdout.write("Delete it? It cannot be restored. [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        sys.stdout.write("nothing was deleted\n")
+        return 1
+    sys.stdout.write(f"{discard(run, folder):,} values, episodes, lines and files were deleted\n")
+    return 0
+
+
+def _line(each: Refused) -> str:
+    return f"run {each.run}: {each.n_rows:,} rows were refused: {each.reason} (kept in {each.folder})"
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        _print("  ".join(cells).rstrip())
+
+
+def _printable(text: str) -> str:
+    """Text of other users with its control characters escaped: terminals obey them."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,227 @@
+"""What `callboard import` does once its options are read: reads logs, sends them, and reports each."""
+
+import fcntl
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from callboard.errors import NotConfigured, Unreachable
+from callboard.imports import mlflow, tensorboard, wandb
+from callboard.imports.following import follow_paths
+from callboard.imports.log import Log, UnreadableLog
+from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
+from callboard.imports.sending import Imported, Options, send
+from callboard.imports.tables import Mapped, read
+from callboard.transport import Transport, find_server, spool_root
+
+BAD_INPUT = 2
+"""Exit code for invalid input."""
+FACTORS = (1e-9, 1e12)
+"""The least and the most agent steps for each step of a log."""
+
+_SHOWN_CANDIDATES = 5
+
+
+class _Failure(Exception):
+    """A command that ends with one line and an exit code."""
+
+    def __init__(self, message: str, code: int = BAD_INPUT) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def report_failure(message: str, code: int = BAD_INPUT) -> int:
+    """Print an error in one line, with control characters escaped; return the exit code."""
+    line = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in message)
+    sys.stderr.write(f"callboard: {line}\n")
+    return code
+
+
+def import_logs(
+    kind: str,
+    paths: Sequence[Path],
+    fields: Mapping[str, Any],
+    metrics: Sequence[str],
+    *,
+    step: float | None,
+    follow: bool,
+    as_json: bool,
+) -> int:
+    """Import logs that need no mapping of columns; return the exit code.
+
+    Args:
+        kind: `tensorboard`, `mlflow` or `wandb`.
+        paths: files and folders.
+        fields: of the runs, instead of the logs'.
+        metrics: `METRIC` or `METRIC=NAME`.
+        step: agent steps for each step of the log.
+        follow: import what is added, until it is interrupted.
+        as_json: print a line of JSON for each run.
+    """
+    if step is not None and not FACTORS[0] <= step <= FACTORS[1]:
+        return report_failure(f"--step: must be from 1e-9 to 1e12: got {step}")
+    reader = {"tensorboard": tensorboard.read, "mlflow": mlflow.read, "wandb": wandb.read}[kind]
+    return _import(paths, reader, Options(fields, tuple(metrics), step), as_json, follow=follow)
+
+
+def import_rows(
+    kind: str,
+    paths: Sequence[Path],
+    fields: Mapping[str, Any],
+    metrics: Sequence[str],
+    *,
+    step: str | None,
+    wall_time: str | None,
+    run: str | None,
+    follow: bool,
+    as_json: bool,
+) -> int:
+    """Import files of rows; return the exit code.
+
+    Args:
+        kind: `csv` or `jsonl`.
+        paths: files and folders.
+        fields: of the runs, instead of the logs'.
+        metrics: `COLUMN=METRIC` or `METRIC`.
+        step: `COLUMN` or `COLUMN*FACTOR`.
+        wall_time: column of training time.
+        run: column that splits a file into several runs.
+        follow: import what is added, until it is interrupted.
+        as_json: print a line of JSON for each run.
+    """
+    pairs = [each.rpartition("=") for each in metrics if "=" in each]
+    for column, _, name in pairs:
+        if not column or not name:
+            wanted = "must be COLUMN=NAME, such as r=rollout/episode_return"
+            return report_failure(f"--metric: {wanted}: got {column}={name}")
+    try:
+        step_column, factor = _split_factor(step)
+    except _Failure as failure:
+        return report_failure(str(failure))
+    mapped = Mapped(step_column, wall_time, run, {column: name for column, _, name in pairs})
+    of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapped.metrics)}
+    returns = tuple(each for each in metrics if "=" not in each)
+    endings = JSON_ENDINGS if kind == "jsonl" else CSV_ENDINGS
+    return _import(
+        paths,
+        lambda each: read(each, mapped, endings, is_growing=follow),
+        Options(fields, returns, factor, of_reader),
+        as_json,
+        follow=follow,
+    )
+
+
+def _split_factor(step: str | None) -> tuple[str | None, float | None]:
+    """The column and the factor of `COLUMN*FACTOR`."""
+    column, _, text = (step or "").rpartition("*")
+    try:
+        factor = float(text)
+    except ValueError:
+        return step, None
+    if not column:
+        return step, None
+    if not FACTORS[0] <= factor <= FACTORS[1]:
+        raise _Failure(f"--step: the factor must be from 1e-9 to 1e12: got {text}")
+    return column, factor
+
+
+def _import(
+    paths: Sequence[Path],
+    reader: Callable[[Path], Iterator[Log]],
+    options: Options,
+    as_json: bool,
+    *,
+    follow: bool,
+) -> int:
+    """Read and send; 1 if something could not be imported, 2 if nothing could be read."""
+    done: list[Imported] = []
+    try:
+        transport = Transport(find_server())
+    except NotConfigured as error:
+        return report_failure(str(error))
+    try:
+        with _alone():
+            if follow:
+                follow_paths(paths, reader, transport, options, lambda each: _report(each, as_json))
+                return 0
+            for path in paths:
+                if not path.exists():
+                    raise UnreadableLog(f"{path}: no such file or folder")
+                for log in reader(path):
+                    done.append(send(log, transport, options))
+                    _report(done[-1], as_json)
+    except UnreadableLog as error:
+        return report_failure(str(error))
+    except Unreachable as error:
+        return report_failure(f"{error} Run the import again to continue where this one stopped.", 1)
+    except _Failure as failure:
+        return report_failure(str(failure), failure.code)
+    finally:
+        transport.close()
+    _sum_up(done, as_json)
+    return 1 if any(each.problem for each in done) else 0
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Refuse a concurrent import: neither would know what the other has sent."""
+    root = spool_root().parent
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _Failure(f"{root} cannot be created: {error.strerror}", 1) from None
+    with (root / "import.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise _Failure("another `callboard import` is running; wait until it has ended", 1) from None
+        yield
+
+
+def _report(done: Imported, as_json: bool) -> None:
+    if as_json:
+        shown: dict[str, Any] = {
+            "name": done.name,
+            "run": done.run,
+            "points": done.n_points,
+            "lines": done.n_lines,
+        }
+        shown |= {"resumed": done.resumed, "replaced": done.replaced, "problem": done.problem}
+        shown |= {"not_kept": dict(done.not_kept), "return_candidates": done.return_candidates}
+        sys.stdout.write(f"{json.dumps(shown)}\n")
+        return
+    if done.problem is not None:
+        sys.stderr.write(f"callboard: {done.name}: {done.problem}\n")
+        return
+    nothing = done.resumed and not done.n_points and not done.n_lines
+    new = "unchanged" if nothing else f"{done.n_points:,} points, {done.n_lines:,} lines"
+    replaced = ", instead of the earlier import" if done.replaced else ""
+    sys.stdout.write(f"{done.run}  {done.name}: {new}{replaced}\n")
+    if done.return_candidates is not None:
+        sys.stdout.write(f"{_without_score(done.return_candidates)}\n")
+    sys.stdout.flush()
+
+
+def _without_score(candidates: Sequence[str]) -> str:
+    shown = ", ".join(f'"{name}"' for name in candidates[:_SHOWN_CANDIDATES])
+    hint = f"name it with --metric, such as one of {shown}" if shown else "name it with --metric"
+    return f"  no score: none of its metrics is known to be the return; {hint}"
+
+
+def _sum_up(done: Sequence[Imported], as_json: bool) -> None:
+    """Print how much was imported, and name what was not kept."""
+    not_kept: Counter[str] = Counter()
+    for each in done:
+        not_kept.update(each.not_kept)
+    if not as_json:
+        failed = sum(each.problem is not None for each in done)
+        sys.stdout.write(
+            f"{len(done) - failed:,} runs, {sum(each.n_points for each in done):,} points"
+            + (f"; {failed:,} could not be imported\n" if failed else "\n")
+        )
+    for what, n in not_kept.most_common():
+        sys.stderr.write(f"not kept: {what}" + (f" ({n:,})\n" if n > 1 else "\n"))

@@ -1,0 +1,202 @@
+"""Reads the folders of W&B's offline runs, `wandb/offline-run-…`, with the messages of W&B's own package.
+
+A file `run-<id>.wandb` has a header and then records in blocks of 32 KiB, as LevelDB's logs: checksum, length
+and kind of each part, a record having one or several. The record is a message of W&B's.
+"""
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from callboard.imports.log import Log, UnreadableLog
+from callboard.names import Names
+
+_FILE = struct.Struct("<4sHB")
+_MAGIC = (b":W&B", 0xBEE1)
+_PART = struct.Struct("<IHB")
+_BLOCK_BYTES = 32 * 1024
+_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_MAX_RECORD_BYTES = 2**28
+_MAX_DEPTH = 20
+
+_STEPS = "global_step"
+_OWN = frozenset({"_step", "_runtime", "_timestamp", "_wandb"})
+
+
+class _Damaged(Exception):
+    """The rest of a file cannot be read."""
+
+
+def read(root: Path) -> Iterator[Log]:
+    """One log for each offline run, in the folders' order.
+
+    Args:
+        root: a folder, searched with all folders below it, or a file `run-<id>.wandb`.
+
+    Raises:
+        UnreadableLog: there are no such files, or W&B is not installed.
+    """
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # nobody is told of an import
+    try:
+        from google.protobuf.message import DecodeError
+        from wandb.proto.wandb_internal_pb2 import Record
+    except ImportError:
+        wanted = "pip install 'callboard-client[wandb]'"
+        raise UnreadableLog(f"reading W&B's offline runs needs W&B: {wanted}") from None
+    files = [root] if root.is_file() else sorted(root.rglob("run-*.wandb"))
+    if not files:
+        raise UnreadableLog(f"{root}: no offline runs (run-*.wandb) in it or below it")
+    for path in files:
+        reader = _Reader(path)
+        try:
+            for content in _records(path):
+                reader.add(Record.FromString(content))
+        except (_Damaged, DecodeError, OSError) as error:
+            if not reader.n_records:
+                reader.log.problem = f"{path} cannot be read: {error}"
+            reader.log.not_kept[f"the rest of {path.name}, which cannot be read"] += 1
+        yield reader.finished()
+
+
+class _Reader:
+    """Reads the records of one run."""
+
+    def __init__(self, path: Path) -> None:
+        name = path.stem.removeprefix("run-")
+        self.log = Log(name, f"wandb {name}")
+        self.n_records = 0
+        self._names = Names()
+        self._started_at = 0.0
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, record: Any) -> None:
+        """Read one record."""
+        self.n_records += 1
+        kind = record.WhichOneof("record_type")
+        if kind == "run":
+            run = record.run
+            self.log.identity = f"wandb {run.run_id}"
+            self.log.name = run.display_name or run.run_id or self.log.name
+            self._started_at = run.start_time.seconds + run.start_time.nanos / 1e9
+            self._config(run.config)
+        elif kind == "config":
+            self._config(record.config)
+        elif kind == "history":
+            self._rows.append(dict(self._items(record.history.item)))
+        elif kind == "output_raw" or kind == "output":
+            line = getattr(record, kind).line.rstrip("\r\n")
+            if line:
+                self.log.lines.append((self._started_at, line))
+        elif kind in ("artifact", "files"):
+            self.log.not_kept["files"] += 1
+
+    def finished(self) -> Log:
+        """The log, once all records are read."""
+        rows = self._rows
+        counted = any(_is_number(row.get(_STEPS)) for row in rows)
+        if not counted:
+            self.log.step_unit = "iterations"
+        steps = 0
+        for at, row in enumerate(rows):
+            if counted and _is_number(row.get(_STEPS)):
+                steps = int(row[_STEPS])
+            elif not counted:
+                steps = int(row["_step"]) if _is_number(row.get("_step")) else at
+            seconds = row.get("_runtime")
+            wall_time_s = float(seconds) if _is_number(seconds) else 0.0
+            for name, value in row.items():
+                if name not in _OWN:
+                    self._value(name, value, steps, wall_time_s)
+        self.log.sort()
+        return self.log
+
+    def _value(self, name: str, value: Any, steps: int, wall_time_s: float) -> None:
+        if isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity"):
+            metric = self._names.stored(name)
+            self.log.add(metric, steps, wall_time_s, float(value), is_ordered=False)
+        elif isinstance(value, str):
+            self.log.lines.append((self._started_at + wall_time_s, f"{name}: {value}"))
+        elif isinstance(value, dict) and "_type" in value:
+            self.log.not_kept[f"values of the type {value['_type']}"] += 1
+        else:
+            self.log.not_kept["values that are no numbers"] += 1
+
+    def _config(self, config: Any) -> None:
+        settings = {
+            name: value
+            for name, value in self._items(config.update)
+            if name not in _OWN and not name.startswith("_wandb/")
+        }
+        if settings:
+            self.log.describe_by_config(settings)
+
+    def _items(self, items: Any) -> Iterator[tuple[str, Any]]:
+        for item in items:
+            name = ".".join(item.nested_key) or item.key
+            try:
+                value = json.loads(item.value_json)
+            except (ValueError, RecursionError):
+                self.log.not_kept["values that cannot be read"] += 1
+                continue
+            yield from _flat(name, value)
+
+
+def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """A value, or those of an object as `outer.inner`, as W&B's pages call them."""
+    if isinstance(value, Mapping) and value and "_type" not in value and depth < _MAX_DEPTH:
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}", inner, depth + 1)
+    else:
+        yield name, value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and value - value == 0
+
+
+def _records(path: Path) -> Iterator[bytes]:
+    """The records of a file; one that is not complete at its end is left out.
+
+    Raises:
+        _Damaged: a checksum is wrong, or it is another file.
+    """
+    with path.open("rb") as file:
+        header = file.read(_FILE.size)
+        if len(header) < _FILE.size or _FILE.unpack(header)[:2] != _MAGIC:
+            raise _Damaged("it is no log of W&B's")
+        position = _FILE.size
+        parts: list[bytes] = []
+        n_bytes = 0
+        while True:
+            left = _BLOCK_BYTES - position % _BLOCK_BYTES
+            if left < _PART.size:
+                file.read(left)
+                position += left
+                continue
+            head = file.read(_PART.size)
+            if len(head) < _PART.size:
+                return
+            checksum, length, kind = _PART.unpack(head)
+            content = file.read(length)
+            position += _PART.size + length
+            if len(content) < length:
+                return
+            if kind == 0 and length == 0 and checksum == 0:
+                continue  # space that was reserved
+            if zlib.crc32(content, zlib.crc32(bytes([kind]))) != checksum:
+                raise _Damaged("a checksum is wrong")
+            if kind in (_FULL, _FIRST):
+                parts, n_bytes = [], 0
+            parts.append(content)
+            n_bytes += length
+            if n_bytes > _MAX_RECORD_BYTES:
+                raise _Damaged("a record is too long")
+            if kind in (_FULL, _LAST):
+                yield b"".join(parts)
+                parts, n_bytes = [], 0
+            elif kind not in (_FIRST, _MIDDLE):
+                raise _Damaged("an unknown kind of record")

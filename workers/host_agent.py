@@ -241,7 +241,8 @@ class HostAgent:
             log.warning("disk.problem", problem=self._disk_problem, free_bytes=disk["disk_free_bytes"])
         if self._disk.is_filling(disk["disk_free_bytes"]):
             self._clean_up.run_now()
-        load = self._load.read() | disk
+        lag_s = max((supervisor.recorder_lag_s() for supervisor in supervisors), default=0.0)
+        load = self._load.read() | disk | {"recorder_lag_s": round(lag_s, 3)}
         with self._context.writing() as session:
             row = hosts.find(session, self._host, for_update=True)
             now = database_now(session)

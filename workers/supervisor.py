@@ -100,6 +100,8 @@ class Supervisor:
         self._stop_sent_at: float | None = None
         self._stop_timed_out = False
         self._record_at = 0.0
+        self._caught_up_at: float | None = None
+        """When all that the engine had logged was last recorded."""
         self._backoff_s = 0.0
 
     def request(self, stop: str | None, settings: Sequence[ChangeSettings] = ()) -> None:
@@ -132,6 +134,10 @@ class Supervisor:
     def rss_bytes(self) -> int:
         """Resident memory of the engine."""
         return self._process.rss_bytes() if self._process is not None else 0
+
+    def recorder_lag_s(self) -> float:
+        """Time since all that the engine had logged was recorded; 0 before the engine has started."""
+        return 0.0 if self._caught_up_at is None else max(0.0, monotonic() - self._caught_up_at)
 
     def is_alive(self) -> bool:
         """Whether the attempt is not over, begun or not."""
@@ -171,6 +177,7 @@ class Supervisor:
             self._retry_until_available(partial(self._conclude_unstarted, recorder))
             return
         self._process = self._start_engine(checkpoint)
+        self._caught_up_at = monotonic()
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
         while not self._process.has_exited():
             self._wake.wait(FRAME_TICK_S if self._watched else TICK_S)
@@ -215,10 +222,13 @@ class Supervisor:
                 self._gameplay.publish(self.claim.run_id, frame)
 
     def _record(self, recorder: Recorder) -> None:
-        if monotonic() < self._record_at:
+        started_at = monotonic()
+        if started_at < self._record_at:
             return
         try:
             n_bytes = recorder.record()
+            if n_bytes < MAX_BATCH_BYTES:
+                self._caught_up_at = started_at
             self._backoff_s = 0.0
             wait_s = RECORD_INTERVAL_S if n_bytes < MAX_BATCH_BYTES else 0.0
         except TRANSIENT_ERRORS as error:

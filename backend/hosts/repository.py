@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import median
 
 from sqlalchemy import and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
-from backend.db import Host, Run
+from backend.db import Host, Run, Transition
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import LEASED, RunState
@@ -91,6 +92,30 @@ def waiting_by_queue(session: Session) -> dict[str, int]:
     """Number of queued runs by queue."""
     waiting = select(Run.queue, func.count()).where(Run.state == RunState.QUEUED).group_by(Run.queue)
     return dict(session.execute(waiting).all())
+
+
+def oldest_waiting(session: Session) -> dict[str, datetime]:
+    """When the run that has waited longest was queued, by queue."""
+    queued_at = (
+        select(func.max(Transition.time)).where(Transition.run_id == Run.id).correlate(Run).scalar_subquery()
+    )
+    waiting = (
+        select(Run.queue, func.min(func.coalesce(queued_at, Run.created_at)))
+        .where(Run.state == RunState.QUEUED)
+        .group_by(Run.queue)
+    )
+    return dict(session.execute(waiting).all())
+
+
+def training_rates(session: Session) -> dict[str | None, float]:
+    """Agent steps per second of running runs, by host; None is the host of external runs. Those that count
+    iterations are left out."""
+    rates = (
+        select(Run.host, func.sum(Run.agent_steps_per_s))
+        .where(Run.state == RunState.RUNNING, Run.step_unit == "agent_steps")
+        .group_by(Run.host)
+    )
+    return {host: float(rate or 0.0) for host, rate in session.execute(rates)}
 
 
 def ahead(session: Session, run: Run, queues: Collection[str], hosts: Collection[str], limit: int) -> Ahead:

@@ -1,8 +1,10 @@
 import asyncio
 import os
+import platform
 import signal
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any, BinaryIO
@@ -10,9 +12,13 @@ from typing import Any, BinaryIO
 import anyio
 import httpx
 import pytest
+from sqlalchemy import update
 
-from backend import health
+from backend import __version__, health
 from backend.app import create_app
+from backend.db import Run, Transition
+from backend.db.clock import database_now
+from backend.db.engine import writing
 from backend.db.migrate import downgrade
 from backend.http import limits
 from backend.http.transfer import JsonDocument
@@ -22,7 +28,7 @@ from backend.specs.states import RunState
 from tests.support import asynchronous
 from tests.support.databases import Databases
 from tests.support.redis_server import RedisServer
-from tests.support.rows import make_run
+from tests.support.rows import host_row, make_run
 from tests.support.service import RunningServer, RunningService, running_service
 from tests.support.waiting import PATIENCE_S, until
 
@@ -177,3 +183,32 @@ def test_metrics_count_requests_by_route_and_runs_by_state(service: RunningServi
     assert 'callboard_runs{state="running"} 1.0' in text
     assert 'callboard_runs{state="lost"} 0.0' in text
     assert run.id not in text
+
+
+def test_metrics_say_versions_rates_hosts_and_how_long_the_queue_has_waited(service: RunningService) -> None:
+    here, script, counted = (make_run(service.engine, RunState.RUNNING) for _ in range(3))
+    waiting = make_run(service.engine, RunState.QUEUED, queue="gpu")
+    with writing(service.engine) as session:
+        now = database_now(session)
+        session.add(host_row("lab-1", last_seen_at=now, load={"recorder_lag_s": 2.5}))
+        for run, host, rate in ((here, "lab-1", 1_500.0), (script, None, 40.0), (counted, None, 7.0)):
+            row = session.get_one(Run, run.id)
+            row.host, row.agent_steps_per_s = host, rate
+        session.get_one(Run, counted.id).step_unit = "iterations"
+        since = now - timedelta(hours=1)
+        session.execute(update(Transition).where(Transition.run_id == waiting.id).values(time=since))
+
+    def complete() -> dict[str, float] | None:
+        lines = service.client.get("/metrics").text.splitlines()
+        samples = dict(line.rsplit(" ", 1) for line in lines if line.startswith("callboard_"))
+        found = {name: float(value) for name, value in samples.items()}
+        return found if 'callboard_oldest_waiting_run_seconds{queue="gpu"}' in found else None
+
+    found = until(complete)  # they may be a second old
+    build = f'callboard_build_info{{python="{platform.python_version()}",version="{__version__}"}}'
+    assert {name for name in found if name.startswith("callboard_build_info")} == {build}
+    assert found['callboard_training_agent_steps_per_second{host="lab-1"}'] == 1_500.0
+    assert found['callboard_training_agent_steps_per_second{host="external"}'] == 40.0
+    assert found['callboard_host_recorder_lag_seconds{host="lab-1"}'] == 2.5
+    assert found['callboard_host_draining{host="lab-1"}'] == 0.0
+    assert 3_600 <= found['callboard_oldest_waiting_run_seconds{queue="gpu"}'] < 7_200

@@ -135,7 +135,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(LargeResponses)
     app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, values=LARGE_BODIES)
     app.add_middleware(HeadMiddleware)
-    app.add_middleware(SecurityMiddleware, allowed_hosts=_hosts(settings), counters=counters)
+    app.add_middleware(
+        SecurityMiddleware,
+        allowed_hosts=_hosts(settings),
+        cors_origins=settings.cors_origins,
+        counters=counters,
+    )
     return app
 
 

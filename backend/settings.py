@@ -51,6 +51,12 @@ class Settings(BaseSettings):
     allowed_hosts: list[str] = Field(
         ["localhost", "127.0.0.1", "[::1]"], description="Allowed Host headers of the web process."
     )
+    cors_origins: list[str] = Field(
+        [],
+        max_length=100,
+        description="Origins, such as https://notebooks.example, whose pages may send requests to the API "
+        "with a token; never with a cookie.",
+    )
     trusted_proxies: list[str] = Field(
         [],
         description="Addresses or networks of reverse proxies whose X-Forwarded-For and X-Forwarded-Proto "
@@ -215,6 +221,23 @@ class Settings(BaseSettings):
                     f"entry {number} is not an address or a network: use one such as 172.18.0.0/16"
                 ) from None
         return trusted_proxies
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _known_origins(cls, origins: list[str]) -> list[str]:
+        for number, origin in enumerate(origins, 1):
+            try:
+                parts = urlsplit(origin)
+                is_origin = parts.scheme in ("http", "https") and bool(parts.hostname)
+                is_origin = is_origin and origin == f"{parts.scheme}://{parts.netloc}" and "@" not in origin
+            except ValueError:
+                is_origin = False
+            if not is_origin:
+                raise ValueError(
+                    f"entry {number} is not an origin: name a scheme, a host and perhaps a port, such as "
+                    "https://notebooks.example:8888, without a path, user name or *"
+                )
+        return origins
 
     @field_validator("public_url", "oidc_issuer", "url")
     @classmethod

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
 from backend.errors import Forbidden, Problem
+from backend.http import cors
 from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.context import start_context
 from backend.http.counters import RequestCounters
@@ -56,8 +57,11 @@ log = structlog.get_logger(__name__)
 class SecurityMiddleware:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, allowed_hosts: list[str], counters: RequestCounters) -> None:
+    def __init__(
+        self, app: ASGIApp, *, allowed_hosts: list[str], cors_origins: list[str], counters: RequestCounters
+    ) -> None:
         self._app = app
+        self._cross_origin = cors.CrossOrigin(cors_origins)
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
         self._counters = counters
 
@@ -66,15 +70,15 @@ class SecurityMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        given = Headers(scope=scope)
         if scope["type"] == "websocket":
             # Any page can open a WebSocket to any server, so that it is checked like a write.
-            if self._rejection("POST", scope["path"], headers) is None:
+            if self._rejection("POST", scope["path"], given) is None:
                 await self._app(scope, receive, send)
             else:
                 await send({"type": "websocket.close", "code": 1008})
             return
-        given_id = headers.get("x-request-id", "")
+        given_id = given.get("x-request-id", "")
         request_id = given_id if _REQUEST_ID.fullmatch(given_id) else str(ULID())
         start_context(scope, request_id)
         started, status = perf_counter(), 500
@@ -84,6 +88,7 @@ class SecurityMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [(b"x-request-id", request_id.encode()), *message.get("headers", ())]
+                headers += self._cross_origin.headers(scope["path"], given)
                 present = {name.lower() for name, _ in headers}
                 added = _API_HEADERS if scope["path"].startswith("/api/") else _HEADERS
                 if scope["scheme"] == "https":
@@ -96,8 +101,10 @@ class SecurityMiddleware:
             ids["run_id"] = run[1]
         with structlog.contextvars.bound_contextvars(**ids):
             try:
-                problem = self._rejection(scope["method"], scope["path"], headers)
-                if problem is not None:
+                problem = self._rejection(scope["method"], scope["path"], given)
+                if problem is None and self._cross_origin.asks(scope["method"], scope["path"], given):
+                    await cors.respond(given, send_on)
+                elif problem is not None:
                     await _drain(receive)
                     await respond(problem, request_id)(scope, receive, send_on)
                 else:

@@ -24,6 +24,7 @@ from backend.external.files import uploads_of
 from backend.http import docs, errors, frontend, openapi
 from backend.http.access import Guards
 from backend.http.bodies import RequestMiddleware
+from backend.http.conditional import ConditionalMiddleware
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import AppState
 from backend.http.head import HeadMiddleware
@@ -131,6 +132,7 @@ def create_app(settings: Settings) -> FastAPI:
     errors.install(app)
     idempotency.install(app)
     openapi.install(app)
+    app.add_middleware(ConditionalMiddleware)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(LargeResponses)
     app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, values=LARGE_BODIES)

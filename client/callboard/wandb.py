@@ -206,14 +206,19 @@ class WandbConfig(Mapping[str, Any]):
 
     def update(self, settings: Any, allow_val_change: bool | None = None) -> None:
         """Add settings, or replace them."""
-        given = _settings(settings)
+        try:
+            given = _settings(settings)
+        except Exception as error:  # of any object
+            pass_on(error)
+            warn("callboard: settings are not kept: %s", as_text(error))
+            return
         self._settings.update(given)
         if self._external is not None:
             self._external.config.update(given)
 
     def setdefaults(self, settings: Any) -> None:
         """Add settings that are not there yet."""
-        self.update({name: value for name, value in _settings(settings).items() if name not in self})
+        self.update({name: value for name, value in dict(settings).items() if name not in self})
 
     def as_dict(self) -> dict[str, Any]:
         """A copy of the settings."""
@@ -327,7 +332,7 @@ class WandbRun:
         """
         if self.external is None:
             return
-        if not isinstance(data, Mapping):
+        if not issubclass(type(data), Mapping):
             self.external.log(data)  # which counts and reports it
             return
         if step is not None:
@@ -335,7 +340,11 @@ class WandbRun:
             if steps is not None and steps != self.step:
                 self._log_held()
                 self.step = steps
-        self._held |= _flat(data)
+        try:
+            self._held |= _flat(data)
+        except Exception as error:  # of any object
+            pass_on(error)
+            warn("callboard: a row is not kept: %s", as_text(error))
         if commit is False:
             return
         self._log_held()
@@ -397,11 +406,14 @@ class WandbRun:
         steps = self._steps_of(row)
         numbers = {}
         for name, value in row.items():
-            if isinstance(value, WandbVideo):
+            kind = type(value)  # what an object says of itself may raise
+            if issubclass(kind, WandbVideo):
                 self._video(external, value, steps)
-            elif isinstance(value, _NotKept) or type(value).__module__.partition(".")[0] == "wandb":
-                self._not_kept(getattr(value, "kind", "values of W&B's own types"))
-            elif isinstance(value, str) and as_number(value).value is None:
+            elif issubclass(kind, _NotKept):
+                self._not_kept(kind.kind)
+            elif kind.__module__.partition(".")[0] == "wandb":
+                self._not_kept("values of W&B's own types")
+            elif issubclass(kind, str) and as_number(value).value is None:
                 external.text(as_text(name), value, agent_steps=steps)
             else:
                 numbers[name] = value
@@ -616,7 +628,7 @@ def _described(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _flat(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> dict[Any, Any]:
     flat: dict[Any, Any] = {}
     for name, value in data.items():
-        if isinstance(value, Mapping) and depth < _MAX_DEPTH:
+        if issubclass(type(value), Mapping) and depth < _MAX_DEPTH:
             flat |= _flat(value, f"{prefix}{as_text(name)}.", depth + 1)
         else:
             flat[f"{prefix}{as_text(name)}" if prefix else name] = value

@@ -16,7 +16,8 @@ from backend.http.openapi.events import EVENT_SCHEMAS
 
 DESCRIPTION = """A request is authenticated by a token (`Authorization: Bearer …`) or by a browser's session.
 
-Lists have pages: pass `next_cursor` as `cursor` to get the next one. Errors are RFC 9457 problem documents,
+Lists have pages: pass `next_cursor` as `cursor` to get the next one. JSON of up to 256 KiB has an `ETag`: a
+GET with `If-None-Match` gets 304 while nothing has changed. Errors are RFC 9457 problem documents,
 which name every invalid field. A POST that documents the header `Idempotency-Key` is executed once for each
 key."""
 """What applies to every operation."""

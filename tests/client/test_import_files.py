@@ -174,18 +174,18 @@ def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> Non
         "".join(f"{step},{random.Random(step).random()}\n" for step in range(20_000)).encode(), mtime=0
     )
     content = gzip.compress(b"step,loss\n", mtime=0) + whole
+    (tmp_path / "torn.csv.gz").write_bytes(content[: len(content) // 2])
+    [log] = read(tmp_path / "torn.csv.gz", Mapped(), CSV_ENDINGS)
+    assert log.not_kept["the rest of a compressed file that is not complete"] == 1
+    steps = list(log.series["loss"].agent_steps)
+    assert steps == list(range(len(steps)))
+    assert 1_000 < len(steps) < 20_000
     damaged = bytearray(content)
     damaged[len(content) // 2] ^= 0xFF
-    for name, some in (("torn", content[: len(content) // 2]), ("damaged", bytes(damaged))):
-        (tmp_path / f"{name}.csv.gz").write_bytes(some)
-        [log] = read(tmp_path / f"{name}.csv.gz", Mapped(), CSV_ENDINGS)
-        assert log.not_kept["the rest of a compressed file, which cannot be read"] == 1
-        steps = list(log.series["loss"].agent_steps)
-        assert steps == list(range(len(steps)))
-        assert 1_000 < len(steps) < 20_000
-    (tmp_path / "empty.csv.gz").write_bytes(content[:5])
-    with pytest.raises(UnreadableLog, match="ended before"):
-        list(read(tmp_path / "empty.csv.gz", Mapped(), CSV_ENDINGS))
+    for some in (content[:5], bytes(damaged)):  # nothing in it; what is before a wrong byte may be wrong too
+        (tmp_path / "bad.csv.gz").write_bytes(some)
+        with pytest.raises(UnreadableLog, match="bad"):
+            list(read(tmp_path / "bad.csv.gz", Mapped(), CSV_ENDINGS))
 
 
 @pytest.mark.service

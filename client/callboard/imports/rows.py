@@ -18,7 +18,7 @@ from callboard.names import of_cell
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 TORN = "a last line that is not complete"
-TORN_FILE = "the rest of a compressed file, which cannot be read"
+TORN_FILE = "the rest of a compressed file that is not complete"
 
 _PARQUET = (".parquet", ".pq")
 _GZIP = b"\x1f\x8b"
@@ -88,7 +88,7 @@ def _guarded(path: Path, items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _lines(path: Path, not_kept: "Counter[str]") -> Iterator[str]:
-    """The lines of a file; of a compressed one that is torn or damaged, those before that."""
+    """The lines of a file; of a compressed one that is torn, those before that."""
     with path.open("rb") as raw:
         magic = raw.read(2)
         raw.seek(0)
@@ -102,7 +102,7 @@ def _lines(path: Path, not_kept: "Counter[str]") -> Iterator[str]:
                 for line in text:
                     yield line
                     is_empty = False
-            except (EOFError, zlib.error):
+            except EOFError:
                 if is_empty:
                     raise
                 not_kept[TORN_FILE] += 1

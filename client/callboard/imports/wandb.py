@@ -128,13 +128,13 @@ class _Reader:
     def _config(self, config: Any) -> None:
         settings = {
             name: value
-            for name, value in self._items(config.update)
+            for name, value in self._items(config.update, flat=False)
             if name not in _OWN and not name.startswith("_wandb/")
         }
         if settings:
             self.log.describe_by_config(settings)
 
-    def _items(self, items: Any) -> Iterator[tuple[str, Any]]:
+    def _items(self, items: Any, *, flat: bool = True) -> Iterator[tuple[str, Any]]:
         for item in items:
             name = ".".join(item.nested_key) or item.key
             try:
@@ -142,7 +142,7 @@ class _Reader:
             except (ValueError, RecursionError):
                 self.log.not_kept["values that cannot be read"] += 1
                 continue
-            yield from _flat(name, value)
+            yield from _flat(name, value) if flat else ((name, value),)
 
 
 def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:

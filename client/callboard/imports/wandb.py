@@ -117,7 +117,7 @@ class _Reader:
     def _value(self, name: str, value: Any, steps: int, wall_time_s: float) -> None:
         if isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity"):
             metric = self._names.stored(name)
-            self.log.add(metric, steps, wall_time_s, float(value), is_ordered=False)
+            self.log.add(metric, steps, wall_time_s, float(str(value)), is_ordered=False)
         elif isinstance(value, str):
             self.log.lines.append((self._started_at + wall_time_s, f"{name}: {value}"))
         elif isinstance(value, dict) and "_type" in value:

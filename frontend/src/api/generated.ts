@@ -4902,6 +4902,11 @@ export interface components {
              */
             disk_problem?: string | null;
             /**
+             * Recorder Lag S
+             * @description Longest time since all that one of its engines had logged was recorded.
+             */
+            recorder_lag_s?: number | null;
+            /**
              * Gpus
              * @description Load of each GPU.
              * @default []
@@ -16804,6 +16809,7 @@ export interface operations {
                      *             "disk_bytes": null,
                      *             "disk_free_bytes": null,
                      *             "disk_problem": null,
+                     *             "recorder_lag_s": null,
                      *             "gpus": [],
                      *             "recent": {
                      *               "cpu": [],
@@ -16894,6 +16900,7 @@ export interface operations {
                      *         "disk_bytes": null,
                      *         "disk_free_bytes": null,
                      *         "disk_problem": null,
+                     *         "recorder_lag_s": null,
                      *         "gpus": [],
                      *         "recent": {
                      *           "cpu": [],
@@ -16974,6 +16981,7 @@ export interface operations {
                      *         "disk_bytes": null,
                      *         "disk_free_bytes": null,
                      *         "disk_problem": null,
+                     *         "recorder_lag_s": null,
                      *         "gpus": [],
                      *         "recent": {
                      *           "cpu": [],

@@ -1,5 +1,6 @@
 """Scripts in pages of listed origins use the API with a token; nothing allows a cookie."""
 
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -9,6 +10,11 @@ from pydantic import ValidationError
 from backend.principals import Role
 from backend.settings import Settings
 from tests.support.service import RunningServer, RunningService
+from tests.support.waiting import PATIENCE_S
+
+_get = partial(httpx.get, timeout=PATIENCE_S)
+_options = partial(httpx.options, timeout=PATIENCE_S)
+_post = partial(httpx.post, timeout=PATIENCE_S)
 
 LISTED = "https://notebooks.example:8888"
 ALLOWED = "access-control-allow-origin"
@@ -20,8 +26,8 @@ def test_nothing_is_allowed_by_default(sqlite_service: RunningService) -> None:
     with sqlite_service.client_as(Role.VIEWER) as script:
         token = {"Authorization": script.headers["Authorization"], "Origin": LISTED}
         answers = [
-            httpx.options(f"{sqlite_service.url}/api/v1/runs", headers=QUESTION),
-            httpx.get(f"{sqlite_service.url}/api/v1/runs", headers=token),
+            _options(f"{sqlite_service.url}/api/v1/runs", headers=QUESTION),
+            _get(f"{sqlite_service.url}/api/v1/runs", headers=token),
         ]
     assert answers[1].status_code == 200
     assert not [name for each in answers for name in each.headers if name.startswith("access-control")]
@@ -37,34 +43,34 @@ def test_listed_origin_reads_answers_to_a_token_and_never_to_a_cookie(
     )
     with RunningServer(settings) as url, sqlite_service.client_as(Role.OPERATOR) as script:
         token = {"Authorization": script.headers["Authorization"]}
-        asked = httpx.options(f"{url}/api/v1/runs", headers=QUESTION)
+        asked = _options(f"{url}/api/v1/runs", headers=QUESTION)
         assert (asked.status_code, asked.headers[ALLOWED], asked.content) == (204, LISTED, b"")
         assert "Authorization" in asked.headers["access-control-allow-headers"]
         assert "DELETE" in asked.headers["access-control-allow-methods"]
         assert asked.headers["x-content-type-options"] == "nosniff"
-        read = httpx.get(f"{url}/api/v1/runs", headers=token | {"Origin": LISTED})
+        read = _get(f"{url}/api/v1/runs", headers=token | {"Origin": LISTED})
         assert (read.status_code, read.headers[ALLOWED]) == (200, LISTED)
         assert "ETag" in read.headers["access-control-expose-headers"]
-        refused = httpx.post(
+        refused = _post(
             f"{url}/api/v1/runs", json={}, headers={"Origin": LISTED, "Authorization": "Bearer wrong"}
         )
         assert (refused.status_code, refused.headers[ALLOWED]) == (401, LISTED)
         answers = [asked, read, refused]
         for origin in ("https://notebooks.example", "http://notebooks.example:8888", "null", "*"):
             foreign = [
-                httpx.options(f"{url}/api/v1/runs", headers=QUESTION | {"Origin": origin}),
-                httpx.get(f"{url}/api/v1/runs", headers=token | {"Origin": origin}),
+                _options(f"{url}/api/v1/runs", headers=QUESTION | {"Origin": origin}),
+                _get(f"{url}/api/v1/runs", headers=token | {"Origin": origin}),
             ]
             assert not [each for each in foreign if ALLOWED in each.headers]
             answers += foreign
-        for path in ("/metrics", "/healthz", "/", "/openapi.json"):
-            page = httpx.get(url + path, headers=token | {"Origin": LISTED})
+        for path in ("/metrics", "/healthz", "/"):
+            page = _get(url + path, headers=token | {"Origin": LISTED})
             assert ALLOWED not in page.headers
-        cookies = httpx.get(
+        cookies = _get(
             f"{url}/api/v1/runs", headers={"Origin": LISTED}, cookies=dict(sqlite_service.client.cookies)
         )
         assert ALLOWED not in cookies.headers
-        changed = httpx.post(
+        changed = _post(
             f"{url}/api/v1/runs",
             json={},
             headers={"Origin": LISTED},

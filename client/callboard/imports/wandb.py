@@ -107,7 +107,7 @@ class _Reader:
             elif not counted:
                 steps = int(row["_step"]) if _is_number(row.get("_step")) else at
             seconds = row.get("_runtime")
-            wall_time_s = float(seconds) if _is_number(seconds) else 0.0
+            wall_time_s = float(seconds or 0.0) if _is_number(seconds) else 0.0
             for name, value in row.items():
                 if name not in _OWN:
                     self._value(name, value, steps, wall_time_s)
@@ -117,7 +117,7 @@ class _Reader:
     def _value(self, name: str, value: Any, steps: int, wall_time_s: float) -> None:
         if isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity"):
             metric = self._names.stored(name)
-            self.log.add(metric, steps, wall_time_s, float(str(value)), is_ordered=False)
+            self.log.add(metric, steps, wall_time_s, float(value), is_ordered=False)
         elif isinstance(value, str):
             self.log.lines.append((self._started_at + wall_time_s, f"{name}: {value}"))
         elif isinstance(value, dict) and "_type" in value:

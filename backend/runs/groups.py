@@ -239,8 +239,12 @@ def subject_key(run: Run) -> str:
 def subject_names(firsts: Sequence[Run]) -> list[str]:
     """Names of subjects, given one run of each: the subject, and the environment's settings that differ."""
     settings = [configs_of(run.spec)["environment_config"] for run in firsts]
-    labels = _distinct_names([subject([run]) for run in firsts], settings)
-    return [_named(*label) for label in labels]
+    return labels_of([subject([run]) for run in firsts], settings)
+
+
+def labels_of(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
+    """The names, each with those of its settings that differ among equal names."""
+    return [_named(*label) for label in _distinct_names(names, settings)]
 
 
 def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -55,6 +55,13 @@ class Draws(Strict):
 
     n: int = Field(ge=1, description="Number of draws. Draw k has the seed `first_seed` + k.")
     first_seed: Seed = Field(default=0, description="Seed of the first draw.")
+    seeds: tuple[Seed, ...] = Field(
+        default=(),
+        max_length=MAX_RUNS,
+        strict=False,
+        description="Seeds of the first draws, instead of `first_seed` + k; further draws have those after "
+        "the highest of these.",
+    )
     space: dict[str, Dimension] = Field(
         default_factory=dict,
         max_length=MAX_DIMENSIONS,
@@ -62,6 +69,12 @@ class Draws(Strict):
         "`environment_config.<setting>` or `stop.<limit>`. All arms and environments have the same draws.",
     )
     sampler_seed: Seed = Field(default=0, description="Seed of the random settings.")
+
+    def seed_of(self, draw: int) -> int:
+        """Seed of a draw."""
+        if draw < len(self.seeds):
+            return self.seeds[draw]
+        return draw - len(self.seeds) + (max(self.seeds) + 1 if self.seeds else self.first_seed)
 
 
 Rule = Literal["last", "best_kept", "best_of", "mean_of_best", "time_to", "time_to_peak", "top"]
@@ -262,8 +275,7 @@ class StudySpec(Strict):
         if self.n_runs > MAX_RUNS:
             sizes = f"{len(self.arms)} arms × {len(self.environments)} environments × {self.draws.n:,} draws"
             yield "draws.n", f"{sizes} are {self.n_runs:,} runs; at most {MAX_RUNS:,} are allowed"
-        if self.draws.first_seed + self.draws.n - 1 > MAX_SEED:
-            yield "draws.first_seed", f"the last seed would exceed {MAX_SEED:,}"
+        yield from self._seed_problems()
         yield from self._space_problems()
         ids = [figure.id for figure in self.figures]
         for at, figure in enumerate(self.figures):
@@ -289,6 +301,23 @@ class StudySpec(Strict):
                         f"{place}.reduction.{name}",
                         f"no arm has this label; use one of {', '.join(labels)}",
                     )
+
+    def _seed_problems(self) -> Iterator[tuple[str, str]]:
+        draws = self.draws
+        known: set[int] = set()
+        for at, seed in enumerate(draws.seeds):
+            if seed in known:
+                yield f"draws.seeds.{at}", "is listed twice"
+            known.add(seed)
+        if draws.seeds and draws.first_seed:
+            yield "draws.first_seed", "seeds names the seeds: leave it out"
+        if draws.n < len(draws.seeds):
+            yield "draws.n", f"must be at least {len(draws.seeds):,}, the number of seeds"
+        elif draws.seed_of(draws.n - 1) > MAX_SEED:
+            yield (
+                f"draws.{'n' if draws.seeds else 'first_seed'}",
+                f"the last seed would exceed {MAX_SEED:,}",
+            )
 
     def _space_problems(self) -> Iterator[tuple[str, str]]:
         for path, dimension in self.draws.space.items():

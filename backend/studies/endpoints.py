@@ -19,22 +19,25 @@ from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
-from backend.specs.studies import ITEMS, study_of
+from backend.specs.studies import ITEMS, AtScale, study_of
 from backend.specs.studies.base import differs_of
 from backend.specs.study import Scale, StudySpec
-from backend.studies import estimate, export, reduction, repository, service
+from backend.studies import drafts, estimate, export, reduction, repository, service
 from backend.studies.schemas import (
     CellOut,
     CellPage,
     StudyChanges,
     StudyDetail,
+    StudyDraft,
     StudyEstimate,
     StudyExtension,
     StudyFigureOut,
     StudyOut,
     StudyPage,
     StudyRequest,
+    StudySource,
     UnmeasuredKind,
+    UnusedRunOut,
 )
 from backend.text import Text
 
@@ -85,19 +88,27 @@ def estimate_study(
     except Invalid as error:
         raise _located(body, error) from None
     at = ITEMS[body.item][1].scales[body.scale] if body.item and definition else None
-    return StudyEstimate(
-        n_runs=cost.n_runs,
-        n_reused=cost.n_reused,
-        agent_steps=cost.agent_steps,
-        time_s=cost.time_s,
-        minutes_on_two_cores=at.minutes if at else None,
-        disk_bytes=cost.disk_bytes,
-        slots=cost.slots,
-        unmeasured=[
-            UnmeasuredKind(algorithm=algorithm, environment=environment)
-            for algorithm, environment in cost.unmeasured
-        ],
-        differs=differs_of(at, body.starts) if at else [],
+    return _estimate(cost, at, differs_of(at, body.starts) if at else [])
+
+
+@reading.post("/draft")
+def draft_study(body: StudySource, principal: Viewer, turn: EstimateTurn, session: ReadSession) -> StudyDraft:
+    """A study made of runs that exist, or of a sweep; starts nothing.
+
+    Its arms are their configurations, its environments and seeds theirs: of arms × environments × seeds it
+    starts what does not exist. A random sweep with one seed of its own for each configuration becomes one arm
+    with random draws.
+    """
+    if body.sweep is not None:
+        draft = drafts.of_sweep(session, body.sweep)
+    else:
+        draft = drafts.of_runs(session, body.runs or [])
+    cost = estimate.of_cells(session, draft.planned, draft.equal, concurrency=draft.spec.concurrency)
+    return StudyDraft(
+        study=draft.spec,
+        estimate=_estimate(cost, None, []),
+        n_runs=draft.n_runs,
+        unused=[UnusedRunOut(run=one.run, name=one.name, reason=one.reason) for one in draft.unused],
     )
 
 
@@ -110,9 +121,14 @@ def list_studies(
     definition: Annotated[
         Text | None, Query(max_length=100, description="Only studies of this definition of a paper.")
     ] = None,
+    custom: Annotated[
+        bool | None, Query(description="Only studies of one's own, or only those of the papers.")
+    ] = None,
 ) -> StudyPage:
     """Studies, latest first."""
-    rows, next_cursor = repository.page(session, definition=definition, limit=limit, cursor=cursor)
+    rows, next_cursor = repository.page(
+        session, definition=definition, custom=custom, limit=limit, cursor=cursor
+    )
     counts = repository.counts(session, [row.id for row in rows])
     return StudyPage(items=[StudyOut.of(row, counts) for row in rows], next_cursor=next_cursor)
 
@@ -272,6 +288,24 @@ def _located(body: StudyRequest, error: Invalid) -> Invalid:
             else FieldProblem(field="scale", message=f"{one.field}: {one.message}")
             for one in error.errors
         ]
+    )
+
+
+def _estimate(cost: estimate.Estimate, at: AtScale | None, differs: list[str]) -> StudyEstimate:
+    """The cost of a study, which may be a definition at a scale."""
+    return StudyEstimate(
+        n_runs=cost.n_runs,
+        n_reused=cost.n_reused,
+        agent_steps=cost.agent_steps,
+        time_s=cost.time_s,
+        minutes_on_two_cores=at.minutes if at else None,
+        disk_bytes=cost.disk_bytes,
+        slots=cost.slots,
+        unmeasured=[
+            UnmeasuredKind(algorithm=algorithm, environment=environment)
+            for algorithm, environment in cost.unmeasured
+        ],
+        differs=differs,
     )
 
 

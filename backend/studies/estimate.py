@@ -50,6 +50,17 @@ def estimate(session: Session, spec: StudySpec) -> Estimate:
     """
     spec, planned, _ = service.prepare(session, spec)
     equal = repository.finished_runs(session, service.kinds_of(planned))
+    return of_cells(session, planned, equal, concurrency=spec.concurrency)
+
+
+def of_cells(
+    session: Session,
+    planned: Sequence[PlannedCell],
+    equal: Mapping[str, Sequence[str]],
+    *,
+    concurrency: int,
+) -> Estimate:
+    """The cost of cells, given the finished runs that can fill them by their keys."""
     free = Counter({key: len(run_ids) for key, run_ids in equal.items()})
     wanted = Counter(cell.key for cell in planned)
     n_reused = sum((free & wanted).values())
@@ -57,7 +68,7 @@ def estimate(session: Session, spec: StudySpec) -> Estimate:
     kinds = {(cell.spec.algorithm, cell.environment) for cell in planned}
     rates = hosts.recent_rates(session, kinds)
     sizes = repository.recent_sizes(session, kinds)
-    slots = _slots(hosts.all_hosts(session), spec.concurrency)
+    slots = _slots(hosts.all_hosts(session), concurrency)
     seconds = [_seconds(cell.spec, rates) for cell in to_start]
     known = [one for one in seconds if one is not None]
     steps = [_agent_steps(cell.spec, rates) for cell in to_start]

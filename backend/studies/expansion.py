@@ -82,7 +82,13 @@ def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
     """
     known: dict[str, Any] = {}
     rows = hosts.all_hosts(session)
+    wanted = spec.run.get("host")
     problems = []
+    if rows and isinstance(wanted, str):
+        rows = [host for host in rows if host.id == wanted]
+        if not rows:
+            message = f"this installation has no host {quoted(wanted)}"
+            problems.append(FieldProblem(field="run.host", message=message))
     for at, environment in enumerate(spec.environments):
         field = f"environments.{at}"
         try:
@@ -98,6 +104,8 @@ def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
             and not any(environment in host.environments for host in rows)
         ):
             message = f"no host of this installation can run {environment}"
+            if isinstance(wanted, str):
+                message = f"the host {wanted} cannot run {environment}"
             problems.append(FieldProblem(field=field, message=message))
     if problems:
         raise Invalid(problems)
@@ -126,13 +134,14 @@ def refuse(problems: Mapping[str, str]) -> None:
         raise Invalid([FieldProblem(field=field, message=text) for field, text in problems.items()])
 
 
-def protocols_of(spec: StudySpec) -> dict[str, str]:
-    """The protocol of the evaluations on each environment: that of the first arm."""
+def protocols_of(spec: StudySpec, at: int = 0) -> dict[str, str]:
+    """The protocol of an arm's evaluations on each environment; of figures, that of the first arm."""
     found = {}
+    arm = spec.arms[at]
     for name in spec.environments:
         environment = ENVIRONMENTS.get(name)
-        algorithm = ALGORITHMS.get(spec.arms[0].algorithm)
-        own = str(spec.arms[0].config.get("evaluation_protocol", "auto"))
+        algorithm = ALGORITHMS.get(arm.algorithm)
+        own = str(arm.config.get("evaluation_protocol", "auto"))
         chosen = spec.starts.get(name, own)
         if environment is not None and algorithm is not None and chosen == "auto":
             chosen = environment.default_protocol(algorithm.evaluation_protocol, environment.config())
@@ -228,7 +237,7 @@ def run_spec_of(
         "config": arm.config | of_starts,
         "environment_config": arm.environment_config,
         "stop": arm.stop or spec.run.get("stop", {}),
-        "seed": spec.draws.first_seed + draw,
+        "seed": spec.draws.seed_of(draw),
     }
     if environment in custom:
         request["custom"] = custom[environment]

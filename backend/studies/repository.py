@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import func, select, tuple_, update
 from sqlalchemy.orm import Session
@@ -21,6 +21,19 @@ T = TypeVar("T")
 _CHUNK = 500
 """Values of one IN, which databases bound."""
 _RECENT_RUNS = 200
+
+
+class SourceRun(NamedTuple):
+    """What a study that is made of runs needs of each."""
+
+    id: str
+    name: str
+    origin: str
+    state: RunState
+    demo: bool
+    parent_id: str | None
+    seed: int
+    spec: dict[str, Any]
 
 
 def add(session: Session, study: Study) -> None:
@@ -41,12 +54,14 @@ def get(session: Session, study_id: str, *, for_update: bool = False) -> Study |
 
 
 def page(
-    session: Session, *, definition: str | None, limit: int, cursor: str | None
+    session: Session, *, definition: str | None, custom: bool | None, limit: int, cursor: str | None
 ) -> tuple[list[Study], str | None]:
-    """One page of studies, latest first; of one definition, if given."""
+    """One page of studies, latest first; of one definition, or only with or without one, if given."""
     query = select(Study)
     if definition is not None:
         query = query.where(Study.definition == definition)
+    if custom is not None:
+        query = query.where(Study.definition.is_(None) if custom else Study.definition.is_not(None))
     return keyset.page(
         session, query, by=Study.created_at, row_id=Study.id, descending=True, limit=limit, cursor=cursor
     )
@@ -257,6 +272,16 @@ def remove(session: Session, study: Study) -> None:
     """Delete a study's rows; its runs stay."""
     session.delete(study)
     session.flush()
+
+
+def source_runs(session: Session, run_ids: Sequence[str]) -> dict[str, SourceRun]:
+    """Those of the runs that exist, by id."""
+    found: dict[str, SourceRun] = {}
+    columns = [getattr(Run, name) for name in SourceRun._fields]
+    for some in _chunks(run_ids):
+        rows = session.execute(select(*columns).where(Run.id.in_(some)))
+        found |= {row[0]: SourceRun._make(row) for row in rows}
+    return found
 
 
 def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> dict[str, list[str]]:

@@ -97,5 +97,31 @@ def missing_references(spec: StudySpec, protocols: Mapping[str, str]) -> dict[st
     return found
 
 
+def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Errors of figures that set arms against published scores of a protocol which not all of them have, by
+    field.
+
+    Args:
+        spec: the study.
+        protocols: by arm, the evaluation protocol of each environment.
+    """
+    found = {}
+    for at, figure in enumerate(spec.figures):
+        name = "normalise" if figure.reduction.normalise else "reference"
+        if figure.reduction.normalise is None and figure.reduction.reference is None:
+            continue
+        used: dict[str, dict[str, str]] = {}
+        for arm, of_arm in zip(spec.arms, protocols, strict=True):
+            if not figure.arms or arm.label in figure.arms:
+                for environment, protocol in of_arm.items():
+                    used.setdefault(environment, {}).setdefault(protocol, arm.label)
+        mixed = next((some for some in used.values() if len(some) > 1), None)
+        if mixed is not None:
+            listed = ", ".join(f"{protocol_title(protocol)} ({arm})" for protocol, arm in mixed.items())
+            message = f"the arms have different evaluation protocols: {listed}; choose arms that have one"
+            found[f"figures.{at}.reduction.{name}"] = message
+    return found
+
+
 def _titles(environments: Sequence[str], protocols: Mapping[str, str]) -> str:
     return ", ".join(dict.fromkeys(protocol_title(protocols[one]) for one in environments))

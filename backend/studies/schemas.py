@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from backend.db import Run, Study, StudyCell
 from backend.figures.schemas import FigureOut
 from backend.schemas import Id, Number, Page
-from backend.specs.fields import Schema, Strict
+from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import GivenName, Notes
 from backend.specs.states import RunState
@@ -19,6 +19,9 @@ from backend.specs.studies.base import differs_of
 from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
 from backend.studies.cells import CellRow
+
+MAX_SOURCE_RUNS = 1_000
+"""Runs that one request makes a study of."""
 
 
 class StudyRequest(Strict):
@@ -415,3 +418,44 @@ class StudyEstimate(Schema):
     """Kinds of runs whose rate was not measured here."""
     differs: list[str]
     """What differs from the paper at this scale."""
+
+
+class StudySource(Strict):
+    """What a study is made of: runs, or the runs of a sweep."""
+
+    runs: list[Annotated[str, Field(pattern=ULID)]] | None = Field(
+        default=None, min_length=1, max_length=MAX_SOURCE_RUNS, description="Ids of the runs."
+    )
+    sweep: Annotated[str, Field(pattern=ULID)] | None = Field(
+        default=None, description="Id of a sweep, instead of `runs`."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.runs is None) == (self.sweep is None):
+            raise ValueError("give either runs or sweep")
+        return self
+
+
+class UnusedRunOut(Schema):
+    """A run that a study is made of, and that fills none of its cells."""
+
+    run: Id
+    """Id of the run."""
+    name: str
+    """Name of the run."""
+    reason: str
+    """Why it fills none."""
+
+
+class StudyDraft(Schema):
+    """A study made of runs, before it is started: its arms are their configurations."""
+
+    study: StudySpec
+    """The study, for the field `study` of `POST /studies`."""
+    estimate: StudyEstimate
+    """What it would cost."""
+    n_runs: int
+    """Number of runs that it is made of."""
+    unused: list[UnusedRunOut]
+    """Those that fill none of its cells."""

@@ -85,7 +85,10 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     spec = expansion.resolve_presets(spec)
     custom = expansion.descriptions(session, spec)
     spec = expansion.pinned(session, spec, custom)
-    expansion.refuse(rules.missing_references(spec, expansion.protocols_of(spec)))
+    protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
+    expansion.refuse(
+        rules.missing_references(spec, protocols[0]) | rules.differing_protocols(spec, protocols)
+    )
     return spec, expansion.cells(spec, custom), custom
 
 

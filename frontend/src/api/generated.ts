@@ -1306,6 +1306,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/studies/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Draft Study
+         * @description A study made of runs that exist, or of a sweep; starts nothing.
+         *
+         *     Its arms are their configurations, its environments and seeds theirs: of arms × environments × seeds it
+         *     starts what does not exist. A random sweep with one seed of its own for each configuration becomes one arm
+         *     with random draws.
+         */
+        post: operations["draft_study"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/papers": {
         parameters: {
             query?: never;
@@ -3704,6 +3728,12 @@ export interface components {
              * @default 0
              */
             first_seed: number;
+            /**
+             * Seeds
+             * @description Seeds of the first draws, instead of `first_seed` + k; further draws have those after the highest of these.
+             * @default []
+             */
+            seeds: number[];
             /**
              * Space
              * @description Settings drawn at random for each draw, by field: `config.<setting>`, `environment_config.<setting>` or `stop.<limit>`. All arms and environments have the same draws.
@@ -9015,6 +9045,26 @@ export interface components {
             time_left_s: number | null;
         };
         /**
+         * StudyDraft
+         * @description A study made of runs, before it is started: its arms are their configurations.
+         */
+        StudyDraft: {
+            /** @description The study, for the field `study` of `POST /studies`. */
+            study: components["schemas"]["StudySpec"];
+            /** @description What it would cost. */
+            estimate: components["schemas"]["StudyEstimate"];
+            /**
+             * N Runs
+             * @description Number of runs that it is made of.
+             */
+            n_runs: number;
+            /**
+             * Unused
+             * @description Those that fill none of its cells.
+             */
+            unused: components["schemas"]["UnusedRunOut"][];
+        };
+        /**
          * StudyEstimate
          * @description What a study would cost.
          */
@@ -9380,6 +9430,22 @@ export interface components {
              * @description Another name than the item's.
              */
             name?: string | null;
+        };
+        /**
+         * StudySource
+         * @description What a study is made of: runs, or the runs of a sweep.
+         */
+        StudySource: {
+            /**
+             * Runs
+             * @description Ids of the runs.
+             */
+            runs?: string[] | null;
+            /**
+             * Sweep
+             * @description Id of a sweep, instead of `runs`.
+             */
+            sweep?: string | null;
         };
         /**
          * StudySpec
@@ -10165,6 +10231,28 @@ export interface components {
              * @description Id of the environment.
              */
             environment: string;
+        };
+        /**
+         * UnusedRunOut
+         * @description A run that a study is made of, and that fills none of its cells.
+         */
+        UnusedRunOut: {
+            /**
+             * Run
+             * @description Id of the run.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run: string;
+            /**
+             * Name
+             * @description Name of the run.
+             */
+            name: string;
+            /**
+             * Reason
+             * @description Why it fills none.
+             */
+            reason: string;
         };
         /**
          * UploadOut
@@ -14846,6 +14934,8 @@ export interface operations {
                 cursor?: string | null;
                 /** @description Only studies of this definition of a paper. */
                 definition?: string | null;
+                /** @description Only studies of one's own, or only those of the papers. */
+                custom?: boolean | null;
             };
             header?: never;
             path?: never;
@@ -15477,6 +15567,107 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["StudyEstimate"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    draft_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StudySource"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "study": {
+                     *         "name": "learning rates",
+                     *         "arms": [
+                     *           {
+                     *             "label": "PAAC",
+                     *             "algorithm": "paac"
+                     *           },
+                     *           {
+                     *             "label": "A3C",
+                     *             "algorithm": "a3c"
+                     *           }
+                     *         ],
+                     *         "environments": [
+                     *           "CartPole-v1",
+                     *           "Acrobot-v1"
+                     *         ],
+                     *         "draws": {
+                     *           "n": 12,
+                     *           "space": {
+                     *             "config.learning_rate": {
+                     *               "distribution": "log_uniform",
+                     *               "low": 0.0001,
+                     *               "high": 0.01
+                     *             }
+                     *           }
+                     *         },
+                     *         "run": {
+                     *           "stop": {
+                     *             "agent_steps": 20000
+                     *           }
+                     *         },
+                     *         "figures": [
+                     *           {
+                     *             "id": "scores",
+                     *             "title": "Score by learning rate",
+                     *             "kind": "scatter",
+                     *             "setting": "config.learning_rate"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "estimate": {
+                     *         "n_runs": 1,
+                     *         "n_reused": 1,
+                     *         "agent_steps": null,
+                     *         "time_s": null,
+                     *         "minutes_on_two_cores": null,
+                     *         "disk_bytes": 1,
+                     *         "slots": 1,
+                     *         "unmeasured": [
+                     *           {
+                     *             "algorithm": "text",
+                     *             "environment": "text"
+                     *           }
+                     *         ],
+                     *         "differs": [
+                     *           "text"
+                     *         ]
+                     *       },
+                     *       "n_runs": 1,
+                     *       "unused": [
+                     *         {
+                     *           "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "text",
+                     *           "reason": "text"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StudyDraft"];
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -15,6 +15,7 @@ export type PaperItem = components['schemas']['PaperItem'];
 export type Study = components['schemas']['StudyOut'];
 export type StudyDetail = components['schemas']['StudyDetail'];
 export type StudyEstimate = components['schemas']['StudyEstimate'];
+export type StudyDraft = components['schemas']['StudyDraft'];
 export type StudyTable = components['schemas']['TableOut'];
 export type StudyCell = components['schemas']['CellOut'];
 export type StudyExtension = components['schemas']['StudyExtension'];
@@ -107,6 +108,50 @@ export const estimateQuery = (item: string, scale: Scale, starts: Starts) =>
 /** Starts a figure or table of a paper; requests with the same key start it once. */
 export const startStudy = (item: string, scale: Scale, starts: Starts, key: string): Promise<Study> =>
   unwrap(api.POST('/api/v1/studies', { body: { item, scale, starts }, headers: { 'Idempotency-Key': key } }));
+
+/** What a study is made of: runs by their ids, or those of a sweep. */
+export type StudySource = { runs: readonly string[] } | { sweep: string };
+
+/** The study that runs make, what exists of it, and what it would cost. */
+export const draftQuery = (source: StudySource) =>
+  queryOptions({
+    queryKey: keys.estimate({ draft: source }),
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.POST('/api/v1/studies/draft', {
+          body: 'runs' in source ? { runs: [...source.runs] } : source,
+          signal,
+        }),
+      ),
+    // Runs end meanwhile: each dialog shows what exists now.
+    gcTime: 0,
+    retry: false,
+  });
+
+/** Starts a study of one's own; requests with the same key start it once. */
+export const startDraft = ({ study }: StudyDraft, name: string, key: string): Promise<Study> =>
+  unwrap(
+    api.POST('/api/v1/studies', {
+      body: { study, name } as components['schemas']['StudyRequest'],
+      headers: { 'Idempotency-Key': key },
+    }),
+  );
+
+/** Studies of one's own, latest first, page by page. */
+export const customStudiesQuery = infiniteQueryOptions({
+  queryKey: keys.papers('custom'),
+  queryFn: ({ pageParam, signal }) =>
+    unwrap(
+      api.GET('/api/v1/studies', {
+        params: { query: { custom: true, limit: 20, cursor: pageParam } },
+        signal,
+      }),
+    ),
+  initialPageParam: null as string | null,
+  getNextPageParam: (page) => page.next_cursor ?? undefined,
+  refetchInterval: ({ state: { data } }) =>
+    data?.pages.some(({ items }) => items.some(isRunning)) ? REFETCH_MS : false,
+});
 
 /** The address of everything of a study as one archive. */
 export const exportUrl = (id: string): string => `/api/v1/studies/${id}/export`;

@@ -28,6 +28,7 @@ import { DEFAULT_SPREAD, EPISODE_RETURN, possible } from '@/api/series';
 import { ScoreScatter } from '@/features/compare/ScoreScatter';
 import { Statistics } from '@/features/compare/Statistics';
 import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
+import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { SideBySide } from '@/features/replay/SideBySide';
 import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
@@ -125,6 +126,7 @@ export default function ComparePage() {
       <div className={classes.top}>
         <h1 className="page-title">Compare</h1>
         <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
+        {runs.length > 0 && <SaveAsStudy source={{ runs: runs.map(({ id }) => id) }} />}
       </div>
       <div className={`panel ${classes.runs}`}>
         {wanted.length > MAX_COMPARED && (

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { papersQuery, type Paper, type PaperItem } from '@/api/studies';
 import { Loading, Problem } from '@/components/feedback';
+import { CustomStudies } from '@/features/papers/CustomStudies';
 import { PaperCard } from '@/features/papers/PaperCard';
 import classes from '@/features/papers/papers.module.css';
 import { ReproduceDialog } from '@/features/papers/ReproduceDialog';
@@ -46,6 +47,7 @@ export default function PapersPage() {
           </div>
         </section>
       ))}
+      {papers && <CustomStudies />}
       {chosen && (
         <ReproduceDialog
           paper={chosen.paper.short}

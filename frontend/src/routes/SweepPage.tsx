@@ -7,6 +7,7 @@ import { ButtonLink } from '@/components/controls';
 import { Loading, PageProblem, titleOf } from '@/components/feedback';
 import { Terms } from '@/components/Term';
 import { Markdown } from '@/components/Markdown';
+import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { bestConfigurations, DEFAULT_SORT, runsOf } from '@/features/sweeps/configurations';
 import { ConfigurationTable } from '@/features/sweeps/ConfigurationTable';
 import { SettingScatter } from '@/features/sweeps/SettingScatter';
@@ -67,6 +68,7 @@ function Content({ sweep }: { sweep: SweepDetail }) {
           <ButtonLink variant="default" to="/" search={runsSearchOf(sweep)}>
             Show runs
           </ButtonLink>
+          <SaveAsStudy source={{ sweep: sweep.id }} />
         </header>
         <ConfigurationTable
           sweep={sweep}

@@ -223,11 +223,21 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
      "draws.space.learning_rate", "is not a setting"),
     ({"draws": {"n": 2, "space": {"config.n_ee": {"values": [1, 2]}}}}, "draws.space.config.n_ee", "no such"),
     ({"draws": {"n": 3, "space": {"config.gamma": {"values": [0.9, 0.99]}}}}, "draws.n", "only 2 different"),
+    ({"draws": {"n": 2, "seeds": [4, 4]}}, "draws.seeds.1", "is listed twice"),
+    ({"draws": {"n": 1, "seeds": [4, 5]}}, "draws.n", "must be at least 2"),
+    ({"draws": {"n": 2, "seeds": [4, 5], "first_seed": 1}}, "draws.first_seed", "leave it out"),
+    ({"draws": {"n": 2, "seeds": [2**31 - 1]}}, "draws.n", "the last seed would exceed"),
     ({"run": {}}, "run.stop", "set at least one limit"),
     ({"run": {"stop": {"agent_steps": 1}, "seed": 3}}, "run.seed", "leave it out"),
     ({"figures": [{"id": "f", "title": "F", "kind": "scatter"}]}, "figures.0.setting", "is required"),
     ({"figures": [{"id": "f", "title": "F", "kind": "speedups", "reduction": {"ratio_to": "x"}}]},
      "figures.0.reduction.ratio_to", "no arm has this label"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
+     "figures.0.reduction.normalise", "has no such score for CartPole-v1, Acrobot-v1"),
+    ({"arms": [{"label": "A3C", "algorithm": "a3c"}, {"label": "DQN", "algorithm": "dqn"}],
+      "environments": ["ALE/Pong-v5"],
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
+     "figures.0.reduction.normalise", "the arms have different evaluation protocols"),
 ]  # fmt: skip
 
 
@@ -249,6 +259,15 @@ def test_environment_that_no_host_can_run_is_refused(sqlite_service: RunningServ
     (error,) = answer.json()["errors"]
     assert (answer.status_code, error["field"]) == (422, "study.environments.1")
     assert error["message"] == "no host of this installation can run Acrobot-v1"
+    run = {"stop": {"agent_steps": 10_000}}
+    for host, field, message in (
+        ("a", "study.environments.1", "the host a cannot run Acrobot-v1"),
+        ("b", "study.run.host", 'this installation has no host "b"'),
+    ):
+        pinned = study_body(run=run | {"host": host})
+        answer = sqlite_service.client.post(STUDIES, json={"study": pinned})
+        errors = {one["field"]: one["message"] for one in answer.json()["errors"]}
+        assert (answer.status_code, errors.get(field)) == (422, message)
     by_item = sqlite_service.client.post(STUDIES, json={"item": "a3c-figure-2"})
     (error,) = by_item.json()["errors"]
     assert (by_item.status_code, error["field"]) == (422, "scale")

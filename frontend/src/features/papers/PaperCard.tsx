@@ -1,12 +1,9 @@
-import { Link } from '@tanstack/react-router';
-import type { Paper, PaperItem, Study } from '@/api/studies';
-import { StateBadge } from '@/components/run/StateBadge';
+import type { Paper, PaperItem } from '@/api/studies';
 import { Button } from '@mantine/core';
-import { RelativeTime } from '@/components/text';
 import { plural } from '@/lib/format';
 import classes from './papers.module.css';
 import { ShapeIcon } from './ShapeIcon';
-import { progressText, STUDY_MEANINGS } from './studyState';
+import { StudyLine } from './StudyLine';
 
 type Props = { paper: Paper; item: PaperItem; onReproduce: (item: PaperItem) => void };
 
@@ -53,19 +50,5 @@ export function PaperCard({ paper, item, onReproduce }: Props) {
         )}
       </div>
     </section>
-  );
-}
-
-function StudyLine({ study }: { study: Study }) {
-  return (
-    <li className={classes.study}>
-      <StateBadge state={study.state} meaning={STUDY_MEANINGS[study.state]} />
-      <Link to="/studies/$studyId" params={{ studyId: study.id }}>
-        {study.scale ?? study.name}
-      </Link>
-      <span className="muted nowrap">
-        {progressText(study)}, <RelativeTime at={study.created_at} />
-      </span>
-    </li>
   );
 }

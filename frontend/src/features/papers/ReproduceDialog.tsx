@@ -3,12 +3,13 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { keys } from '@/api/keys';
 import { startSetsQuery, type StartSet } from '@/api/startSets';
-import { estimateQuery, startStudy, type PaperItem, type Scale, type StudyEstimate } from '@/api/studies';
+import { estimateQuery, startStudy, type PaperItem, type Scale } from '@/api/studies';
 import { LoadingButton } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
-import { formatBytes, formatCoarseDuration, formatCount, formatInteger, plural } from '@/lib/format';
+import { formatInteger, plural } from '@/lib/format';
 import classes from './papers.module.css';
+import { StudyCost } from './StudyCost';
 
 type Props = { paper: string; item: PaperItem; onClose: () => void; onStarted: (study: string) => void };
 
@@ -97,7 +98,7 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
         )}
         {estimate.error && <Problem error={estimate.error} />}
         {!estimate.data && !estimate.error && <Loading label="Estimating the cost" lines={3} />}
-        {estimate.data && <Cost estimate={estimate.data} />}
+        {estimate.data && <StudyCost estimate={estimate.data} />}
         {chosen && (
           <section aria-label="What differs from the paper">
             <h3 className="section-title">What differs from the paper</h3>
@@ -128,41 +129,5 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
         </Group>
       </div>
     </Modal>
-  );
-}
-
-/** What a study costs before it starts. */
-function Cost({ estimate }: { estimate: StudyEstimate }) {
-  const { n_runs, n_reused, agent_steps, time_s, minutes_on_two_cores, disk_bytes, slots } = estimate;
-  const measured = time_s === null ? 'not measured here yet' : `about ${formatCoarseDuration(time_s)}`;
-  return (
-    <dl className={classes.cost} aria-label="Cost">
-      <div>
-        <dt>Runs</dt>
-        <dd>
-          <span className="num">{formatInteger(n_runs)}</span>
-          {n_reused > 0 && <span className="muted"> ({formatInteger(n_reused)} exist)</span>}
-        </dd>
-      </div>
-      <div>
-        <dt>Agent steps</dt>
-        <dd className="num">{agent_steps === null ? 'by time' : formatCount(agent_steps)}</dd>
-      </div>
-      <div>
-        <dt>Time on these hosts</dt>
-        <dd>
-          {measured}
-          <div className="muted">
-            {minutes_on_two_cores === null
-              ? `${formatInteger(slots)} at a time`
-              : `about ${formatInteger(minutes_on_two_cores)} min on two idle cores`}
-          </div>
-        </dd>
-      </div>
-      <div>
-        <dt>Disk</dt>
-        <dd className="num">{formatBytes(disk_bytes)}</dd>
-      </div>
-    </dl>
   );
 }

@@ -1,0 +1,33 @@
+import { useNavigate } from '@tanstack/react-router';
+import { lazy, Suspense, useRef, useState } from 'react';
+import type { StudySource } from '@/api/studies';
+import { PermittedButton, useDenied } from '@/components/permission';
+
+const SaveAsStudyDialog = lazy(() => import('./SaveAsStudyDialog'));
+
+/** A button that makes a study of runs, which a dialog shows before anything is started. */
+export function SaveAsStudy({ source }: { source: StudySource }) {
+  const denied = useDenied();
+  const navigate = useNavigate();
+  const opener = useRef<HTMLButtonElement>(null);
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <PermittedButton ref={opener} variant="default" denied={denied} onClick={() => setIsOpen(true)}>
+        Save as study
+      </PermittedButton>
+      {isOpen && (
+        <Suspense fallback={null}>
+          <SaveAsStudyDialog
+            source={source}
+            onClose={() => {
+              setIsOpen(false);
+              opener.current?.focus();
+            }}
+            onStarted={(studyId) => void navigate({ to: '/studies/$studyId', params: { studyId } })}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,39 @@
+import type { StudyEstimate } from '@/api/studies';
+import { formatBytes, formatCoarseDuration, formatCount, formatInteger } from '@/lib/format';
+import classes from './papers.module.css';
+
+/** What a study costs before it starts. */
+export function StudyCost({ estimate }: { estimate: StudyEstimate }) {
+  const { n_runs, n_reused, agent_steps, time_s, minutes_on_two_cores, disk_bytes, slots } = estimate;
+  const measured = time_s === null ? 'not measured here yet' : `about ${formatCoarseDuration(time_s)}`;
+  return (
+    <dl className={classes.cost} aria-label="Cost">
+      <div>
+        <dt>Runs</dt>
+        <dd>
+          <span className="num">{formatInteger(n_runs)}</span>
+          {n_reused > 0 && <span className="muted"> ({formatInteger(n_reused)} exist)</span>}
+        </dd>
+      </div>
+      <div>
+        <dt>Agent steps</dt>
+        <dd className="num">{agent_steps === null ? 'by time' : formatCount(agent_steps)}</dd>
+      </div>
+      <div>
+        <dt>Time on these hosts</dt>
+        <dd>
+          {measured}
+          <div className="muted">
+            {minutes_on_two_cores === null
+              ? `${formatInteger(slots)} at a time`
+              : `about ${formatInteger(minutes_on_two_cores)} min on two idle cores`}
+          </div>
+        </dd>
+      </div>
+      <div>
+        <dt>Disk</dt>
+        <dd className="num">{formatBytes(disk_bytes)}</dd>
+      </div>
+    </dl>
+  );
+}

@@ -32,9 +32,7 @@ def requirements() -> list[str]:
         project = tomllib.loads(path.read_text("utf-8"))["project"]
         named.update(project["dependencies"])
         extras = project.get("optional-dependencies", {})
-        named.update(
-            requirement for name in extras if name not in FOREIGN for requirement in extras[name]
-        )
+        named.update(requirement for name in extras if name not in FOREIGN for requirement in extras[name])
     return sorted(requirement for requirement in named if not requirement.startswith(OWN))
 
 

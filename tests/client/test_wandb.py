@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_script_of_wandb_changes_its_import_only(
     [({}, "iterations", [0, 1, 7, 7, 8]), ({"step_unit": "agent_steps"}, "agent_steps", [0, 1, 7, 7, 8])],
 )
 def test_step_is_the_row_unless_global_step_is_logged(
-    target: Target, options: dict[str, str], unit: str, steps: list[int]
+    target: Target, options: dict[str, Any], unit: str, steps: list[int]
 ) -> None:
     with wandb.init(algorithm="a", environment="e", **options) as run:
         run.log({"a": 1.0})

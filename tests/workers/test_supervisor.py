@@ -438,7 +438,7 @@ def test_training_continues_during_database_outage(
     until(lambda: b"reached 60" in log.read_bytes())
     lags = []
     for n in (1, 2):
-        until(lambda n=n: [line.getMessage() for line in caplog.records].count("recorder.waiting") >= n)
+        until(lambda: [line.getMessage() for line in caplog.records].count("recorder.waiting") >= n)  # noqa: B023
         lags.append(thread.recorder_lag_s())
     assert 0.0 < lags[0] < lags[1]
     assert run_row(engine, run.id).agent_steps < 60

@@ -285,7 +285,7 @@ def test_set_of_scripts_recordings_is_never_one_of_people(service: RunningServic
     pong = add_recording(service.engine, me, environment="ALE/Pong-v5")
     open_one = add_recording(service.engine, me, ended=False)
     run = _run(service, tmp_path).id
-    for body, field, reason in [
+    refused: list[tuple[dict[str, Any], str, str]] = [
         ({"recordings": [human, scripted[0]]}, "recordings.1", "never in one set"),
         ({"recordings": [human, pong]}, "recordings.1", "is of ALE/Pong-v5"),
         ({"recordings": [open_one]}, "recordings.0", "session is open"),
@@ -293,7 +293,8 @@ def test_set_of_scripts_recordings_is_never_one_of_people(service: RunningServic
         ({"environment": "ALE/Seaquest-v5"}, "environment", "nobody has played ALE/Seaquest-v5"),
         ({"environment": "CartPole-v1"}, "environment", "Atari games"),
         ({"environment": GAME, "run": run}, "body", "one of run, episodes, environment and recordings"),
-    ]:
+    ]
+    for body, field, reason in refused:
         errors = _errors(service.client.post(URL, json={"name": "wall", **body}))
         assert reason in errors[field], errors
     assert len(service.client.get(URL).json()["items"]) == 1

@@ -403,7 +403,7 @@ def test_study_with_a_set_that_it_cannot_start_from_is_refused_with_its_field(
 ) -> None:
     _start_set(service, tmp_path, "b", "ALE/Breakout-v5")
     arm = {"label": "PAAC", "algorithm": "paac", "config": {"evaluation_protocol": "agent_starts:b"}}
-    for changes, field, reason in [
+    refused: list[tuple[dict[str, Any], str, str]] = [
         ({"starts": {"ALE/Pong-v5": "agent_starts:b"}}, "starts.ALE/Pong-v5", "is of ALE/Breakout-v5"),
         (
             {"starts": {"ALE/Pong-v5": "agent_starts:none"}},
@@ -413,7 +413,8 @@ def test_study_with_a_set_that_it_cannot_start_from_is_refused_with_its_field(
         ({"starts": {"ALE/Qbert-v5": "agent_starts:b"}}, "starts.ALE/Qbert-v5", "not an environment"),
         ({"starts": {"ALE/Pong-v5": "noop_starts"}}, "starts.ALE/Pong-v5", "must start from a set"),
         ({"arms": [arm]}, "arms.0.config.evaluation_protocol", "is of ALE/Breakout-v5"),
-    ]:
+    ]
+    for changes, field, reason in refused:
         body = study_body(environments=["ALE/Pong-v5"], **changes)
         answer = client.post(STUDIES, json={"study": body})
         assert answer.status_code == 422, answer.text

@@ -64,7 +64,7 @@ class Training:
         self._scoring = Scoring(
             self._journal,
             self._checkpoints,
-            self._replays,
+            replays,
             None if starts_protocol(spec.evaluation_protocol) is None else run_dir / STARTS_FILE,
             lambda: self._control.stop_requested() is not None,
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backend.specs.events import EpisodeEvent, EvaluationEvent
+from backend.specs.events import EndedEvent, EpisodeEvent, EvaluationEvent
 from backend.specs.protocols import MAX_FRAMES
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.start_sets import STARTS_FILE, RecordedGame, StartPoint, StartSetContent

@@ -56,12 +56,12 @@ async def found_or_requested(
         state.bus.publish_changes(writer)
         return job
 
-    row, found = await run_in_threadpool(find)
-    if isinstance(found, Response):
-        return found
-    if found is None or found.state not in ("queued", "running"):
+    row, answer = await run_in_threadpool(find)
+    if isinstance(answer, Response):
+        return answer
+    if answer is None or answer.state not in ("queued", "running"):
         # Only here, so that those who watch do not wait for others who write.
         async with state.limits.writes.turn(principal.credential.id) as ends_at:
-            found = await run_in_threadpool(write, max(0.0, ends_at - monotonic()))
-    pending = RenderingPending(job=found.id, state="queued" if found.state == "queued" else "running")
+            answer = await run_in_threadpool(write, max(0.0, ends_at - monotonic()))
+    pending = RenderingPending(job=answer.id, state="queued" if answer.state == "queued" else "running")
     return JSONResponse(pending.model_dump(), 202, headers={"Retry-After": "1"})

@@ -85,17 +85,21 @@ def pinned(session: Session, spec: SweepSpec, settings: sampling.ConfigValues) -
     config = spec.run.get("config")
     own = config.get("evaluation_protocol") if isinstance(config, dict) else None
     chosen = (spec.space[name].values or ()) if name in spec.space else (own,)
-    named = [one for one in chosen if isinstance(one, str) and starts_protocol(one) is not None]
+    named = [
+        protocol for protocol in chosen if isinstance(protocol, str) and starts_protocol(protocol) is not None
+    ]
     if not named:
         return spec
     run_spec = parse_run_spec(grid.merged(spec.run, settings))
     versions = {
-        one: starts.resolved(session, one, run_spec.environment, run_spec.environment_config, place)[0]
-        for one in named
+        protocol: starts.resolved(
+            session, protocol, run_spec.environment, run_spec.environment_config, place
+        )[0]
+        for protocol in named
     }
     if name in spec.space:
-        for one, version in versions.items():
-            if one != version:
+        for protocol, version in versions.items():
+            if protocol != version:
                 raise Invalid.field(place, f"name the version of each start set, as in {version}")
     elif isinstance(config, dict):
         versioned = config | {"evaluation_protocol": versions[named[0]]}

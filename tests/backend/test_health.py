@@ -201,14 +201,18 @@ def test_metrics_say_versions_rates_hosts_and_how_long_the_queue_has_waited(serv
     def complete() -> dict[str, float] | None:
         lines = service.client.get("/metrics").text.splitlines()
         samples = dict(line.rsplit(" ", 1) for line in lines if line.startswith("callboard_"))
-        found = {name: float(value) for name, value in samples.items()}
-        return found if 'callboard_oldest_waiting_run_seconds{queue="gpu"}' in found else None
+        samples_by_name = {name: float(value) for name, value in samples.items()}
+        return (
+            samples_by_name
+            if 'callboard_oldest_waiting_run_seconds{queue="gpu"}' in samples_by_name
+            else None
+        )
 
-    found = until(complete)  # they may be a second old
+    samples_by_name = until(complete)  # they may be a second old
     build = f'callboard_build_info{{python="{platform.python_version()}",version="{__version__}"}}'
-    assert {name for name in found if name.startswith("callboard_build_info")} == {build}
-    assert found['callboard_training_agent_steps_per_second{host="lab-1"}'] == 1_500.0
-    assert found['callboard_training_agent_steps_per_second{host="external"}'] == 40.0
-    assert found['callboard_host_recorder_lag_seconds{host="lab-1"}'] == 2.5
-    assert found['callboard_host_draining{host="lab-1"}'] == 0.0
-    assert 3_600 <= found['callboard_oldest_waiting_run_seconds{queue="gpu"}'] < 7_200
+    assert {name for name in samples_by_name if name.startswith("callboard_build_info")} == {build}
+    assert samples_by_name['callboard_training_agent_steps_per_second{host="lab-1"}'] == 1_500.0
+    assert samples_by_name['callboard_training_agent_steps_per_second{host="external"}'] == 40.0
+    assert samples_by_name['callboard_host_recorder_lag_seconds{host="lab-1"}'] == 2.5
+    assert samples_by_name['callboard_host_draining{host="lab-1"}'] == 0.0
+    assert 3_600 <= samples_by_name['callboard_oldest_waiting_run_seconds{queue="gpu"}'] < 7_200

@@ -102,8 +102,8 @@ def test_export_dialog_has_no_serious_axe_violation(
     violations = {}
     for form in FORMATS:
         dialog.get_by_label("Format").select_option(form)
-        if found := serious_violations(service_page):
-            violations[form] = found
+        if serious := serious_violations(service_page):
+            violations[form] = serious
     assert not violations
 
 

@@ -30,7 +30,7 @@ def test_nothing_is_allowed_by_default(sqlite_service: RunningService) -> None:
             _get(f"{sqlite_service.url}/api/v1/runs", headers=token),
         ]
     assert answers[1].status_code == 200
-    assert not [name for each in answers for name in each.headers if name.startswith("access-control")]
+    assert not [name for answer in answers for name in answer.headers if name.startswith("access-control")]
 
 
 @pytest.mark.service
@@ -61,7 +61,7 @@ def test_listed_origin_reads_answers_to_a_token_and_never_to_a_cookie(
                 _options(f"{url}/api/v1/runs", headers=QUESTION | {"Origin": origin}),
                 _get(f"{url}/api/v1/runs", headers=token | {"Origin": origin}),
             ]
-            assert not [each for each in foreign if ALLOWED in each.headers]
+            assert not [answer for answer in foreign if ALLOWED in answer.headers]
             answers += foreign
         for path in ("/metrics", "/healthz", "/"):
             page = _get(url + path, headers=token | {"Origin": LISTED})
@@ -78,8 +78,8 @@ def test_listed_origin_reads_answers_to_a_token_and_never_to_a_cookie(
         )
         assert (changed.status_code, ALLOWED in changed.headers) == (403, False)
         answers += [cookies, changed]
-        assert not [each for each in answers if "access-control-allow-credentials" in each.headers]
-        assert all("origin" in each.headers["vary"].lower() for each in answers)
+        assert not [answer for answer in answers if "access-control-allow-credentials" in answer.headers]
+        assert all("origin" in answer.headers["vary"].lower() for answer in answers)
 
 
 @pytest.mark.parametrize(

@@ -257,12 +257,12 @@ describe('LaunchForm', () => {
     expect(field('config.optimizer').value).toBe('rmsprop');
   });
 
-  it('reaches the start button from its first field with five tabs', () => {
+  it('reaches the start button from its first field with six tabs', () => {
     show();
     const tabbable = [...document.querySelectorAll<HTMLElement>('form *')]
       .filter((element) => element.tabIndex >= 0)
       .indexOf(start());
-    expect(tabbable).toBe(4);
+    expect(tabbable).toBe(5);
   });
 
   it('starts one run for each value and seed, in one request with a group', async () => {

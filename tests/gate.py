@@ -4,8 +4,9 @@
 2. browser: the browser tests, with nothing beside them;
 3. retry: the tests that failed, once more, alone in a fresh process.
 
-If all of them pass when retried, the last line names them: `flaky: ID, ID`. `why_no_retry` says when no test
-is retried.
+If a test process crashes, it is printed how, and the tests without a result run once more in fresh processes;
+a second crash fails. If all failed tests pass when retried, the last line names them: `flaky: ID, ID`.
+`why_no_retry` says when no test is retried.
 
 `python -m tests.gate long` runs the tests of `make test-long`: all of them, whatever fails, and none twice.
 At its end it names what failed and the command that repeats it.
@@ -59,7 +60,15 @@ class Outcome:
     failed: dict[str, str] = field(default_factory=dict)
     """Tracebacks by test id."""
     broken: list[str] = field(default_factory=list)
-    """Errors of collection, crashed test processes."""
+    """Errors of collection."""
+    crashes: list[str] = field(default_factory=list)
+    """How test processes ended that crashed."""
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The selected tests without a result."""
+        finished = set(self.finished)
+        return [test for test in self.selected if test not in finished]
 
 
 def main() -> int:
@@ -73,7 +82,7 @@ def run_long(arguments: Sequence[str]) -> int:
     """Run all of these tests; returns an exit code."""
     _announce("long")
     outcome = run_pytest(arguments)
-    for reason in outcome.broken:
+    for reason in outcome.broken + outcome.crashes:
         print(reason)
     if outcome.failed:
         print(
@@ -92,7 +101,7 @@ def run_gate(stages: dict[str, list[str]], check: Sequence[str]) -> int:
             reporting.start()
             for name, arguments in stages.items():
                 _announce(name)
-                outcomes.append(run_pytest(arguments))
+                outcomes.append(run_stage(arguments))
                 reporting.join()
                 if checking.returncode:
                     return _failed("check failed")
@@ -101,6 +110,30 @@ def run_gate(stages: dict[str, list[str]], check: Sequence[str]) -> int:
         finally:
             checking.terminate()
     return _retry(outcomes)
+
+
+def run_stage(arguments: Sequence[str]) -> Outcome:
+    """Run pytest; after the crash of a test process, run the tests without a result once more."""
+    outcome = run_pytest(arguments)
+    if outcome.broken or not outcome.crashes or not outcome.unfinished:
+        return outcome
+    print(f"crashed: {'; '.join(outcome.crashes)}")
+    _announce(f"{len(outcome.unfinished)} tests without a result")
+    with TemporaryDirectory(prefix="gate-") as folder:
+        names = Path(folder) / "tests.txt"
+        names.write_text("\n".join(outcome.unfinished))
+        options = [argument for argument in arguments if argument.startswith("-")]
+        again = run_pytest([*options, f"@{names}"])
+    crashed = set(outcome.unfinished)
+    failed = {test: error for test, error in outcome.failed.items() if test not in crashed} | again.failed
+    return Outcome(
+        1 if failed and again.exit_code in (0, 1) else again.exit_code,
+        outcome.selected,
+        outcome.finished + again.finished,
+        failed,
+        again.broken,
+        again.crashes,
+    )
 
 
 def run_pytest(arguments: Sequence[str]) -> Outcome:
@@ -118,16 +151,16 @@ def run_pytest(arguments: Sequence[str]) -> Outcome:
 def why_no_retry(outcomes: Sequence[Outcome]) -> str | None:
     """The reason why the failed tests of `outcomes` may not be retried, None if they may.
 
-    They may if every run was whole (it ended by itself, no test process crashed, each selected test has a
+    They may if every run was whole (it ended by itself, no test process crashed twice, each selected test has a
     result), at most `MAX_RETRIED` tests failed, and none of them matches `NEVER_RETRIED`.
     """
     failed = [test for outcome in outcomes for test in outcome.failed]
     for outcome in outcomes:
-        if outcome.broken:
-            return "; ".join(outcome.broken)
+        if reasons := outcome.broken + outcome.crashes:
+            return "; ".join(reasons)
         if outcome.exit_code != (1 if outcome.failed else 0):
             return f"pytest ended with exit code {outcome.exit_code}"
-        if missing := len(set(outcome.selected) - set(outcome.finished)):
+        if missing := len(outcome.unfinished):
             return f"{missing} selected tests have no result"
     if len(failed) > MAX_RETRIED:
         return f"{len(failed)} tests failed, at most {MAX_RETRIED} are retried"

@@ -99,7 +99,8 @@ def test_fails_when_a_test_fails_twice(tree: Path, capfd: pytest.CaptureFixture[
     assert runs(tree) == 2
 
 
-CRASH = f"{ONCE}\nimport os\ndef test_it():\n    if times('it') == 1:\n        os._exit(1)\n"
+CRASH = f"{ONCE}\nimport os\ndef test_it():\n    if times('it') <= 1:\n        os._exit(7)\n"
+CRASHES = CRASH.replace("<= 1", "<= 2")
 MANY = "import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_other(n): pass\n"
 CUT_OFF = "import pytest\ndef test_last():\n    pytest.exit('cut off', returncode=1)\n"
 SIX = (
@@ -108,16 +109,28 @@ SIX = (
 )
 
 
+@pytest.mark.parametrize("other", [MANY, FAILS_ONCE.replace("'it'", "'other'")], ids=["passes", "fails once"])
+def test_crash_is_printed_and_the_tests_without_a_result_run_again(
+    tree: Path, capfd: pytest.CaptureFixture[str], other: str
+) -> None:
+    write(tree, {"test_a.py": other, "test_b.py": CRASH, "test_c.py": MANY})
+    assert run_gate({"tests": ["-n2", *DISTRIBUTED]}, PASSES) == 0
+    printed = capfd.readouterr().out
+    assert "crashed: a test process ended with status 7" in printed
+    assert "tests without a result" in printed
+    assert ("flaky: test_a.py::test_it" in printed) == (other != MANY)
+    assert runs(tree) == 2
+
+
 @pytest.mark.parametrize(
     ("files", "arguments", "reason"),
     [
         pytest.param({"test_a.py": SIX}, [], "6 tests failed, at most 5 are retried", id="six"),
-        pytest.param({"test_a.py": CRASH}, ["-n2"], "a test process crashed", id="crash"),
         pytest.param(
-            {"test_a.py": MANY, "test_b.py": CRASH, "test_c.py": MANY},
+            {"test_a.py": MANY, "test_b.py": CRASHES, "test_c.py": MANY},
             ["-n2", *DISTRIBUTED],
-            "a test process crashed",
-            id="crash between others",
+            "a test process ended with status 7",
+            id="two crashes",
         ),
         pytest.param(
             {"test_a.py": FAILS_ONCE, "test_b.py": CUT_OFF},

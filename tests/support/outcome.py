@@ -1,9 +1,11 @@
 """A pytest plug-in: `--outcome=FILE` records as JSON which tests were selected, finished and failed.
 
-    {"selected": [id, ...], "finished": [id, ...], "failed": {id: traceback}, "broken": [reason, ...]}
+    {"selected": [id, ...], "finished": [id, ...], "failed": {id: traceback}, "broken": [reason, ...],
+     "crashes": [reason, ...]}
 
 `selected` and `finished` are in pytest's order; a test has finished once its teardown is over. `broken` names
-errors of collection and crashed test processes. With xdist the process that distributes the tests writes it.
+errors of collection, `crashes` the test processes that crashed. With xdist the process that distributes the
+tests writes it.
 """
 
 import json
@@ -36,6 +38,7 @@ class Outcome:
         self._finished: dict[str, None] = {}
         self._failed: dict[str, str] = {}
         self._broken: list[str] = []
+        self._crashes: list[str] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._selected.update(dict.fromkeys(item.nodeid for item in session.items))
@@ -47,7 +50,8 @@ class Outcome:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         if error:
-            self._broken.append(f"a test process crashed: {error}")
+            process = node.gateway._io.popen  # noqa: SLF001 - execnet has no public name for it
+            self._crashes.append(f"a test process ended with status {process.wait(timeout=60)}: {error}")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -69,5 +73,6 @@ class Outcome:
             "finished": list(self._finished),
             "failed": self._failed,
             "broken": self._broken,
+            "crashes": self._crashes,
         }
         self._path.write_text(json.dumps(recorded))

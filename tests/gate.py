@@ -151,8 +151,8 @@ def run_pytest(arguments: Sequence[str]) -> Outcome:
 def why_no_retry(outcomes: Sequence[Outcome]) -> str | None:
     """The reason why the failed tests of `outcomes` may not be retried, None if they may.
 
-    They may if every run was whole (it ended by itself, no test process crashed twice, each selected test has a
-    result), at most `MAX_RETRIED` tests failed, and none of them matches `NEVER_RETRIED`.
+    They may if every run was whole (it ended by itself, no test process crashed twice, each selected test
+    has a result), at most `MAX_RETRIED` tests failed, and none of them matches `NEVER_RETRIED`.
     """
     failed = [test for outcome in outcomes for test in outcome.failed]
     for outcome in outcomes:

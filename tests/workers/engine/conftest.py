@@ -18,7 +18,7 @@ os.environ["RAY_AUTH_MODE"] = "token"
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 # Ray would end this process a minute after it lost its first server, amid other tests.
-os.environ["RAY_gcs_rpc_server_reconnect_timeout_s"] = str(24 * 3600)
+os.environ["RAY_gcs_rpc_server_reconnect_timeout_s"] = str(24 * 3600)  # noqa: SIM112 - Ray reads this name
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from backend.specs.environments.custom import read_custom_environments
 from backend.specs.external import ExternalFields
 from backend.specs.retention import InstallationPolicy
 from backend.specs.sweep import SweepSpec
-from backend.studies.schemas import StudyRequest
+from backend.studies.schemas import StudyRequest, StudySource
 from backend.users.schemas import UserChanges
 from callboard_cli.main import app
 
@@ -143,6 +143,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "runs/$RUN/checkpoints": CheckpointUpload,
     "runs/$RUN/videos": VideoUpload,
     "studies": StudyRequest,
+    "studies/draft": StudySource,
     "sweeps": SweepSpec,
     "retention/installation": InstallationPolicy,
     "users/01ARZ3NDEKTSV4RRFFQ69G5FAV": UserChanges,

@@ -103,9 +103,11 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
           <section aria-label="What differs from the paper">
             <h3 className="section-title">What differs from the paper</h3>
             <ul className={classes.list}>
-              {((starting.length > 0 ? estimate.data?.differs : undefined) ?? chosen.differs).map((difference) => (
-                <li key={difference}>{difference}</li>
-              ))}
+              {((starting.length > 0 ? estimate.data?.differs : undefined) ?? chosen.differs).map(
+                (difference) => (
+                  <li key={difference}>{difference}</li>
+                ),
+              )}
             </ul>
           </section>
         )}

@@ -59,6 +59,7 @@ EXAMPLES: dict[str, Any] = {
         "max_seeds": 8,
     },
     "StudyRequest": {"item": "a3c-figure-2", "scale": "minutes"},
+    "StudySource": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M"},
     "StudyChanges": {"concurrency": 4},
     "StudyExtension": {"draws": 17},
     "StudySpec": {

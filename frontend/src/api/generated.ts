@@ -9434,6 +9434,9 @@ export interface components {
         /**
          * StudySource
          * @description What a study is made of: runs, or the runs of a sweep.
+         * @example {
+         *       "sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M"
+         *     }
          */
         StudySource: {
             /**

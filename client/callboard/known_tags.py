@@ -47,14 +47,18 @@ _UNITS: dict[str, StepUnit] = {"time": "seconds", "iter": "iterations"}
 
 def return_metric(names: Iterable[str]) -> str | None:
     """The metric among these that is a known library's return; None if there is none."""
-    found = [
+    candidates = [
         (rank, name)
         for name in names
         for rank, (pattern, _) in enumerate(_PATTERNS)
         if pattern.fullmatch(name)
     ]
     # rl_games writes the same returns by agent steps, iterations and seconds.
-    return min(found, key=lambda each: (each[0], each[1].endswith("/iter")))[1] if found else None
+    return (
+        min(candidates, key=lambda candidate: (candidate[0], candidate[1].endswith("/iter")))[1]
+        if candidates
+        else None
+    )
 
 
 def is_per_episode(metric: str) -> bool | None:
@@ -64,8 +68,10 @@ def is_per_episode(metric: str) -> bool | None:
 
 def return_candidates(names: Iterable[str]) -> list[str]:
     """Metrics that may be a return by their names, the likeliest first."""
-    found = [name for name in names if _WORDS.search(name)]
-    return sorted(found, key=lambda name: (bool(_LESS_LIKELY.search(name)), "mean" not in name.lower(), name))
+    candidates = [name for name in names if _WORDS.search(name)]
+    return sorted(
+        candidates, key=lambda name: (bool(_LESS_LIKELY.search(name)), "mean" not in name.lower(), name)
+    )
 
 
 def run_unit(names: Collection[str]) -> RunUnit:
@@ -82,7 +88,7 @@ def series_units(names: Collection[str], unit: RunUnit) -> dict[str, StepUnit]:
 
     Args:
         names: all metrics of a run.
-        unit: of the run.
+        unit: the step unit of the run.
     """
     units: dict[str, StepUnit] = {}
     for name in names:

@@ -148,15 +148,16 @@ def test_error_before_the_run_began_fails_nothing(target: Target) -> None:
 
 
 INTERRUPTED = "interrupted from the keyboard (SIGINT)"
-SLEEP = "time.sleep(600)"
+# Short sleeps: a signal between the interpreter's last look and the system call ends no sleep early.
+SLEEP = "while True:\n    time.sleep(0.5)"
 BUSY = """
 step = 1
 while True:
     step += 1
     run.log({"a/b": step}, agent_steps=step)
 """
-CATCHES = "try:\n    print('set', flush=True)\n    time.sleep(600)\nexcept KeyboardInterrupt: pass"
-EXITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\nprint('set', flush=True)\ntime.sleep(600)"
+CATCHES = "try:\n    print('set', flush=True)\n    while True: time.sleep(0.5)\nexcept KeyboardInterrupt: pass"
+EXITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\nprint('set', flush=True)\nwhile True: time.sleep(0.5)"
 LOGS = (
     """
 def save(number, frame):

@@ -156,8 +156,10 @@ while True:
     step += 1
     run.log({"a/b": step}, agent_steps=step)
 """
-CATCHES = "try:\n    print('set', flush=True)\n    while True: time.sleep(0.5)\nexcept KeyboardInterrupt: pass"
-EXITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\nprint('set', flush=True)\nwhile True: time.sleep(0.5)"
+CATCHES = (
+    "try:\n    print('set', flush=True)\n    while True: time.sleep(0.5)\nexcept KeyboardInterrupt: pass"
+)
+EXITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\nprint('set', flush=True)\n" + SLEEP
 LOGS = (
     """
 def save(number, frame):

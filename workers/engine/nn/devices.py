@@ -10,15 +10,17 @@ from torch import Tensor
 
 
 class Acceleration(NamedTuple):
-    """How PAAC's learner uses a GPU; every combination computes the same update from the same decisions.
+    """How a learner uses a GPU; every combination computes the same updates from the same decisions.
 
-    `benchmarks.gpu` measures the alternatives.
+    `benchmarks.gpu` measures the alternatives. A learner on a CPU that is given one computes as it would on a
+    GPU, without graphs, which is how that is tested there.
     """
 
     graphs: bool = True
     """Launch the kernels of acting and of learning as CUDA graphs."""
     groups: int = 2
-    """Parts of the environments that take turns: one steps while the actions of another are computed."""
+    """PAAC: parts of the environments that take turns, of which one steps while the actions of another are
+    computed."""
 
 
 class NoSuchDeviceError(ValueError):
@@ -48,6 +50,11 @@ def resolve_device(device: str) -> torch.device:
             "device: cuda was requested, but this host has no usable GPU; use cpu or auto"
         )
     return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def acceleration_on(device: torch.device, requested: Acceleration | None) -> Acceleration | None:
+    """How a learner uses its device: as requested, else the defaults on a GPU, and None on a CPU."""
+    return Acceleration() if requested is None and device.type == "cuda" else requested
 
 
 def describe(device: torch.device) -> str:

@@ -28,6 +28,8 @@ class HostForward:
         observation_shape: tuple[int, ...],
         observation_dtype: np.dtype[Any],
         device: torch.device,
+        *,
+        graphs: bool = True,
     ) -> None:
         """Allocate the memory.
 
@@ -37,10 +39,11 @@ class HostForward:
             observation_shape: without the batch.
             observation_dtype: dtype of the observations.
             device: where the function computes.
+            graphs: whether a GPU launches it as a CUDA graph.
         """
         self._function = function
         self._sizes = sizes
-        self._graphs = Graphs(device)
+        self._graphs = Graphs(device, enabled=graphs)
         self._stream = create_stream(device)
         dtype = torch.from_numpy(np.empty(0, observation_dtype)).dtype
         self._host_B = host_buffer(sizes[-1], *observation_shape, dtype=dtype, device=device)

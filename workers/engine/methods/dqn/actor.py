@@ -10,6 +10,7 @@ from backend.specs.run import RunSpec
 from workers.engine.envs.base import Env
 from workers.engine.methods.base import RECORDED, EpisodeEnd, clipped, config_of
 from workers.engine.methods.episode_runner import EpisodeRunner
+from workers.engine.nn.devices import Acceleration, acceleration_on
 from workers.engine.nn.host_forward import HostForward
 from workers.engine.nn.networks import ActionValues
 from workers.engine.nn.replay import FrameShape, Trajectory
@@ -33,6 +34,7 @@ class DqnActor:
         *,
         independent_chunks: bool = False,
         episodes_begun: int = 0,
+        acceleration: Acceleration | None = None,
     ) -> None:
         """Build the environment and begin an episode.
 
@@ -43,6 +45,7 @@ class DqnActor:
             independent_chunks: see `Trajectory`.
             episodes_begun: episodes that this actor began in earlier processes; their seeds are not used
                 again.
+            acceleration: how a GPU is used; on a CPU, None to read observations where they are.
         """
         self._clip = config_of(spec, ReplayedQConfig).reward_clip  # type: ignore[type-abstract]
         self.network = network
@@ -55,11 +58,18 @@ class DqnActor:
         )
         self._n_actions = len(self.play.env.action_names)
         device = next(network.parameters()).device
+        acceleration = acceleration_on(device, acceleration)
         self._forward: HostForward | None = None
-        if device.type == "cuda":
+        if acceleration is not None:
             env = self.play.env
-            shape, dtype = env.observation_shape, env.observation_dtype
-            self._forward = HostForward(lambda state_B: (network(state_B),), (1,), shape, dtype, device)
+            self._forward = HostForward(
+                lambda state_B: (network(state_B),),
+                (1,),
+                env.observation_shape,
+                env.observation_dtype,
+                device,
+                graphs=acceleration.graphs,
+            )
         self.shape = frame_shape(spec, self.play.env)
         self.trajectory = Trajectory(self.shape, independent_chunks=independent_chunks)
         self.frames = 0

@@ -37,7 +37,7 @@ from workers.engine.methods.base import Method, Policy, StepResult, check_networ
 from workers.engine.methods.dqn.actor import DqnActor
 from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.random_play import RandomPlay, centre
-from workers.engine.nn.devices import describe, resolve_device
+from workers.engine.nn.devices import Acceleration, describe, resolve_device
 from workers.engine.nn.networks import ActionValues, action_values
 from workers.engine.nn.optimizers import load_kernels
 from workers.engine.nn.policies import EpsilonGreedyPolicy
@@ -77,7 +77,16 @@ class DqnLearner(DqnNetworks):
     config: DqnConfig
     n_rollout_workers: int | None = None
 
-    def __init__(self, spec: RunSpec, *, restored: bool = False) -> None:
+    def __init__(
+        self, spec: RunSpec, *, restored: bool = False, acceleration: Acceleration | None = None
+    ) -> None:
+        """Start the run.
+
+        Args:
+            spec: the run.
+            restored: whether `restore` follows.
+            acceleration: see `DqnNetworks`.
+        """
         c = config_of(spec, DqnConfig)
         self._spec = spec
         device = resolve_device(spec.device)
@@ -87,13 +96,20 @@ class DqnLearner(DqnNetworks):
         self.action_names = env.action_names
         torch.manual_seed(spec.seed)
         threads = c.learner_threads if device.type == "cpu" else 1
-        super().__init__(c, env.observation_shape, len(env.action_names), device, threads=threads)
+        super().__init__(
+            c,
+            env.observation_shape,
+            len(env.action_names),
+            device,
+            threads=threads,
+            acceleration=acceleration,
+        )
         self._optimizers = [create_optimizer(part, c) for part in self.theta.tensor_split(threads)]
         enter_phase(COMPILING)
         load_kernels(self.theta)
         self.updates = 0
         self.agent_steps = 0
-        self.actor = DqnActor(spec, 0, self.network)
+        self.actor = DqnActor(spec, 0, self.network, acceleration=acceleration)
         self.replay = ReplayMemory(self.actor.shape, c.replay_capacity)
         self._rng = np.random.default_rng(np.random.SeedSequence((spec.seed, MINIBATCH_STREAM)))
         self._warned_not_stored = False

@@ -17,7 +17,12 @@ class GpuMinibatch:
     """Computes gradients on minibatches of one size."""
 
     def __init__(
-        self, compute: Callable[[tuple[Tensor, ...]], Tensor], batch: Batch, device: torch.device
+        self,
+        compute: Callable[[tuple[Tensor, ...]], Tensor],
+        batch: Batch,
+        device: torch.device,
+        *,
+        graphs: bool = True,
     ) -> None:
         """Allocate the memory.
 
@@ -25,10 +30,11 @@ class GpuMinibatch:
             compute: writes the gradient on a minibatch, whose tensors are on the GPU; returns sums over it.
             batch: a minibatch of the size of all.
             device: the GPU.
+            graphs: whether it launches the gradient as a CUDA graph.
         """
         self._compute = compute
         self._device = device
-        self._graphs = Graphs(device)
+        self._graphs = Graphs(device, enabled=graphs)
         self._stream = create_stream(device)
         self._host = [
             host_buffer(*array.shape, dtype=torch.from_numpy(array).dtype, device=device) for array in batch

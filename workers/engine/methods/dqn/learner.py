@@ -19,6 +19,7 @@ from torch import Tensor
 
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from workers.engine.methods.dqn.gpu_minibatch import GpuMinibatch
+from workers.engine.nn.devices import Acceleration, acceleration_on
 from workers.engine.nn.losses import dqn_loss
 from workers.engine.nn.networks import ActionValues, action_values, features_of
 from workers.engine.nn.optimizers import AdaGrad, CentredRMSProp, FlatParameters
@@ -59,6 +60,7 @@ class DqnNetworks:
         device: torch.device,
         *,
         threads: int = 1,
+        acceleration: Acceleration | None = None,
     ) -> None:
         """Initialise theta from PyTorch's random generator, and theta_minus <- theta.
 
@@ -69,6 +71,7 @@ class DqnNetworks:
             device: where both networks are.
             threads: which share the work of `compute_gradient`. PyTorch's own threads would synchronise in
                 every layer, which is slow on a busy machine; these synchronise once.
+            acceleration: how a GPU is used; on a CPU, None for gradients by these threads.
         """
         self.config = config
         self.torch_device = device
@@ -88,6 +91,7 @@ class DqnNetworks:
         self.synced_at = 0
         """Updates of theta when it was last copied to theta_minus."""
         self._threads = threads
+        self.acceleration = acceleration_on(device, acceleration)
         self._gpu: GpuMinibatch | None = None
         self._pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
@@ -138,9 +142,11 @@ class DqnNetworks:
             Metric -> mean over the minibatch.
         """
         B = len(batch.action_B)
-        if self.torch_device.type == "cuda":
+        if self.acceleration is not None:
             if self._gpu is None:
-                self._gpu = GpuMinibatch(self.write_gradient, batch, self.torch_device)
+                self._gpu = GpuMinibatch(
+                    self.write_gradient, batch, self.torch_device, graphs=self.acceleration.graphs
+                )
             td_error, max_q, norm = self._gpu.compute(batch)
             return {"loss/td": td_error / B, "value/max_q": max_q / B, "optim/grad_norm": norm}
         parts = zip(*(np.array_split(array, self._threads) for array in batch), strict=True)

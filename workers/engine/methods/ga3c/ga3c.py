@@ -61,7 +61,7 @@ from workers.engine.methods.ga3c.agents import AgentPool
 from workers.engine.methods.ga3c.memory import FRAMES, STEPS, Experiences, ExperienceShape, Queue
 from workers.engine.methods.ga3c.model import Model, ModelThread, Predictor, Stats, Trainer
 from workers.engine.methods.random_play import RandomPlay, centre
-from workers.engine.nn.devices import describe, resolve_device
+from workers.engine.nn.devices import Acceleration, describe, resolve_device
 from workers.engine.nn.networks import ActorCritic, actor_critic
 from workers.engine.nn.optimizers import load_kernels
 from workers.engine.nn.policies import SampledPolicy
@@ -86,7 +86,16 @@ class Ga3cLearner:
 
     n_rollout_workers: int | None = None
 
-    def __init__(self, spec: RunSpec, *, restored: bool = False) -> None:
+    def __init__(
+        self, spec: RunSpec, *, restored: bool = False, acceleration: Acceleration | None = None
+    ) -> None:
+        """Start what the run needs.
+
+        Args:
+            spec: the run.
+            restored: whether `restore` follows.
+            acceleration: see `Model`.
+        """
         self._spec = spec
         self.config = c = config_of(spec, Ga3cConfig)
         device = resolve_device(spec.device)
@@ -107,7 +116,7 @@ class Ga3cLearner:
         self._experiences.live_agent[0] = NOT_WATCHED
         self.predictions, self.trainings = Queue(), Queue()
         self.stats = Stats()
-        self.model = Model(model.to(device), device, c)
+        self.model = Model(model.to(device), device, c, acceleration)
         enter_phase(COMPILING)
         load_kernels(self.model.theta)
         enter_phase(f"starting {c.n_actors} agents")

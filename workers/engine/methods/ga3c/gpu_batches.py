@@ -43,6 +43,8 @@ class GpuBatches:
         update: Callable[[Tensor, float, Tensor], Tensor],
         observation_shape: tuple[int, ...],
         observation_dtype: np.dtype[Any],
+        *,
+        graphs: bool = True,
     ) -> None:
         """Allocate the memory.
 
@@ -53,12 +55,13 @@ class GpuBatches:
                 the norm before clipping, a scalar.
             observation_shape: without the batch.
             observation_dtype: dtype of the observations.
+            graphs: whether a GPU launches gradients and updates as CUDA graphs.
         """
         self._network = network
         self._dtheta = dtheta
         self._update = update
         self._device = device = dtheta.device
-        self._graphs = Graphs(device)
+        self._graphs = Graphs(device, enabled=graphs)
         self._stream = create_stream(device)
         dtype = torch.from_numpy(np.empty(0, observation_dtype)).dtype
         N = SIZES[-1]

@@ -17,7 +17,7 @@ from workers.engine.methods.base import histogram
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.gpu_batches import SIZES, GpuBatches, Losses
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, Queue, places
-from workers.engine.nn.devices import to_device
+from workers.engine.nn.devices import Acceleration, acceleration_on, to_device
 from workers.engine.nn.host_forward import HostForward
 from workers.engine.nn.losses import ActorCriticLoss, ga3c_loss
 from workers.engine.nn.networks import ActorCritic
@@ -55,9 +55,24 @@ class Submission(NamedTuple):
 class Model:
     """theta, its optimizer, and a gate that pauses the threads."""
 
-    def __init__(self, network: ActorCritic, device: torch.device, config: Ga3cConfig) -> None:
+    def __init__(
+        self,
+        network: ActorCritic,
+        device: torch.device,
+        config: Ga3cConfig,
+        acceleration: Acceleration | None = None,
+    ) -> None:
+        """Own the network's parameters.
+
+        Args:
+            network: on the device.
+            device: where its threads compute.
+            config: the run's config.
+            acceleration: how a GPU is used; on a CPU, None for passes over as many states as there are.
+        """
         self.network = network
         self.device = device
+        self.acceleration = acceleration_on(device, acceleration)
         self.config = config
         self.learning_rate = config.learning_rate
         self.theta = FlatParameters(network).theta
@@ -249,10 +264,15 @@ class Predictor(ModelThread):
     def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
         super().__init__(queue, model, experiences, agents, stats)
         self._forward: HostForward | None = None
-        if model.device.type == "cuda":
+        if model.acceleration is not None:
             observation = experiences.observation_ASL[0, 0, 0]
             self._forward = HostForward(
-                self._evaluate, SIZES, observation.shape, observation.dtype, model.device
+                self._evaluate,
+                SIZES,
+                observation.shape,
+                observation.dtype,
+                model.device,
+                graphs=model.acceleration.graphs,
             )
 
     def work(self) -> None:
@@ -294,10 +314,15 @@ class Trainer(ModelThread):
         self._network = deepcopy(model.network)
         self._flat = FlatParameters(self._network, theta=model.theta)
         self._gpu: GpuBatches | None = None
-        if model.device.type == "cuda":
+        if model.acceleration is not None:
             observation = experiences.observation_ASL[0, 0, 0]
             self._gpu = GpuBatches(
-                self._network, self._flat.dtheta, model.update, observation.shape, observation.dtype
+                self._network,
+                self._flat.dtheta,
+                model.update,
+                observation.shape,
+                observation.dtype,
+                graphs=model.acceleration.graphs,
             )
         self._gathered: list[Submission] = []
 

@@ -48,7 +48,7 @@ from workers.engine.methods.paac.method import RolloutFactories, Slice
 from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker, Timings
 from workers.engine.methods.random_play import RandomPlay, centre
-from workers.engine.nn.devices import Acceleration, describe, resolve_device
+from workers.engine.nn.devices import Acceleration, acceleration_on, describe, resolve_device
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_, load_kernels
 from workers.engine.nn.schedules import learning_rate
 from workers.engine.nn.seeds import episode_seed
@@ -92,8 +92,7 @@ class PaacLearner:
         env.close()
         workers = min(c.n_w, c.n_e, len(os.sched_getaffinity(0)))
         self.rollout_workers: Sequence[RolloutWorker | RemoteRolloutWorker]
-        if self._device.type == "cuda" and acceleration is None:
-            acceleration = Acceleration()
+        acceleration = acceleration_on(self._device, acceleration)
         if acceleration is not None or workers == 1:
             self.flat = FlatParameters(self.network)
             self.theta_minus = self.flat.theta.clone()

@@ -34,7 +34,7 @@ STAGES = (
     Stage("tests", 50.0, 0.0),
     Stage("agreement", 75.0, 40.0),
     Stage("throughput", 200.0, 130.0),
-    Stage("peers", 60.0, 38.0),
+    Stage("peers", 60.0, 31.0),
     Stage("profile", 25.0, 17.0),
     Stage("pong", 260.0, 205.0),
 )

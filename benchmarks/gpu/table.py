@@ -140,6 +140,7 @@ _AGREEMENT: Columns = (
     ("bound", _value("bound")),
     ("gradient error on the CPU", _value("errors_on_cpu", "dtheta")),
     ("repeatable", _value("repeatable")),
+    ("graph launches", _value("graph_launches", "on")),
     ("max difference", _value("max_difference")),
     ("methods", lambda row: ", ".join(row.get("methods", [])) or None),
 )

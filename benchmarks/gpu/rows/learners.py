@@ -4,10 +4,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from backend.specs.algorithms.dqn import DqnConfig
+from backend.specs.algorithms.ga3c import Ga3cConfig
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec, parse_run_spec
 from benchmarks.gpu.gpu_meter import GpuMeter
 from workers.engine.methods.base import Learner
+from workers.engine.methods.dqn.dqn import DqnLearner
+from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 from workers.engine.methods.paac.learner import PaacLearner
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.devices import Acceleration
@@ -31,12 +35,18 @@ def create_learner(spec: RunSpec, acceleration: Acceleration | None = None) -> L
 
     Args:
         spec: the run.
-        acceleration: switches of PAAC's framework; None: the defaults.
+        acceleration: how a method that trains on GPUs uses its device, the CPU too; None: the defaults.
     """
     method = METHODS[spec.algorithm]
-    if acceleration is None or not isinstance(spec.config, SynchronousConfig):
-        return method.learner(spec)
-    return PaacLearner(spec, method.factories, acceleration=acceleration)
+    if acceleration is not None:
+        match spec.config:
+            case SynchronousConfig():
+                return PaacLearner(spec, method.factories, acceleration=acceleration)
+            case Ga3cConfig():
+                return Ga3cLearner(spec, acceleration=acceleration)
+            case DqnConfig():
+                return DqnLearner(spec, acceleration=acceleration)
+    return method.learner(spec)
 
 
 def update(learner: Learner, updates: int) -> None:

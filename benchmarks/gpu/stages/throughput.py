@@ -49,6 +49,10 @@ def run(context: StageContext) -> None:
     rows += [_paac(context, networks[1], "bf16", n) for n in n_e[::-1]]
     rows += [_ga3c(context, networks[1], counts) for counts in grid[4:]]
     rows += [_dqn(context, networks[0], "bf16")]
+    rows += [
+        _ga3c(context, networks[1], grid[0], graphs=False),
+        _dqn(context, networks[0], "fp32", graphs=False),
+    ]
     context.run_rows(f"{_FUNCTIONS}:train", rows)
     context.run_rows(f"{_FUNCTIONS}:emulators", [ale_vector])
 
@@ -81,28 +85,25 @@ def _paac(
     groups: int = 2,
 ) -> Row:
     config = {"network": network, "precision": precision, "n_e": n_e, "n_w": context.cores}
-    switches = {"graphs": graphs, "groups": groups}
-    changes = {"no graphs": not graphs, "1 group": groups == 1}
-    switched = [name for name, is_changed in changes.items() if is_changed]
-    return _method(
-        context,
-        " ".join(["paac", network, precision, f"n_e={n_e}", *switched]),
-        "paac",
-        config,
-        device=context.device,
-        facts=switches,
-        **switches,
-    )
+    words = ["paac", network, precision, f"n_e={n_e}", *(["1 group"] if groups == 1 else [])]
+    return _method(context, words, "paac", config, device=context.device, graphs=graphs, groups=groups)
 
 
-def _ga3c(context: StageContext, network: str, counts: tuple[int, int, int], **changed: int) -> Row:
+def _ga3c(
+    context: StageContext,
+    network: str,
+    counts: tuple[int, int, int],
+    *,
+    graphs: bool = True,
+    **changed: int,
+) -> Row:
     config = dict(zip(("n_actors", "n_predictors", "n_trainers"), counts, strict=True))
     words = ["ga3c", network, "/".join(map(str, counts)), *(f"{name}={n}" for name, n in changed.items())]
     settings = {"network": network, "adjustment_interval_s": 0.0, **config, **changed}
-    return _method(context, " ".join(words), "ga3c", settings, device=context.device)
+    return _method(context, words, "ga3c", settings, device=context.device, graphs=graphs)
 
 
-def _dqn(context: StageContext, network: str, precision: str) -> Row:
+def _dqn(context: StageContext, network: str, precision: str, *, graphs: bool = True) -> Row:
     config = {
         "network": network,
         "precision": precision,
@@ -110,28 +111,30 @@ def _dqn(context: StageContext, network: str, precision: str) -> Row:
         "learning_starts_agent_steps": LEARNING_STARTS // (10 if context.is_short else 1),
         "learner_threads": context.cores if context.device == "cpu" else 1,
     }
-    return _method(context, f"dqn {network} {precision}", "dqn", config, device=context.device)
+    return _method(context, ["dqn", network, precision], "dqn", config, device=context.device, graphs=graphs)
 
 
 def _a3c(context: StageContext, network: str) -> Row:
     config = {"network": network, "n_actors": context.cores}
-    return _method(context, f"a3c {network}, {context.cores} actors", "a3c", config, device="cpu")
+    return _method(context, ["a3c", f"{network},", f"{context.cores} actors"], "a3c", config, device="cpu")
 
 
 def _method(
     context: StageContext,
-    name: str,
+    words: list[str],
     algorithm: str,
     config: dict[str, Any],
     *,
     device: str,
-    facts: dict[str, Any] | None = None,
-    **switches: Any,
+    **switches: bool | int,
 ) -> Row:
+    """A row whose name is these words, and `no graphs` if that switch is off."""
     arguments = {"algorithm": algorithm, "environment": GAME, "device": device, "config": config, **switches}
+    if not switches.get("graphs", True):
+        words = [*words, "no graphs"]
     return Row(
-        name,
+        " ".join(words),
         arguments | _times(context),
         limit_s=20.0,
-        facts={"method": algorithm, **config, **(facts or {})},
+        facts={"method": algorithm, **config, **switches},
     )

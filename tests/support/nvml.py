@@ -16,6 +16,8 @@ class FakeGpu:
     gpu_pct: int | None = 50
     memory_used_bytes: int = 2**30
     power_w: float | None = 300.0
+    has_failed: bool = False
+    """Whether NVML lists it without giving access to it."""
     process_bytes: dict[int, int | None] = field(default_factory=dict)
     """Memory of each process, by PID."""
 
@@ -43,11 +45,13 @@ class FakeNvml:
 
     def nvmlDeviceGetHandleByIndex(self, i: int) -> FakeGpu:
         assert self._gpus is not None
+        if self._gpus[i].has_failed:
+            raise self.NVMLError
         return self._gpus[i]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> FakeGpu:
         for gpu in self._gpus or []:
-            if gpu.uuid == uuid:
+            if gpu.uuid == uuid and not gpu.has_failed:
                 return gpu
         raise self.NVMLError
 

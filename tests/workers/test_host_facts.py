@@ -47,7 +47,7 @@ def test_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
 
 def test_load_of_gpus_has_use_memory_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml.install(monkeypatch, FakeGpu(), FakeGpu("NVIDIA A100", "GPU-1", gpu_pct=75, power_w=None))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1,0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1,GPU-0")
     gpus = Gpus()
     assert gpus.devices == ["cuda:1 (NVIDIA A100)", "cuda:0 (NVIDIA H200)"]
     load = HostLoad.model_validate(Load(gpus).read())
@@ -76,6 +76,24 @@ def test_next_run_gets_a_gpu_with_the_fewest_runs_then_the_least_memory_in_use(
         monkeypatch, *(FakeGpu(uuid=f"GPU-{i}", memory_used_bytes=used[i]) for i in range(len(used)))
     )
     assert Gpus().choose(in_use) == chosen
+
+
+def test_instances_of_a_gpu_are_chosen_like_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    instances = [FakeGpu("NVIDIA H200 MIG 1g.18gb", f"MIG-{letter}") for letter in "ab"]
+    fake = nvml.install(monkeypatch, FakeGpu(), *instances)
+    monkeypatch.setattr(fake, "nvmlDeviceGetCount", lambda: 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b")
+    gpus = Gpus()
+    assert len(gpus.devices) == 2
+    assert [gpus.choose(in_use) for in_use in ([], ["MIG-a"], ["MIG-b"])] == ["MIG-a", "MIG-b", "MIG-a"]
+
+
+@pytest.mark.parametrize("variable", ["", "-1", "GPU-1,GPU-1"])
+def test_without_visible_gpu_there_is_no_choice(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    nvml.install(monkeypatch, FakeGpu(), FakeGpu(uuid="GPU-1"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    gpus = Gpus()
+    assert (gpus.devices, gpus.choose([None, None])) == ([], None)
 
 
 def test_with_one_gpu_or_none_there_is_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:

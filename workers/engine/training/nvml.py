@@ -1,7 +1,7 @@
 """NVIDIA GPUs as their driver reports them (NVML); there are none without a driver. Needs no torch."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -57,24 +57,43 @@ class Gpu:
 def visible_gpus() -> list[Gpu]:
     """The GPUs that CUDA may use in this process: all, or those that `CUDA_VISIBLE_DEVICES` names.
 
-    Numbers in the variable are taken for NVML's. CUDA's are the same if all GPUs are of one model, or with
-    `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
+    GPUs that NVML lists without giving access, such as one that has failed, are left out. Numbers in the
+    variable are taken for NVML's. CUDA's are the same if all GPUs are of one model, or with
+    `CUDA_DEVICE_ORDER=PCI_BUS_ID`. Without the variable, a GPU that MIG has divided counts as one.
     """
     nvml = _initialised()
     if nvml is None:
         return []
     with suppress(nvml.NVMLError):
-        gpus = [Gpu(nvml, nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(nvml.nvmlDeviceGetCount())]
-        named = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if named is None:
-            return gpus
-        visible = []
-        for name in named.split(","):
-            if (gpu := _find(name.strip(), gpus)) is None:
-                break  # CUDA ignores all after an invalid name
-            visible.append(gpu)
-        return visible
+        gpus = [_gpu_by_number(nvml, i) for i in range(nvml.nvmlDeviceGetCount())]
+        variable = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if variable is None:
+            return [gpu for gpu in gpus if gpu is not None]
+        return _named(variable, gpus)
     return []
+
+
+def _gpu_by_number(nvml: Any, number: int) -> Gpu | None:
+    """The GPU with NVML's number; None if NVML gives no access to it."""
+    with suppress(nvml.NVMLError):
+        return Gpu(nvml, nvml.nvmlDeviceGetHandleByIndex(number))
+    return None
+
+
+def _named(variable: str, gpus: Sequence[Gpu | None]) -> list[Gpu]:
+    """The GPUs that CUDA uses by a value of `CUDA_VISIBLE_DEVICES`.
+
+    CUDA ignores an invalid name and all after it, and names of another kind than the first. With a GPU that
+    is named twice it uses none.
+    """
+    names = [name.strip() for name in variable.split(",")]
+    visible = list[Gpu]()
+    for name in names:
+        gpu = _find(name, gpus) if _kind(name) == _kind(names[0]) else None
+        if gpu is None:
+            break
+        visible.append(gpu)
+    return visible if len({gpu.uuid for gpu in visible}) == len(visible) else []
 
 
 def gpu_by_uuid(uuid: str) -> Gpu | None:
@@ -86,12 +105,22 @@ def gpu_by_uuid(uuid: str) -> Gpu | None:
     return None
 
 
-def _find(name: str, gpus: list[Gpu]) -> Gpu | None:
+def _kind(name: str) -> str | None:
+    """What a name in `CUDA_VISIBLE_DEVICES` is: `number`, `GPU-` or `MIG-`, how a UUID begins, or None."""
+    if name.isascii() and name.isdigit():
+        return "number"
+    return next((prefix for prefix in ("GPU-", "MIG-") if name.startswith(prefix)), None)
+
+
+def _find(name: str, gpus: Sequence[Gpu | None]) -> Gpu | None:
     """The GPU that a name in `CUDA_VISIBLE_DEVICES` means: a number, a UUID or the beginning of one."""
-    if name.isdigit():
-        return gpus[int(name)] if int(name) < len(gpus) else None
-    beginning = [gpu for gpu in gpus if name and gpu.uuid.startswith(name)]
-    return beginning[0] if len(beginning) == 1 else gpu_by_uuid(name)
+    match _kind(name):
+        case None:
+            return None
+        case "number":
+            return gpus[int(name)] if int(name) < len(gpus) else None
+    matching = [gpu for gpu in gpus if gpu is not None and gpu.uuid.startswith(name)]
+    return matching[0] if len(matching) == 1 else gpu_by_uuid(name)
 
 
 def _initialised() -> Any:

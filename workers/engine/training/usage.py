@@ -17,11 +17,13 @@ def gpu_of(device: torch.device) -> Gpu | None:
     """The GPU that torch calls `device`; None if it is a CPU, or without NVML.
 
     torch numbers the GPUs that `CUDA_VISIBLE_DEVICES` leaves, and in CUDA's order; NVML numbers all GPUs of
-    the machine, in that of their bus. Only the UUID is the same in both.
+    the machine, in that of their bus. Only the UUID is the same in both; NVML puts `MIG-` before that of an
+    instance of a GPU.
     """
     if device.type != "cuda":
         return None
-    return gpu_by_uuid(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+    uuid = torch.cuda.get_device_properties(device).uuid
+    return gpu_by_uuid(f"GPU-{uuid}") or gpu_by_uuid(f"MIG-{uuid}")
 
 
 class Usage:

@@ -22,9 +22,20 @@ THREE = [FakeGpu("NVIDIA H200", f"GPU-{letter}{letter}") for letter in "abc"]
         ("GPU-c", [2]),
         ("GPU-,0", []),  # the beginning of three
         ("0,3,1", [0]),
+        ("0,-1,1", [0]),
         ("-1", []),
         ("", []),
+        (",0", []),
+        ("0,0", []),  # CUDA uses none if one is named twice
+        ("GPU-a,GPU-aa", []),
+        ("GPU-aa,1", [0]),  # it ignores names of another kind than the first
+        ("1,GPU-aa", [1]),
+        ("G", []),
+        ("\u00b2", []),  # a digit, but no number
+        ("all", []),  # for a container's `NVIDIA_VISIBLE_DEVICES`
+        ("NoDevFiles", []),
         ("MIG-b7", [3]),
+        ("MIG-b7,GPU-aa", [3]),
     ],
 )
 def test_visible_gpus_are_those_that_cuda_may_use(
@@ -32,6 +43,18 @@ def test_visible_gpus_are_those_that_cuda_may_use(
 ) -> None:
     fake = nvml.install(monkeypatch, *THREE, FakeGpu("NVIDIA H200 MIG 1g.18gb", "MIG-b7"))
     monkeypatch.setattr(fake, "nvmlDeviceGetCount", lambda: 3)  # an instance is found by its UUID alone
+    if variable is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    assert [gpu.index for gpu in visible_gpus()] == devices
+
+
+@pytest.mark.parametrize(
+    ("variable", "devices"), [(None, [0, 2]), ("2,0", [2, 0]), ("0,1,2", [0]), ("GPU-bb", [])]
+)
+def test_gpu_that_has_failed_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, devices: list[int]
+) -> None:
+    nvml.install(monkeypatch, THREE[0], FakeGpu("NVIDIA H200", "GPU-bb", has_failed=True), THREE[2])
     if variable is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
     assert [gpu.index for gpu in visible_gpus()] == devices

@@ -64,6 +64,15 @@ def test_gpu_of_cuda_device_is_found_by_uuid(monkeypatch: pytest.MonkeyPatch) ->
     assert gpu_of(torch.device("cpu")) is None
 
 
+def test_instance_of_a_gpu_is_found_by_uuid_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.install(monkeypatch, FakeGpu(uuid="GPU-aa"), FakeGpu("NVIDIA H200 MIG 1g.18gb", uuid="MIG-b7"))
+    properties = {torch.device("cuda", 0): SimpleNamespace(uuid="b7")}
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
+    gpu = gpu_of(torch.device("cuda", 0))
+    assert gpu is not None
+    assert gpu.uuid == "MIG-b7"
+
+
 @pytest.mark.parametrize(
     ("processes", "reserved", "memory"),
     [

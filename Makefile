@@ -146,13 +146,13 @@ demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the 
 gpu-bundle: $(BIN)/pip ## gpu-bundle/, for a GPU host without a network: gpu-bundle/run measures there, see benchmarks/gpu
 	@$(BIN)/python -m benchmarks.gpu.bundle gpu-bundle
 
-# Where `make test-long` rehearses that: what the bundle needs of a GPU host, nothing else, and a bundle for the same
+# Where `make test-long` rehearses that: what the bundle needs of a GPU host and loads there, and a bundle for the same
 # Python. With GPU_HOST_PYTHON=python3.12 the Python is a real host's too; PyTorch may then be a download of 3 GB.
 $(GPU_HOST)/.ready: $(VENV)/.ready constraints.txt benchmarks/gpu/packages.py
 	@echo "==> setting up $(GPU_HOST)"
 	@$(GPU_HOST_PYTHON) -m venv --clear $(GPU_HOST)
 	$(call fetch,$(PIP) --python $(GPU_HOST)/bin/python install --constraint constraints.txt \
-		$$($(BIN)/python -c 'from benchmarks.gpu.packages import NEEDED; print(*NEEDED)'))
+		$$($(BIN)/python -c 'from benchmarks.gpu.packages import LOADED, NEEDED; print(*NEEDED, *LOADED)'))
 	$(call fetch,$(BIN)/python -m benchmarks.gpu.bundle $(GPU_HOST)/bundle --python $$($(GPU_HOST)/bin/python \
 		-c 'import sys; print(sys.version_info[0], sys.version_info[1], sep=".")'))
 	@touch $@

@@ -1,14 +1,16 @@
 """The packages of a bare GPU host, and what the benchmark needs besides them.
 
 `python -m benchmarks.gpu.packages WHEELS ARGUMENTS` checks this machine before anything is installed. It
-prints a line for each thing that is missing, or the folder of the wheels. It needs the standard library only;
-if nothing is missing, it asks PyTorch for the GPU.
+prints a line for each thing that is missing or of a wrong version, or the folder of the wheels. It needs the
+standard library and pip only; if nothing is missing, it asks PyTorch for the GPU.
 """
 
 import platform
 import re
 import sys
+import zipfile
 from collections.abc import Iterable
+from email import message_from_bytes
 from importlib import metadata
 from pathlib import Path
 
@@ -33,6 +35,19 @@ NEEDED = {
     "pip": "the installation of the wheels",
 }
 """Package that the host must have -> what needs it."""
+
+LOADED = (
+    "anyio",
+    "hypothesis",
+    "jaxtyping",
+    "pytest-cov",
+    "pytest-mock",
+    "pytest-xdist",
+    "rich",
+    "tensorboard",
+    "tqdm",
+)
+"""Packages of a bare GPU host that pytest and Stable-Baselines3 load where they are installed."""
 
 BUNDLED = (
     "ale-py",
@@ -93,6 +108,37 @@ def check_wheels(wheels: Iterable[str]) -> list[str]:
     ]
 
 
+def check_versions(wheels: Iterable[Path]) -> list[str]:
+    """Which of `wheels` are damaged, and which of the host's packages are too old or too new for them."""
+    from pip._vendor.packaging.requirements import Requirement
+
+    problems = []
+    for path in wheels:
+        try:
+            requirements = _requirements(path)
+        except zipfile.BadZipFile:
+            problems.append(f"damaged: {path.name}; copy the wheels again")
+            continue
+        for line in requirements:
+            needed = Requirement(line)
+            name = normalize(needed.name)
+            is_used = needed.marker is None or needed.marker.evaluate({"extra": ""})
+            if name in BUNDLED or not is_used or list_missing([name]):
+                continue
+            version = metadata.version(name)
+            if not needed.specifier.contains(version, prereleases=True):
+                wheel = path.name.partition("-")[0].replace("_", "-")
+                problems.append(f"{name} is {version}, but {wheel} needs {name}{needed.specifier}")
+    return problems
+
+
+def _requirements(wheel: Path) -> list[str]:
+    """What a wheel requires, as its metadata states it."""
+    with zipfile.ZipFile(wheel) as archive:
+        path = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(path)).get_all("Requires-Dist") or []
+
+
 def check_gpu() -> list[str]:
     """Why no GPU can be used, by NVML, which answers at once."""
     import pynvml  # type: ignore[import-untyped]
@@ -119,10 +165,13 @@ def check_torch() -> list[str]:
 
 def check(wheels: Path, device: str) -> list[str]:
     """What keeps the benchmark from running on this machine."""
-    names = [path.name for path in wheels.glob("*.whl")]
+    paths = sorted(wheels.glob("*.whl"))
+    names = [path.name for path in paths]
     problems = check_interpreter(names, sys.version_info[:2], platform.machine()) + check_wheels(names)
     missing = list_missing()
     problems += [f"missing: {name} (needed by {NEEDED[name]})" for name in missing]
+    if "pip" not in missing:
+        problems += check_versions(paths)
     if device != "cpu" and "nvidia-ml-py" not in missing:
         problems += check_gpu()
     if device != "cpu" and not problems:

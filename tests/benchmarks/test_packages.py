@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import bundle, cuda_tests, packages
-from benchmarks.gpu.packages import BUNDLED, NEEDED, normalize, read_host_packages
+from benchmarks.gpu.packages import BUNDLED, LOADED, NEEDED, normalize, read_host_packages
 from tests import quick
 from tests.support import nvml
 from tests.support.nvml import FakeGpu
@@ -70,7 +71,7 @@ def test_bundle_has_every_module_that_the_benchmark_and_the_engine_import(tmp_pa
 def test_packages_come_from_host_or_bundle_and_so_do_their_requirements() -> None:
     host = read_host_packages()
     assert {"torch", "numpy"} <= host
-    assert set(NEEDED) <= host
+    assert {*NEEDED, *LOADED} <= host
     assert host & set(BUNDLED) == {"typing-extensions"}
     lines = [line for name in BUNDLED for line in metadata.requires(name) or () if "extra ==" not in line]
     names = {normalize(re.split(r"[^\w.-]", line)[0]) for line in lines}
@@ -137,6 +138,21 @@ def test_each_wheel_that_is_missing_is_listed() -> None:
     ]
     assert packages.check_wheels([]) == [
         "missing: the wheels; build them with `make gpu-bundle` in a checkout"
+    ]
+
+
+def test_wheels_that_are_damaged_or_refuse_a_version_are_listed(tmp_path: Path) -> None:
+    installed = metadata.version("numpy")
+    wheel = tmp_path / "stable_baselines3-2.9.2-py3-none-any.whl"
+    lines = ["numpy<2,>=1", "torch>=1", "pydantic<1", "no-such-package", 'pandas<1; extra == "extra"']
+    with zipfile.ZipFile(wheel, "w") as archive:
+        text = "".join(f"Requires-Dist: {line}\n" for line in lines)
+        archive.writestr("stable_baselines3-2.9.2.dist-info/METADATA", f"Metadata-Version: 2.1\n{text}")
+    torn = tmp_path / "gymnasium-1.4.0-py3-none-any.whl"
+    torn.write_bytes(wheel.read_bytes()[:100])
+    assert packages.check_versions([wheel, torn]) == [
+        f"numpy is {installed}, but stable-baselines3 needs numpy<2,>=1",
+        f"damaged: {torn.name}; copy the wheels again",
     ]
 
 

@@ -1,7 +1,13 @@
 """The benchmark on a stand-in for a GPU host: its packages without ours, no GPU and no network.
 
-`make test-long` sets it up in `.venv-gpu-host`. Unlike a real host, it has the versions of
-constraints.txt, and the Python that the tests run with unless `GPU_HOST_PYTHON` names another.
+`make test-long` sets it up in `.venv-gpu-host`. It differs from a real host:
+
+- no GPU, and PyTorch for CPUs where the package index has it;
+- the Python that the tests run with, unless `GPU_HOST_PYTHON` names another, and wheels for it;
+- the versions of constraints.txt;
+- of `host_packages.txt` only `packages.NEEDED`, `packages.LOADED` and what these require.
+
+`benchmarks.gpu.packages` checks the first three on a real host before anything is installed.
 """
 
 import json

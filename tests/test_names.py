@@ -12,10 +12,7 @@ FOLDERS = (
 )
 ADVERBS = ("each", "found", "its", "one", "some", "there")
 """Names that say where a value comes from, or nothing: `found` may be a run, a match or a path."""
-NOT_YET = (
-    *("backend/play/", "backend/scores/", "backend/studies/", "callboard_cli/imports/", "client/"),
-    *("tests/backend/scores/", "tests/backend/start_sets/", "tests/backend/studies/", "tests/client/"),
-)
+NOT_YET = (*("client/", "tests/client/"),)
 """Folders that still have such names."""
 
 _MAY_BIND = re.compile(rf"\b(?:{'|'.join(ADVERBS)})\b *(?:[,)=:]|in\b)")

@@ -96,7 +96,7 @@ async def _stream(
 ) -> None:
     work = [_send(websocket, frames), _receive(state, websocket, client), _wait_for(ended)]
     work.append(_notify_worker(state, client.session_id) if client.may_play else _wait_for(state.stopping))
-    tasks = [asyncio.create_task(each) for each in work]
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
     await asyncio.wait(tasks, timeout=LIFETIME_S, return_when=asyncio.FIRST_COMPLETED)
     await cancel_all(tasks)
     if client.may_play:  # nobody steers now

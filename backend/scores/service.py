@@ -75,7 +75,7 @@ def build_table(
             "protocol", f"unknown protocol {quoted(protocol)}; use one of {_listed(PROTOCOLS)}"
         )
     scored = repository.last_scores(session)
-    counts = Counter(one.protocol for one in scored)
+    counts = Counter(score.protocol for score in scored)
     # Not a start set, which is of one game.
     of_many_games = [name for name in counts if starts_protocol(name) is None]
     chosen = protocol or max(
@@ -84,9 +84,10 @@ def build_table(
         default=_DEFAULT_PROTOCOL,
     )
     environments = catalogue.environments(session)
-    started = {one.run.environment for one in scored if one.protocol == chosen}
+    started = {score.run.environment for score in scored if score.protocol == chosen}
     protocols = {
-        name: chosen if name in started else _protocol_of(one, chosen) for name, one in environments.items()
+        name: chosen if name in started else _protocol_of(environment, chosen)
+        for name, environment in environments.items()
     }
     best = _best(session, scored, protocols, min_seeds)
     heads = _columns(environments, protocols, best, columns)
@@ -107,7 +108,7 @@ def build_table(
                     and reference is not None
                     and protocols[name] == chosen
                 ):
-                    values = [normalise(one.score, reference) for one in candidate.runs]
+                    values = [normalise(score.score, reference) for score in candidate.runs]
                     normalised_runs[head.id, name] = [value for value in values if value is not None]
             else:
                 cell = _published_cell(
@@ -158,11 +159,11 @@ class DrawnScores:
     """By title of the algorithm."""
 
 
-def draw(found: ScoreTable, figure: FigureId, *, theme: Theme, width_px: int | None) -> DrawnScores:
+def draw(table: ScoreTable, figure: FigureId, *, theme: Theme, width_px: int | None) -> DrawnScores:
     """The performance profiles or the optimality gaps of the shown algorithms."""
-    titles = {column.id: column.title for column in found.scores.columns}
-    arms = [column.title for column in found.scores.columns if column.shown and column.source == "ours"]
-    scores = {(titles[name], environment): values for (name, environment), values in found.runs.items()}
+    titles = {column.id: column.title for column in table.scores.columns}
+    arms = [column.title for column in table.scores.columns if column.shown and column.source == "ours"]
+    scores = {(titles[name], environment): values for (name, environment), values in table.runs.items()}
     over = profiles(scores, arms)
     # Each algorithm keeps its style when columns are left out.
     styles = {algorithm.title: at for at, algorithm in enumerate(ALGORITHMS.values())}
@@ -177,14 +178,14 @@ def draw(found: ScoreTable, figure: FigureId, *, theme: Theme, width_px: int | N
     n = len(over.environments)
     caption = (
         f"Human-normalised last evaluations of each algorithm's best configuration under "
-        f"{found.scores.protocol_title}, each environment with the same weight, over the same {n} "
-        f"environment{'s' if n != 1 else ''}; {sum(one.n_runs for one in over.arms)} runs"
+        f"{table.scores.protocol_title}, each environment with the same weight, over the same {n} "
+        f"environment{'s' if n != 1 else ''}; {sum(profile.n_runs for profile in over.arms)} runs"
     )
     return DrawnScores(
         figure=drawing,
         caption=caption,
         environments=list(over.environments),
-        optimality_gaps={one.arm: one.optimality_gap for one in over.arms},
+        optimality_gaps={profile.arm: profile.optimality_gap for profile in over.arms},
     )
 
 
@@ -204,37 +205,42 @@ def _best(
 ) -> dict[tuple[str, str], _Candidate]:
     """The configuration with the highest mean, by environment and algorithm; one that was observed as
     published scores were comes before any other."""
-    used = [one for one in scored if protocols.get(one.run.environment) == one.protocol]
-    briefs = [one.run for one in used]
+    used = [score for score in scored if protocols.get(score.run.environment) == score.protocol]
+    briefs = [score.run for score in used]
     repeated = repetitions(briefs, roots(session, briefs), {run.id for run in briefs})
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
-    for one in used:
-        if one.run.id not in repeated:
-            members[one.run.environment, one.run.algorithm, key_of(one.run)].append(one)
+    for score in used:
+        if score.run.id not in repeated:
+            members[score.run.environment, score.run.algorithm, key_of(score.run)].append(score)
     candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for (environment, algorithm, _), some in members.items():
-        if len(some) >= min_seeds:
+    for (environment, algorithm, _), scores in members.items():
+        if len(scores) >= min_seeds:
             candidates[environment, algorithm].append(
-                _Candidate(_reduced(algorithm, environment, some), some[::-1], _is_comparable(some[0]))
+                _Candidate(_reduced(algorithm, environment, scores), scores[::-1], _is_comparable(scores[0]))
             )
     best = {}
     for place, several in candidates.items():
-        first = max(several, key=lambda one: (one.comparable, one.cell.value or 0.0, one.cell.n))
-        alike = sum(one.comparable == first.comparable for one in several)
+        first = max(
+            several,
+            key=lambda candidate: (candidate.comparable, candidate.cell.value or 0.0, candidate.cell.n),
+        )
+        alike = sum(candidate.comparable == first.comparable for candidate in several)
         best[place] = _Candidate(first.cell, first.runs, first.comparable, alike)
     return best
 
 
-def _reduced(algorithm: str, environment: str, some: Sequence[LastScore]) -> Cell:
+def _reduced(algorithm: str, environment: str, scores: Sequence[LastScore]) -> Cell:
     """The mean of the last evaluations, by the rule that studies use."""
     runs = [
         MemberRun(
             arm=algorithm,
             environment=environment,
             draw=number,
-            evaluations=(EvaluationScore(one.agent_steps, one.wall_time_s, one.score, one.n_episodes),),
+            evaluations=(
+                EvaluationScore(score.agent_steps, score.wall_time_s, score.score, score.n_episodes),
+            ),
         )
-        for number, one in enumerate(some)
+        for number, score in enumerate(scores)
     ]
     [cell] = Last("evaluations").reduce(runs).cells
     return cell
@@ -253,7 +259,7 @@ def _is_comparable(scored: LastScore) -> bool:
 
 def _own_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
     cell, runs = candidate.cell, candidate.runs
-    steps = [one.agent_steps for one in runs]
+    steps = [score.agent_steps for score in runs]
     levels = reference if candidate.comparable else None
     return ScoreCell(
         value=cell.value,
@@ -264,29 +270,29 @@ def _own_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
         normalised_high=_normalised(cell.high, levels),
         comparable=candidate.comparable,
         rule=cell.caption.partition(";")[0],
-        runs=[one.run.id for one in runs],
+        runs=[score.run.id for score in runs],
         n_configurations=candidate.n_configurations,
-        n_episodes=min(one.n_episodes for one in runs),
+        n_episodes=min(score.n_episodes for score in runs),
         min_agent_steps=min(steps),
         max_agent_steps=max(steps),
-        wall_time_s=sum(one.wall_time_s for one in runs) / len(runs),
+        wall_time_s=sum(score.wall_time_s for score in runs) / len(runs),
     )
 
 
 def _published_cell(
     environment: EnvironmentOut, label: str, protocol: str, reference: Reference | None
 ) -> ScoreCell | None:
-    for one in environment.published:
-        if (one.label, one.protocol) == (label, protocol):
+    for score in environment.published:
+        if (score.label, score.protocol) == (label, protocol):
             return ScoreCell(
-                value=one.score,
+                value=score.score,
                 low=None,
                 high=None,
-                normalised=_normalised(one.score, reference),
+                normalised=_normalised(score.score, reference),
                 normalised_low=None,
                 normalised_high=None,
                 comparable=True,
-                rule=one.source,
+                rule=score.source,
                 runs=[],
                 n_configurations=0,
                 n_episodes=None,
@@ -303,13 +309,13 @@ def _normalised(score: float | None, reference: Reference | None) -> float | Non
 
 def _protocol_of(environment: EnvironmentOut, chosen: str) -> str:
     """The chosen protocol, if agents or published scores have it here; else the environment's own."""
-    known = {*environment.evaluation_protocols, *(one.protocol for one in environment.published)}
+    known = {*environment.evaluation_protocols, *(score.protocol for score in environment.published)}
     return chosen if chosen in known else environment.evaluation_protocol
 
 
 def _reference(environment: EnvironmentOut, protocol: str) -> Reference | None:
     """The scores of a random agent and of a person under this protocol, if the person's is higher."""
-    levels = {one.label: one.score for one in environment.published if one.protocol == protocol}
+    levels = {score.label: score.score for score in environment.published if score.protocol == protocol}
     if not all(label in levels for label in _REFERENCES) or levels["human"] <= levels["random"]:
         return None
     return Reference(levels["random"], levels["human"])
@@ -317,7 +323,9 @@ def _reference(environment: EnvironmentOut, protocol: str) -> Reference | None:
 
 def _sources(environment: EnvironmentOut, protocol: str) -> str:
     sources = dict.fromkeys(
-        one.source for one in environment.published if one.protocol == protocol and one.label in _REFERENCES
+        score.source
+        for score in environment.published
+        if score.protocol == protocol and score.label in _REFERENCES
     )
     return "; ".join(sources)
 
@@ -344,22 +352,24 @@ def _columns(
         Invalid: one of `wanted` does not exist.
     """
     published = Counter(
-        one.label
+        score.label
         for name, environment in environments.items()
-        for one in environment.published
-        if one.protocol == protocols[name]
+        for score in environment.published
+        if score.protocol == protocols[name]
     )
     ours = Counter(algorithm for _, algorithm in best)
     labels = [label for label in _REFERENCES if label in published]
     others = [label for label in published if label not in _REFERENCES]
     heads = [
         *((PUBLISHED + label, label, "published", published[label]) for label in labels),
-        *((one.id, one.title, "ours", ours[one.id]) for one in ALGORITHMS.values()),
+        *((algorithm.id, algorithm.title, "ours", ours[algorithm.id]) for algorithm in ALGORITHMS.values()),
         *((PUBLISHED + label, label, "published", published[label]) for label in others),
     ]
     known = [name for name, *_ in heads]
     # A column of another protocol is no error: which published agents there are changes with it.
-    every = {PUBLISHED + one.label for each in environments.values() for one in each.published} | set(known)
+    every = {
+        PUBLISHED + score.label for environment in environments.values() for score in environment.published
+    } | set(known)
     for at, name in enumerate(wanted):
         if name not in every:
             raise Invalid.field(f"column.{at}", f"unknown column {quoted(name)}; use one of {_listed(known)}")
@@ -374,7 +384,7 @@ def _columns(
 def _protocols(
     environments: Mapping[str, EnvironmentOut], counts: Counter[str], chosen: str
 ) -> list[ScoreProtocol]:
-    used = {one.protocol for environment in environments.values() for one in environment.published}
+    used = {score.protocol for environment in environments.values() for score in environment.published}
     used |= {chosen, *counts, *(environment.evaluation_protocol for environment in environments.values())}
     return [
         ScoreProtocol(id=name, title=protocol_title(name), n_runs=counts[name])
@@ -393,7 +403,7 @@ def _foot(
         for row in rows
         if (value := _foot_value(row.cells[at], is_normalised=is_normalised)) is not None
     ]
-    across = {one.arm: one for one in across_environments(Reduction(tuple(cells), "score", ""))}
+    across = {summary.arm: summary for summary in across_environments(Reduction(tuple(cells), "score", ""))}
     values = {
         name: [getattr(across[column.id], name) if column.id in across else None for column in columns]
         for name in ("mean", "median", "iqm")

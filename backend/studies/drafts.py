@@ -73,15 +73,15 @@ def of_runs(session: Session, run_ids: Sequence[str]) -> Draft:
     Raises:
         Invalid: a run does not exist, or no study can have these runs.
     """
-    found = repository.source_runs(session, run_ids)
+    runs = repository.source_runs(session, run_ids)
     missing = [
         FieldProblem(field=f"runs.{at}", message=f"run {run_id} does not exist or has been deleted")
         for at, run_id in enumerate(run_ids)
-        if run_id not in found
+        if run_id not in runs
     ]
     if missing:
         raise Invalid(missing)
-    return _draft(session, "runs", [found[run_id] for run_id in dict.fromkeys(run_ids)])
+    return _draft(session, "runs", [runs[run_id] for run_id in dict.fromkeys(run_ids)])
 
 
 def of_sweep(session: Session, sweep_id: str) -> Draft:
@@ -97,11 +97,11 @@ def of_sweep(session: Session, sweep_id: str) -> Draft:
         raise Invalid.field("sweep", f"sweep {sweep_id} does not exist or has been deleted")
     spec = SweepSpec.model_validate(sweep.spec)
     members = sweeps.members(session, sweep, spec)
-    run_ids = [one.run_id for one in members if one.run_id is not None]
+    run_ids = [member.run_id for member in members if member.run_id is not None]
     if not run_ids:
         raise Invalid.field("sweep", "none of its runs exists any more")
-    found = repository.source_runs(session, run_ids)
-    sources = [found[run_id] for run_id in run_ids if run_id in found]
+    runs = repository.source_runs(session, run_ids)
+    sources = [runs[run_id] for run_id in run_ids if run_id in runs]
     if spec.sampler == "random" and spec.distinct_seeds and spec.max_seeds == 1:
         n = len(sweeps.configurations(session, sweep_id))
         return _checked(session, "sweep", _with_random_draws(spec, n), sources, {})
@@ -194,26 +194,26 @@ def _draws(seeds: Sequence[int]) -> Draws:
 
 def _arms(specs: Sequence[RunSpec]) -> list[Arm]:
     """The different configurations, each with the settings that differ from its environment's defaults."""
-    found: dict[str, tuple[Arm, list[dict[str, Any]]]] = {}
+    members: dict[str, tuple[Arm, list[dict[str, Any]]]] = {}
     for spec in specs:
         arm = _arm(spec)
         key = json.dumps(arm.model_dump(mode="json"), sort_keys=True)
-        found.setdefault(key, (arm, []))[1].append(spec.config_values)
-    changed = {name for arm, _ in found.values() for name in (*arm.config, *arm.environment_config)}
-    names = [_title(arm.algorithm) for arm, _ in found.values()]
+        members.setdefault(key, (arm, []))[1].append(spec.config_values)
+    changed = {name for arm, _ in members.values() for name in (*arm.config, *arm.environment_config)}
+    names = [_title(arm.algorithm) for arm, _ in members.values()]
     # A default that depends on the environment is no part of an arm's name.
     settings = [
         {
             name: value
             for name, value in values[0].items()
-            if name in changed and all(one.get(name) == value for one in values)
+            if name in changed and all(config.get(name) == value for config in values)
         }
         | arm.stop
-        for arm, values in found.values()
+        for arm, values in members.values()
     ]
     taken: Counter[str] = Counter()
     labelled = []
-    for (arm, _), label in zip(found.values(), labels_of(names, settings), strict=True):
+    for (arm, _), label in zip(members.values(), labels_of(names, settings), strict=True):
         cut = label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 1]}…"
         taken[cut] += 1
         if taken[cut] > 1:
@@ -260,12 +260,12 @@ def _name(arms: Sequence[Arm], environments: Sequence[str]) -> str:
 
 def _common(specs: Sequence[RunSpec]) -> dict[str, Any]:
     """What all runs of a study share: of each field the value that most configurations have."""
-    found = {}
+    common = {}
     for name, default in _COMMON.items():
         [(value, _)] = Counter(getattr(spec, name) for spec in specs).most_common(1)
         if value != default:
-            found[name] = value
-    return found
+            common[name] = value
+    return common
 
 
 def _figures(arms: Sequence[Arm], environments: Sequence[str]) -> Iterator[StudyFigure]:
@@ -287,7 +287,7 @@ def _varied_number(arms: Sequence[Arm]) -> str | None:
         path: [getattr(arm, path.partition(".")[0]).get(path.partition(".")[2]) for arm in arms]
         for path in paths
     }
-    varied = [path for path, some in values.items() if any(value != some[0] for value in some)]
+    varied = [path for path, choices in values.items() if any(value != choices[0] for value in choices)]
     if len(varied) != 1 or varied[0].startswith("stop."):
         return None
     given = [value for value in values[varied[0]] if value is not None]  # None: the default

@@ -108,7 +108,7 @@ def draft_study(body: StudySource, principal: Viewer, turn: EstimateTurn, sessio
         study=draft.spec,
         estimate=_estimate(cost, None, []),
         n_runs=draft.n_runs,
-        unused=[UnusedRunOut(run=one.run, name=one.name, reason=one.reason) for one in draft.unused],
+        unused=[UnusedRunOut(run=run.run, name=run.name, reason=run.reason) for run in draft.unused],
     )
 
 
@@ -280,13 +280,15 @@ def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
 def _located(body: StudyRequest, error: Invalid) -> Invalid:
     """The problems of a study, with their paths in the request."""
     if body.study is not None:
-        return Invalid([one.model_copy(update={"field": f"study.{one.field}"}) for one in error.errors])
+        return Invalid(
+            [problem.model_copy(update={"field": f"study.{problem.field}"}) for problem in error.errors]
+        )
     return Invalid(
         [
-            one
-            if one.field.startswith("starts.")
-            else FieldProblem(field="scale", message=f"{one.field}: {one.message}")
-            for one in error.errors
+            problem
+            if problem.field.startswith("starts.")
+            else FieldProblem(field="scale", message=f"{problem.field}: {problem.message}")
+            for problem in error.errors
         ]
     )
 

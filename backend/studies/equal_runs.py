@@ -40,7 +40,7 @@ def key_of_stored(spec: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     """The value with 1.0 as 1: PostgreSQL's jsonb keeps no difference."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

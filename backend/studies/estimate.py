@@ -70,19 +70,19 @@ def of_cells(
     sizes = repository.recent_sizes(session, kinds)
     slots = _slots(hosts.all_hosts(session), concurrency)
     seconds = [_seconds(cell.spec, rates) for cell in to_start]
-    known = [one for one in seconds if one is not None]
+    known = [time_s for time_s in seconds if time_s is not None]
     steps = [_agent_steps(cell.spec, rates) for cell in to_start]
     return Estimate(
         n_runs=len(planned),
         n_reused=n_reused,
-        agent_steps=None if None in steps else sum(one for one in steps if one is not None),
+        agent_steps=None if None in steps else sum(n for n in steps if n is not None),
         time_s=_total_s(known, slots) if len(known) == len(seconds) else None,
         disk_bytes=sum(sizes.get((cell.spec.algorithm, cell.environment), RUN_BYTES) for cell in to_start),
         unmeasured=sorted(
             {
                 (cell.spec.algorithm, cell.environment)
-                for cell, one in zip(to_start, seconds, strict=True)
-                if one is None
+                for cell, time_s in zip(to_start, seconds, strict=True)
+                if time_s is None
             }
         ),
         slots=slots,

@@ -54,10 +54,10 @@ def _resolved(arm: Arm, at: int, environments: Sequence[str], problems: list[Fie
     algorithm = ALGORITHMS.get(arm.algorithm)
     if arm.preset is None or algorithm is None:  # an unknown algorithm is reported with its runs
         return arm
-    preset = next((one for one in algorithm.presets if one.id == arm.preset), None)
+    preset = next((preset for preset in algorithm.presets if preset.id == arm.preset), None)
     field = f"arms.{at}.preset"
     if preset is None:
-        known = ", ".join(one.id for one in algorithm.presets)
+        known = ", ".join(preset.id for preset in algorithm.presets)
         message = f"{algorithm.title} has no preset {quoted(arm.preset)}; use one of {known}"
         problems.append(FieldProblem(field=field, message=message))
         return arm
@@ -94,7 +94,7 @@ def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
         try:
             described = requests.describe_environment(session, {"environment": environment})
         except InvalidSpec as error:
-            problems += [FieldProblem(field=field, message=one.message) for one in error.problems]
+            problems += [FieldProblem(field=field, message=problem.message) for problem in error.problems]
             continue
         if is_custom(environment):
             known[environment] = described.get("custom")
@@ -136,7 +136,7 @@ def refuse(problems: Mapping[str, str]) -> None:
 
 def protocols_of(spec: StudySpec, at: int = 0) -> dict[str, str]:
     """The protocol of an arm's evaluations on each environment; of figures, that of the first arm."""
-    found = {}
+    protocols = {}
     arm = spec.arms[at]
     for name in spec.environments:
         environment = ENVIRONMENTS.get(name)
@@ -145,8 +145,8 @@ def protocols_of(spec: StudySpec, at: int = 0) -> dict[str, str]:
         chosen = spec.starts.get(name, own)
         if environment is not None and algorithm is not None and chosen == "auto":
             chosen = environment.default_protocol(algorithm.evaluation_protocol, environment.config())
-        found[name] = chosen
-    return found
+        protocols[name] = chosen
+    return protocols
 
 
 def pinned(session: Session, spec: StudySpec, custom: Mapping[str, Any]) -> StudySpec:
@@ -172,7 +172,7 @@ def pinned(session: Session, spec: StudySpec, custom: Mapping[str, Any]) -> Stud
             except InvalidSpec:  # reported with its runs
                 continue
             except Invalid as error:
-                problems |= {one.field: one.message for one in error.errors}
+                problems |= {problem.field: problem.message for problem in error.errors}
                 continue
             if of_environment:
                 chosen[environment] = version
@@ -203,7 +203,7 @@ def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> li
                     run_spec = run_spec_of(spec, at, environment, draw, settings, custom)
                 except InvalidSpec as error:
                     located = _located(spec, at, place, error.problems)
-                    problems |= {(one.field, one.message): one for one in located}
+                    problems |= {(problem.field, problem.message): problem for problem in located}
                     continue
                 cell = PlannedCell(at, environment, draw, run_spec.seed, settings, key_of(run_spec), run_spec)
                 planned.append(cell)

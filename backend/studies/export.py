@@ -53,12 +53,12 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
         ),
         "versions.json": json.dumps(_versions(session, rows), indent=2),
     }
-    for one in drawn:
-        if one.figure is not None:
-            files[f"{one.spec.id}.csv"] = as_csv(one.figure)
-            files[f"{one.spec.id}.py"] = matplotlib_script(one.figure, one.text)
-        if one.table is not None:
-            files[f"{one.spec.id}.csv"] = table_csv(one.table)
+    for result in drawn:
+        if result.figure is not None:
+            files[f"{result.spec.id}.csv"] = as_csv(result.figure)
+            files[f"{result.spec.id}.py"] = matplotlib_script(result.figure, result.text)
+        if result.table is not None:
+            files[f"{result.spec.id}.csv"] = table_csv(result.table)
     return files
 
 
@@ -66,8 +66,8 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[Drawn]) -> str:
     lines = [f"# {printable(study.name)}", ""]
     if study.definition:
         lines += [f"Made from `{study.definition}` at the scale {study.scale}.", ""]
-    for one in drawn:
-        lines += [f"## {printable(one.spec.title)}", "", f"{one.caption}.", "", one.finding, ""]
+    for result in drawn:
+        lines += [f"## {printable(result.spec.title)}", "", f"{result.caption}.", "", result.finding, ""]
     lines += [
         "## Files",
         "",

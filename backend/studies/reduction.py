@@ -117,9 +117,9 @@ def draw(
     Raises:
         NotFound: the study has no such figure.
     """
-    figure = next((one for one in spec.figures if one.id == figure_id), None)
+    figure = next((figure for figure in spec.figures if figure.id == figure_id), None)
     if figure is None:
-        known = ", ".join(one.id for one in spec.figures)
+        known = ", ".join(figure.id for figure in spec.figures)
         raise NotFound(f"the study has no figure {quoted(figure_id)}; it has {known}")
     drawn = _draw(session, study, spec, figure, theme, width_px)
     captions = filter(None, [drawn.caption, *_captions_of_starts(session, spec)])
@@ -128,7 +128,11 @@ def draw(
 
 def _captions_of_starts(session: Session, spec: StudySpec) -> Iterator[str]:
     """What the start sets of the evaluations hold, each in words; of many the first ones."""
-    protocols = [one for one in dict.fromkeys(expansion.protocols_of(spec).values()) if starts_protocol(one)]
+    protocols = [
+        protocol
+        for protocol in dict.fromkeys(expansion.protocols_of(spec).values())
+        if starts_protocol(protocol)
+    ]
     for protocol in protocols[:_MAX_SETS]:
         yield f"{protocol_title(protocol)}: {starts.caption_of(session, protocol) or 'not here any more'}"
     if len(protocols) > _MAX_SETS:
@@ -141,7 +145,7 @@ def _draw(
     """One figure, without what its start sets hold."""
     data = _load(session, study, spec, figure)
     frame = Frame(figure.title, [arm.label for arm in data.arms], theme, width_px)
-    panels = [data.title(one) for one in spec.environments]
+    panels = [data.title(environment) for environment in spec.environments]
     if figure.kind == "counts":
         return _counts(session, data, figure, frame)
     if figure.kind in ("bars", "stacked_bars") or (figure.kind == "table" and figure.metrics):
@@ -223,19 +227,19 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
 
 
 def _points(session: Session, run_ids: Sequence[str]) -> dict[str, Points]:
-    found = {}
-    series = [one for one in metrics.list_series(session, run_ids, [EPISODE_RETURN]) if not one.source]
-    chunks = metrics.live_chunks(session, [one.id for one in series])
-    for one in series:
-        data = metrics.points_of(session, chunks[one.id], ("agent_steps", "wall_time_s", "value"))
-        columns = [data[chunk.id] for chunk in chunks[one.id]]
+    points = {}
+    series = [row for row in metrics.list_series(session, run_ids, [EPISODE_RETURN]) if not row.source]
+    chunks = metrics.live_chunks(session, [row.id for row in series])
+    for row in series:
+        data = metrics.points_of(session, chunks[row.id], ("agent_steps", "wall_time_s", "value"))
+        columns = [data[chunk.id] for chunk in chunks[row.id]]
         if columns:
             steps, times, values = (
                 np.concatenate([column[name] for column in columns]).astype(float)
                 for name in ("agent_steps", "wall_time_s", "value")
             )
-            found[one.run_id] = Points(steps, times, values)
-    return found
+            points[row.run_id] = Points(steps, times, values)
+    return points
 
 
 def _setting(data: _Data, cell: CellRow, path: str) -> Any:
@@ -271,7 +275,7 @@ def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
         for cell in of_arm.cells:
             if cell.arm == rule.reference_arm and cell.value is not None:
                 scores[cell.environment] = cell.value
-        members = [one for one in members if one.environment in scores]
+        members = [member for member in members if member.environment in scores]
         planned = {key: n for key, n in planned.items() if key[1] in scores}
     reduction = rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
     shown = {arm.label for arm in data.arms}
@@ -300,17 +304,19 @@ def _curves(
         rows = [data.by_draw[place] for place in places if place in data.by_draw]
         known = [row for row in rows if row.run_id and row.agent_steps > 0]
         chosen[cell.arm, cell.environment] = known[:MAX_RUNS_PER_CURVE]
-    run_ids = [cell.run_id for some in chosen.values() for cell in some if cell.run_id]
+    run_ids = [cell.run_id for curve_cells in chosen.values() for cell in curve_cells if cell.run_id]
     by_run: dict[str, Series] = {}
     for series in metrics.list_series(session, run_ids, [metric]):
         if series.n_points and not series.source:
             by_run[series.run_id] = series
-    furthest = max((float(getattr(cell, column)) for some in chosen.values() for cell in some), default=0.0)
+    furthest = max(
+        (float(getattr(cell, column)) for curve_cells in chosen.values() for cell in curve_cells), default=0.0
+    )
     axes = Axes(column, _POINTS, smoothing="window", scale=max(1e-9, furthest * _SMOOTHED_SHARE))
     curves = []
     unit = describe(metric).divisor
-    for (arm, environment), some in chosen.items():
-        members = [by_run[one.run_id] for one in some if one.run_id and one.run_id in by_run]
+    for (arm, environment), curve_cells in chosen.items():
+        members = [by_run[cell.run_id] for cell in curve_cells if cell.run_id and cell.run_id in by_run]
         if not members:
             continue
         grid = group_curve(session, members, axes, _SPREAD).grid
@@ -352,16 +358,16 @@ def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[st
     )
     sentences = []
     for panel in panels:
-        some = [dot for dot in dots if dot.panel == panel]
-        if some:
-            best = max(some, key=lambda dot: dot.y)
-            lowest = min(dot.y for dot in some)
+        panel_dots = [dot for dot in dots if dot.panel == panel]
+        if panel_dots:
+            best = max(panel_dots, key=lambda dot: dot.y)
+            lowest = min(dot.y for dot in panel_dots)
             half = (best.y + lowest) / 2
-            n = sum(dot.y >= half for dot in some)
+            n = sum(dot.y >= half for dot in panel_dots)
             where = f"{best.x:.3g}" if isinstance(best.x, int | float) else best.x
             sentences.append(
-                f"{panel}: highest score {best.y:.4g} at {where}; {n} of {len(some)} runs in the upper half "
-                f"of the range of scores."
+                f"{panel}: highest score {best.y:.4g} at {where}; {n} of {len(panel_dots)} runs in the upper "
+                f"half of the range of scores."
             )
     return drawing, " ".join(sentences)
 
@@ -390,7 +396,7 @@ def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, s
     n = len({cell.environment for cell in reduction.cells})
     x = "Training time (h)" if reduction.unit == "s" else "Agent steps"
     drawing = drawings.reached_figure(hours, n_environments=n, x=x, frame=frame)
-    said = [f"{arm} reached it on {len(some)} of {n} environments" for arm, some in hours.items()]
+    said = [f"{arm} reached it on {len(times)} of {n} environments" for arm, times in hours.items()]
     return drawing, "; ".join(said) + "." if any(hours.values()) else ""
 
 
@@ -407,20 +413,20 @@ def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> Drawn:
         value = normalise(_score(member, rule), reference)
         if value is not None:
             scores[member.arm, member.environment].append(value)
-    found = profiles(scores, frame.arms)
+    across = profiles(scores, frame.arms)
     if figure.kind == "profile":
         x = f"{_TARGETS[target]}-normalised score (%)"
-        drawing = drawings.profile_figure(found.arms, x=x, target=TARGET, frame=frame)
+        drawing = drawings.profile_figure(across.arms, x=x, target=TARGET, frame=frame)
     else:
-        drawing = drawings.gaps_figure(found.arms, frame=frame)
-    n_in, n_planned = sum(one.n_runs for one in found.arms), sum(data.planned.values())
+        drawing = drawings.gaps_figure(across.arms, frame=frame)
+    n_in, n_planned = sum(profile.n_runs for profile in across.arms), sum(data.planned.values())
     source = "last evaluations" if rule.source == "evaluations" else "last training scores"
     caption = (
         f"{target}-normalised {source} of the runs, each environment with the same weight, over the same "
-        f"{len(found.environments)} of {len(data.spec.environments)} environments; "
+        f"{len(across.environments)} of {len(data.spec.environments)} environments; "
         f"{n_in} of {n_planned} runs are in"
     )
-    said = [f"{one.arm} {one.optimality_gap:.3g} %" for one in found.arms]
+    said = [f"{profile.arm} {profile.optimality_gap:.3g} %" for profile in across.arms]
     finding = f"Optimality gap: {', '.join(said)}." if said else ""
     return Drawn(figure, drawing, None, caption, finding, n_in, n_planned)
 
@@ -445,15 +451,15 @@ def _metrics(
         for number, arm in enumerate(data.spec.arms):
             if arm not in data.arms:
                 continue
-            some = [
+            run_means = [
                 values.get(cell.run_id or "", {})
                 for cell in study_cells
                 if (cell.arm, cell.environment) == (number, environment)
             ]
             x = setting_of_arm(arm, environment, figure.setting) if figure.setting else None
-            n_in += sum(bool(one) for one in some)
+            n_in += sum(bool(means) for means in run_means)
             for metric in figure.metrics:
-                known = [one[metric] for one in some if metric in one]
+                known = [means[metric] for means in run_means if metric in means]
                 bars.append(
                     Bar(
                         arm.label,
@@ -487,7 +493,7 @@ def _metrics(
 def _category(value: Any, arm: Arm, spec: StudySpec) -> str:
     """A setting as a category; with the network, if arms differ in it."""
     text = f"{value:g}" if isinstance(value, int | float) else str(value)
-    networks = {str(one.config.get("network", "")) for one in spec.arms}
+    networks = {str(other.config.get("network", "")) for other in spec.arms}
     own = str(arm.config.get("network", ""))
     return f"{text} {own}" if len(networks) > 1 and own else text
 
@@ -496,10 +502,10 @@ def _bars_finding(bars: Sequence[Bar], parts: Sequence[str], panels: Sequence[st
     sentences = []
     for panel in panels:
         for part in parts[:2]:
-            some = [bar for bar in bars if (bar.panel, bar.part) == (panel, part) and bar.value is not None]
-            if len(some) > 1:
-                best = max(some, key=lambda bar: bar.value or 0.0)
-                least = min(some, key=lambda bar: bar.value or 0.0)
+            known = [bar for bar in bars if (bar.panel, bar.part) == (panel, part) and bar.value is not None]
+            if len(known) > 1:
+                best = max(known, key=lambda bar: bar.value or 0.0)
+                least = min(known, key=lambda bar: bar.value or 0.0)
                 sentences.append(
                     f"{panel}, {part}: from {least.value:.3g} ({least.arm}) to {best.value:.3g} ({best.arm})."
                 )
@@ -512,11 +518,13 @@ def _metric_table(bars: Sequence[Bar], parts: Sequence[str], data: _Data) -> Tab
     several = len(data.spec.environments) > 1
     for environment in data.spec.environments:
         for arm in data.arms:
-            some = {
+            by_part = {
                 bar.part: bar for bar in bars if (bar.arm, bar.panel) == (arm.label, data.title(environment))
             }
             cells = [
-                TableCell(some[part].value, n=some[part].n, planned=data.planned[arm.label, environment])
+                TableCell(
+                    by_part[part].value, n=by_part[part].n, planned=data.planned[arm.label, environment]
+                )
                 for part in parts
             ]
             label = f"{arm.label}, {data.title(environment)}" if several else arm.label
@@ -549,14 +557,14 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
             )
         scores = ENVIRONMENTS[environment].published if environment in ENVIRONMENTS else ()
         for label, protocol, _ in published:
-            some = [one.score for one in scores if (one.label, one.protocol) == (label, protocol)]
-            cells.append(TableCell(some[0] if some else None))
+            printed = [score.score for score in scores if (score.label, score.protocol) == (label, protocol)]
+            cells.append(TableCell(printed[0] if printed else None))
         rows.append(TableRow(data.title(environment), cells))
     foot = []
     if len(data.spec.environments) > 1:
         across = across_environments(reduction)
         for name in ("mean", "median", "iqm"):
-            values = {one.arm: getattr(one, name) for one in across}
+            values = {summary.arm: getattr(summary, name) for summary in across}
             n = len(across[0].environments) if across else 0
             cells = [TableCell(values.get(arm.label)) for arm in data.arms]
             cells += [TableCell(None) for _ in published]
@@ -571,23 +579,26 @@ def _known(value: float | None) -> float | None:
 
 def _heading(protocols: Collection[str]) -> str:
     """Protocols in words; of many start sets without their names."""
-    titles = {protocol_title(one) for one in protocols}
+    titles = {protocol_title(protocol) for protocol in protocols}
     if len(titles) > _MAX_SETS:
-        parsed = {one: starts_protocol(one) for one in protocols}
-        titles = {protocol_title(name if one is None else one.base) for name, one in parsed.items()}
+        parsed = {protocol: starts_protocol(protocol) for protocol in protocols}
+        titles = {
+            protocol_title(name if starts_of is None else starts_of.base)
+            for name, starts_of in parsed.items()
+        }
     return ", ".join(sorted(titles))
 
 
 def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]:
     """Label, protocol and source of the published columns that some environment has."""
-    found: dict[tuple[str, str], str] = {}
+    sources: dict[tuple[str, str], str] = {}
     for label in labels:
         for environment in data.spec.environments:
             known = ENVIRONMENTS.get(environment)
-            for one in known.published if known else ():
-                if one.label == label:
-                    found.setdefault((label, one.protocol), one.source)
-    return [(label, protocol, source) for (label, protocol), source in found.items()]
+            for score in known.published if known else ():
+                if score.label == label:
+                    sources.setdefault((label, score.protocol), score.source)
+    return [(label, protocol, source) for (label, protocol), source in sources.items()]
 
 
 def _speedups(data: _Data, figure: StudyFigure) -> Drawn:
@@ -599,13 +610,16 @@ def _speedups(data: _Data, figure: StudyFigure) -> Drawn:
         by_algorithm[arm.algorithm].append(arm.label)
     columns = [
         Column("Method", "", "name"),
-        *(Column(data.title(one), "speed-up", "ours", unit="×") for one in data.spec.environments),
+        *(
+            Column(data.title(environment), "speed-up", "ours", unit="×")
+            for environment in data.spec.environments
+        ),
         Column("Mean", "over environments", "ours", unit="×"),
     ]
     rows, sentences, n_in = [], [], 0
     caption = ""
     for labels in by_algorithm.values():
-        members = [one for one in data.members if one.arm in labels]
+        members = [member for member in data.members if member.arm in labels]
         planned = {key: n for key, n in data.planned.items() if key[0] in labels}
         reduction = RatioTo(labels[0], plain, inverse=rule.rule in ("time_to", "time_to_peak")).reduce(
             members, planned
@@ -614,10 +628,10 @@ def _speedups(data: _Data, figure: StudyFigure) -> Drawn:
         caption = caption or reduction.caption.partition(";")[0].replace(labels[0], "the first of its kind")
         by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
         for label in labels:
-            some = [by_place[label, environment] for environment in data.spec.environments]
-            values = [cell.value for cell in some if cell.value is not None]
+            of_label = [by_place[label, environment] for environment in data.spec.environments]
+            values = [cell.value for cell in of_label if cell.value is not None]
             mean = float(np.mean(values)) if values else None
-            cells = [TableCell(_known(cell.value), n=cell.n, planned=cell.planned) for cell in some]
+            cells = [TableCell(_known(cell.value), n=cell.n, planned=cell.planned) for cell in of_label]
             rows.append(TableRow(label, [*cells, TableCell(mean)]))
         if mean is not None:
             sentences.append(f"{labels[-1]}: {mean:.2g}×.")
@@ -632,15 +646,15 @@ def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) ->
     started = [cell for cell in data.cells if cell.run_id]
     for cell in started[:1]:
         series = metrics.list_series(session, [cell.run_id or ""], list(figure.metrics))
-        chunks = metrics.live_chunks(session, [one.id for one in series])
-        by_metric = {one.metric: one for one in series if not one.source}
+        chunks = metrics.live_chunks(session, [row.id for row in series])
+        by_metric = {row.metric: row for row in series if not row.source}
         for metric in figure.metrics:
-            one = by_metric.get(metric)
-            if one is None or not chunks[one.id]:
+            row = by_metric.get(metric)
+            if row is None or not chunks[row.id]:
                 continue
-            read = metrics.points_of(session, chunks[one.id], ("wall_time_s", "value"))
-            times = np.concatenate([read[chunk.id]["wall_time_s"] for chunk in chunks[one.id]])
-            values = np.concatenate([read[chunk.id]["value"] for chunk in chunks[one.id]])
+            read = metrics.points_of(session, chunks[row.id], ("wall_time_s", "value"))
+            times = np.concatenate([read[chunk.id]["wall_time_s"] for chunk in chunks[row.id]])
+            values = np.concatenate([read[chunk.id]["value"] for chunk in chunks[row.id]])
             about = describe(metric)
             lines.append((metric, about.title, times, values / about.divisor))
     drawing = drawings.counts_figure(
@@ -667,17 +681,17 @@ def _finding(data: _Data, reduction: Reduction) -> str:
     unit = {"%": " %", "s": " s", "ratio": "×"}.get(reduction.unit, "")
     sentences = []
     for environment in data.spec.environments:
-        some = [
+        known = [
             cell
             for cell in reduction.cells
             if cell.environment == environment and cell.value is not None and np.isfinite(cell.value)
         ]
-        if not some:
+        if not known:
             continue
-        best = max(some, key=lambda cell: cell.value or 0.0)
+        best = max(known, key=lambda cell: cell.value or 0.0)
         text = f"{data.title(environment)}: {best.arm} {best.value:.4g}{unit}"
-        if len(some) > 1:
-            least = min(some, key=lambda cell: cell.value or 0.0)
+        if len(known) > 1:
+            least = min(known, key=lambda cell: cell.value or 0.0)
             word = "fastest" if reduction.unit in ("s", "agent steps") else "highest"
             other = "slowest" if word == "fastest" else "lowest"
             if word == "fastest":

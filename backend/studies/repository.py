@@ -70,10 +70,10 @@ def page(
 def of_definitions(session: Session) -> dict[str, list[Study]]:
     """The studies made of definitions, by definition, latest first."""
     query = select(Study).where(Study.definition.is_not(None)).order_by(Study.created_at.desc(), Study.id)
-    found: dict[str, list[Study]] = defaultdict(list)
+    by_definition: dict[str, list[Study]] = defaultdict(list)
     for study in session.scalars(query):
-        found[study.definition or ""].append(study)
-    return found
+        by_definition[study.definition or ""].append(study)
+    return by_definition
 
 
 def counts(session: Session, study_ids: Collection[str]) -> dict[str, Counter[str]]:
@@ -91,10 +91,10 @@ def counts(session: Session, study_ids: Collection[str]) -> dict[str, Counter[st
         .where(StudyCell.study_id.in_(study_ids))
         .group_by(StudyCell.study_id, StudyCell.started, StudyCell.error.is_not(None), Run.state)
     )
-    found: dict[str, Counter[str]] = {study_id: Counter() for study_id in study_ids}
+    by_study: dict[str, Counter[str]] = {study_id: Counter() for study_id in study_ids}
     for study_id, started, has_error, state, n in session.execute(query):
-        found[study_id][standing(started=started, has_error=has_error, state=state)] += n
-    return found
+        by_study[study_id][standing(started=started, has_error=has_error, state=state)] += n
+    return by_study
 
 
 def cells(session: Session, study_id: str) -> list[CellRow]:
@@ -169,15 +169,15 @@ def all_cells(session: Session, study_id: str) -> list[tuple[StudyCell, Run | No
 
 def provenances(session: Session, run_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What trained the latest attempt of each run, if that is known."""
-    found: dict[str, dict[str, Any]] = {}
-    for some in _chunks(run_ids):
+    by_run: dict[str, dict[str, Any]] = {}
+    for ids in _chunks(run_ids):
         query = (
             select(Attempt.run_id, Attempt.provenance)
-            .where(Attempt.run_id.in_(some), Attempt.provenance.is_not(None))
+            .where(Attempt.run_id.in_(ids), Attempt.provenance.is_not(None))
             .order_by(Attempt.number)
         )
-        found |= {run_id: provenance for run_id, provenance in session.execute(query) if provenance}
-    return found
+        by_run |= {run_id: provenance for run_id, provenance in session.execute(query) if provenance}
+    return by_run
 
 
 def settings(session: Session, study_id: str) -> dict[int, dict[str, Any]]:
@@ -205,12 +205,12 @@ def evaluations(session: Session, study_id: str) -> dict[str, list[EvaluationSco
         )
         .order_by(Evaluation.agent_steps, Evaluation.requested_at, Evaluation.id)
     )
-    found: dict[str, list[EvaluationScore]] = defaultdict(list)
+    by_run: dict[str, list[EvaluationScore]] = defaultdict(list)
     for run_id, agent_steps, wall_time_s, mean_return, n_episodes in session.execute(query):
         if mean_return is None:
             continue
-        found[run_id].append(EvaluationScore(agent_steps, wall_time_s, mean_return, n_episodes))
-    return found
+        by_run[run_id].append(EvaluationScore(agent_steps, wall_time_s, mean_return, n_episodes))
+    return by_run
 
 
 def best_kept(session: Session, study_id: str) -> dict[str, list[EvaluationScore]]:
@@ -240,15 +240,15 @@ def metric_means_of_runs(
 ) -> dict[str, dict[str, float]]:
     """The mean of each of these metrics over each run; of metrics by source, the mean over the sources."""
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for some in _chunks(run_ids):
+    for ids in _chunks(run_ids):
         query = select(Series.run_id, Series.metric, Series.mean_value).where(
-            Series.run_id.in_(some), Series.metric.in_(metrics), Series.mean_value.is_not(None)
+            Series.run_id.in_(ids), Series.metric.in_(metrics), Series.mean_value.is_not(None)
         )
         for run_id, metric, mean in session.execute(query):
             if mean is not None:
                 values[run_id][metric].append(mean)
     return {
-        run_id: {metric: sum(some) / len(some) for metric, some in by_metric.items()}
+        run_id: {metric: sum(means) / len(means) for metric, means in by_metric.items()}
         for run_id, by_metric in values.items()
     }
 
@@ -260,10 +260,10 @@ def running(session: Session) -> list[str]:
 
 def restart(session: Session, study_id: str, numbers: Collection[int]) -> None:
     """Mark these cells as not started."""
-    for some in _chunks(sorted(numbers)):
+    for chunk in _chunks(sorted(numbers)):
         session.execute(
             update(StudyCell)
-            .where(StudyCell.study_id == study_id, StudyCell.number.in_(some))
+            .where(StudyCell.study_id == study_id, StudyCell.number.in_(chunk))
             .values(started=False, reused=False, run_id=None, error=None)
         )
 
@@ -276,12 +276,12 @@ def remove(session: Session, study: Study) -> None:
 
 def source_runs(session: Session, run_ids: Sequence[str]) -> dict[str, SourceRun]:
     """Those of the runs that exist, by id."""
-    found: dict[str, SourceRun] = {}
+    by_id: dict[str, SourceRun] = {}
     columns = [getattr(Run, name) for name in SourceRun._fields]
-    for some in _chunks(run_ids):
-        rows = session.execute(select(*columns).where(Run.id.in_(some)))
-        found |= {row[0]: SourceRun._make(row) for row in rows}
-    return found
+    for ids in _chunks(run_ids):
+        rows = session.execute(select(*columns).where(Run.id.in_(ids)))
+        by_id |= {row[0]: SourceRun._make(row) for row in rows}
+    return by_id
 
 
 def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> dict[str, list[str]]:
@@ -292,9 +292,9 @@ def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> di
         kinds: algorithm, environment and seed of each cell.
     """
     specs: dict[str, dict[str, object]] = {}
-    for some in _chunks(sorted(set(kinds))):
+    for chunk in _chunks(sorted(set(kinds))):
         query = select(Run.id, Run.spec).where(
-            tuple_(Run.algorithm, Run.environment, Run.seed).in_(some),
+            tuple_(Run.algorithm, Run.environment, Run.seed).in_(chunk),
             Run.state == RunState.FINISHED,
             Run.origin == CALLBOARD,
             Run.demo.is_(False),
@@ -304,27 +304,27 @@ def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> di
     if not specs:
         return {}
     unusable = _trained_otherwise(session, specs)
-    found: dict[str, list[str]] = defaultdict(list)
+    by_key: dict[str, list[str]] = defaultdict(list)
     for run_id in sorted(specs.keys() - unusable):
-        found[key_of_stored(specs[run_id])].append(run_id)
-    return found
+        by_key[key_of_stored(specs[run_id])].append(run_id)
+    return by_key
 
 
 def _trained_otherwise(session: Session, run_ids: Collection[str]) -> set[str]:
     """Those of the runs whose settings were changed while they trained, or one of whose attempts had an
     engine of another version, or of one that is not known."""
-    found: set[str] = set()
-    for some in _chunks(sorted(run_ids)):
+    unusable: set[str] = set()
+    for ids in _chunks(sorted(run_ids)):
         changed = select(LiveSettings.run_id).where(
-            LiveSettings.run_id.in_(some), LiveSettings.agent_steps.is_not(None)
+            LiveSettings.run_id.in_(ids), LiveSettings.agent_steps.is_not(None)
         )
-        found |= set(session.scalars(changed))
+        unusable |= set(session.scalars(changed))
         versions: dict[str, set[str | None]] = defaultdict(set)
-        attempts = select(Attempt.run_id, Attempt.provenance).where(Attempt.run_id.in_(some))
+        attempts = select(Attempt.run_id, Attempt.provenance).where(Attempt.run_id.in_(ids))
         for run_id, provenance in session.execute(attempts):
             versions[run_id].add((provenance or {}).get("version"))
-        found |= {run_id for run_id in some if versions[run_id] != {__version__}}
-    return found
+        unusable |= {run_id for run_id in ids if versions[run_id] != {__version__}}
+    return unusable
 
 
 def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[str, str]:
@@ -373,10 +373,10 @@ def recent_sizes(session: Session, kinds: Collection[tuple[str, str]]) -> dict[t
         .outerjoin(checkpoints, checkpoints.c.run_id == recent.c.id)
         .outerjoin(logs, logs.c.run_id == recent.c.id)
     )
-    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    by_kind: dict[tuple[str, str], list[int]] = defaultdict(list)
     for algorithm, environment, of_checkpoints, of_logs in rows:
-        found[algorithm, environment].append(int(of_checkpoints or 0) + int(of_logs or 0))
-    return {kind: int(median(sizes)) for kind, sizes in found.items()}
+        by_kind[algorithm, environment].append(int(of_checkpoints or 0) + int(of_logs or 0))
+    return {kind: int(median(sizes)) for kind, sizes in by_kind.items()}
 
 
 def _chunks(values: Sequence[T]) -> Iterable[Sequence[T]]:

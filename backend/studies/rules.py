@@ -59,7 +59,7 @@ def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Map
     if rule.rule == "time_to":
         if rule.reference is not None:
             known = references_of(rule.reference, protocols)
-            targets = {name: one.target for name, one in known.items()}
+            targets = {name: reference.target for name, reference in known.items()}
             return TimeTo(targets, rule.axis, rule.source, f"the published score of {rule.reference}")
         if rule.reference_arm is not None:
             return TimeTo(scores_of_arm, rule.axis, rule.source, f"the score of {rule.reference_arm}")
@@ -69,20 +69,20 @@ def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Map
 
 def references_of(target: str, protocols: Mapping[str, str]) -> dict[str, Reference]:
     """Random play and the target of each environment that has both under its protocol."""
-    found = {}
+    references = {}
     for name, protocol in protocols.items():
         environment = ENVIRONMENTS.get(name)
         if environment is None:
             continue
-        levels = {one.label: one.score for one in environment.published if one.protocol == protocol}
+        levels = {score.label: score.score for score in environment.published if score.protocol == protocol}
         if "random" in levels and _LABELS[target] in levels:
-            found[name] = Reference(levels["random"], levels[_LABELS[target]])
-    return found
+            references[name] = Reference(levels["random"], levels[_LABELS[target]])
+    return references
 
 
 def missing_references(spec: StudySpec, protocols: Mapping[str, str]) -> dict[str, str]:
     """Errors of figures whose rule needs references that environments lack, by field."""
-    found = {}
+    errors = {}
     for at, figure in enumerate(spec.figures):
         rule = figure.reduction
         if rule.reference_arm is not None:
@@ -93,8 +93,8 @@ def missing_references(spec: StudySpec, protocols: Mapping[str, str]) -> dict[st
         name = "normalise" if rule.normalise else "reference" if rule.reference else "references"
         under = "" if name == "references" else f" under {_titles(missing, protocols)}"
         message = f"has no such score for {', '.join(missing)}{under}"
-        found[f"figures.{at}.reduction.{name}"] = message
-    return found
+        errors[f"figures.{at}.reduction.{name}"] = message
+    return errors
 
 
 def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
         spec: the study.
         protocols: by arm, the evaluation protocol of each environment.
     """
-    found = {}
+    errors = {}
     for at, figure in enumerate(spec.figures):
         name = "normalise" if figure.reduction.normalise else "reference"
         if figure.reduction.normalise is None and figure.reduction.reference is None:
@@ -115,13 +115,13 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
             if not figure.arms or arm.label in figure.arms:
                 for environment, protocol in of_arm.items():
                     used.setdefault(environment, {}).setdefault(protocol, arm.label)
-        mixed = next((some for some in used.values() if len(some) > 1), None)
+        mixed = next((by_protocol for by_protocol in used.values() if len(by_protocol) > 1), None)
         if mixed is not None:
             listed = ", ".join(f"{protocol_title(protocol)} ({arm})" for protocol, arm in mixed.items())
             message = f"the arms have different evaluation protocols: {listed}; choose arms that have one"
-            found[f"figures.{at}.reduction.{name}"] = message
-    return found
+            errors[f"figures.{at}.reduction.{name}"] = message
+    return errors
 
 
 def _titles(environments: Sequence[str], protocols: Mapping[str, str]) -> str:
-    return ", ".join(dict.fromkeys(protocol_title(protocols[one]) for one in environments))
+    return ", ".join(dict.fromkeys(protocol_title(protocols[environment]) for environment in environments))

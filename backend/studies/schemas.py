@@ -243,15 +243,15 @@ def _progress(spec: StudySpec, cells: Sequence[CellRow]) -> list[ArmProgress]:
     progress = []
     for environment in spec.environments:
         for number, arm in enumerate(spec.arms):
-            some = by_place.get((number, environment), [])
+            group = by_place.get((number, environment), [])
             scores = [
-                cell.score for cell in some if cell.state == RunState.FINISHED and cell.score is not None
+                cell.score for cell in group if cell.state == RunState.FINISHED and cell.score is not None
             ]
             progress.append(
                 ArmProgress(
                     arm=arm.label,
                     environment=environment,
-                    runs=dict(Counter(cell.standing for cell in some)),
+                    runs=dict(Counter(cell.standing for cell in group)),
                     score=sum(scores) / len(scores) if scores else None,
                 )
             )

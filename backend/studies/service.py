@@ -320,7 +320,7 @@ def _add_cells(
     """
     rows = []
     for number, cell in enumerate(planned, first):
-        run_id = next((one for one in equal.get(cell.key, []) if one not in used), None)
+        run_id = next((candidate for candidate in equal.get(cell.key, []) if candidate not in used), None)
         if run_id is not None:
             used.add(run_id)
         rows.append(

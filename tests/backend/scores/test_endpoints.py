@@ -44,15 +44,15 @@ def make_scored(
 def read(client: Client, **params: Any) -> dict[str, Any]:
     answer = client.get(SCORES, params=params)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    table: dict[str, Any] = answer.json()
+    return table
 
 
 def cell(table: dict[str, Any], environment: str, column: str) -> dict[str, Any] | None:
-    shown = [one["id"] for one in table["columns"] if one["shown"]]
-    [row] = [one for one in table["rows"] if one["environment"] == environment]
-    found: dict[str, Any] | None = row["cells"][shown.index(column)]
-    return found
+    shown = [column["id"] for column in table["columns"] if column["shown"]]
+    [row] = [row for row in table["rows"] if row["environment"] == environment]
+    content: dict[str, Any] | None = row["cells"][shown.index(column)]
+    return content
 
 
 def test_cell_is_the_mean_of_the_last_evaluations_of_the_best_configuration(
@@ -64,22 +64,22 @@ def test_cell_is_the_mean_of_the_last_evaluations_of_the_best_configuration(
         make_scored(engine, 10.0 * (seed + 3), seed=seed, agent_steps=10_000 * (seed + 1), **PONG)
         for seed in range(3)
     ]
-    found = cell(read(client), "ALE/Pong-v5", "paac")
-    assert found is not None
-    assert (found["value"], found["runs"], found["n_configurations"]) == (40.0, best[::-1], 2)
-    assert (found["min_agent_steps"], found["max_agent_steps"], found["n_episodes"]) == (10_000, 30_000, 30)
-    assert (found["low"], found["high"]) == (None, None)  # three seeds are too few for an interval
-    assert found["rule"] == "mean of the last evaluations of 3 runs"
+    score = cell(read(client), "ALE/Pong-v5", "paac")
+    assert score is not None
+    assert (score["value"], score["runs"], score["n_configurations"]) == (40.0, best[::-1], 2)
+    assert (score["min_agent_steps"], score["max_agent_steps"], score["n_episodes"]) == (10_000, 30_000, 30)
+    assert (score["low"], score["high"]) == (None, None)  # three seeds are too few for an interval
+    assert score["rule"] == "mean of the last evaluations of 3 runs"
     assert cell(read(client), "ALE/Pong-v5", "a3c") is None
 
 
 def test_interval_of_eleven_seeds_is_students(client: Client, engine: Engine) -> None:
     for seed in range(11):
         make_scored(engine, float(seed), seed=seed, **PONG)
-    found = cell(read(client), "ALE/Pong-v5", "paac")
-    assert found is not None
+    score = cell(read(client), "ALE/Pong-v5", "paac")
+    assert score is not None
     # t(10) = 2.228, s = sqrt(11), so the half width is 2.228.
-    assert (found["low"], found["high"]) == (pytest.approx(5 - 2.228), pytest.approx(5 + 2.228))
+    assert (score["low"], score["high"]) == (pytest.approx(5 - 2.228), pytest.approx(5 + 2.228))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_interval_of_eleven_seeds_is_students(client: Client, engine: Engine) ->
 def test_only_finished_runs_have_scores(client: Client, engine: Engine, state: RunState) -> None:
     make_scored(engine, 10.0, seed=0, **PONG)
     make_scored(engine, 99.0, seed=1, state=state, **PONG)
-    found = cell(read(client), "ALE/Pong-v5", "paac")
-    assert found is not None
-    assert (found["value"], len(found["runs"])) == (10.0, 1)
+    score = cell(read(client), "ALE/Pong-v5", "paac")
+    assert score is not None
+    assert (score["value"], len(score["runs"])) == (10.0, 1)
 
 
 def test_archived_and_demo_runs_external_runs_and_superseded_evaluations_do_not_count(
@@ -105,10 +105,10 @@ def test_archived_and_demo_runs_external_runs_and_superseded_evaluations_do_not_
         session.add(evaluation_row(external, 100, 7.0))
         session.add(evaluation_row(superseded, 20_000, 99.0, protocol="noop_starts", superseded=True))
     table = read(client)
-    found = cell(table, "ALE/Pong-v5", "paac")
-    assert found is not None
-    assert (found["value"], found["runs"]) == (50.0, [superseded])
-    assert [one["n_runs"] for one in table["protocols"] if one["id"] == "plain"] == [0]
+    score = cell(table, "ALE/Pong-v5", "paac")
+    assert score is not None
+    assert (score["value"], score["runs"]) == (50.0, [superseded])
+    assert [protocol["n_runs"] for protocol in table["protocols"] if protocol["id"] == "plain"] == [0]
 
 
 def test_own_evaluations_count_before_requested_ones_and_the_first_of_equal_steps(
@@ -119,9 +119,9 @@ def test_own_evaluations_count_before_requested_ones_and_the_first_of_equal_step
         session.add(evaluation_row(run, 20_000, 90.0, protocol="noop_starts", attempt=None))
         session.add(evaluation_row(run, 10_000, 80.0, protocol="noop_starts", id="Z" * 26))
         session.add(evaluation_row(run, 10_000, 3.0, protocol="noop_starts_5min", attempt=None))
-    found, requested = cell(read(client), "ALE/Pong-v5", "paac"), read(client, protocol="noop_starts_5min")
-    assert found is not None
-    assert found["value"] == 10.0
+    score, requested = cell(read(client), "ALE/Pong-v5", "paac"), read(client, protocol="noop_starts_5min")
+    assert score is not None
+    assert score["value"] == 10.0
     other = cell(requested, "ALE/Pong-v5", "paac")
     assert other is not None
     assert other["value"] == 3.0
@@ -134,9 +134,9 @@ def test_lineage_is_one_sample(client: Client, engine: Engine) -> None:
         row = session.get_one(Run, fork.id)
         row.state, row.agent_steps = RunState.FINISHED, 20_000
         session.add(evaluation_row(fork.id, 20_000, 30.0, protocol="noop_starts"))
-    found = cell(read(client), "ALE/Pong-v5", "paac")
-    assert found is not None
-    assert (found["value"], found["runs"]) == (30.0, [fork.id])
+    score = cell(read(client), "ALE/Pong-v5", "paac")
+    assert score is not None
+    assert (score["value"], score["runs"]) == (30.0, [fork.id])
 
 
 def test_fewer_seeds_than_wanted_leave_the_configuration_out(client: Client, engine: Engine) -> None:
@@ -153,19 +153,19 @@ def test_score_is_normalised_by_references_of_its_own_protocol_alone(client: Cli
         make_scored(engine, 5.0, protocol, seed=seed, **PONG)
     for protocol, (random, human) in levels.items():
         table = read(client, protocol=protocol)
-        found = cell(table, "ALE/Pong-v5", "paac")
+        score = cell(table, "ALE/Pong-v5", "paac")
         references = [cell(table, "ALE/Pong-v5", f"published:{label}") for label in ("random", "human")]
-        assert [one and one["value"] for one in references] == [random, human]
-        assert [one and one["normalised"] for one in references] == [0.0, 100.0]
-        assert found is not None
-        assert found["normalised"] == pytest.approx(100 * (5 - random) / (human - random)), protocol
-    [row] = [one for one in read(client, protocol="noop_starts")["rows"] if one["title"] == "Pong"]
+        assert [reference and reference["value"] for reference in references] == [random, human]
+        assert [reference and reference["normalised"] for reference in references] == [0.0, 100.0]
+        assert score is not None
+        assert score["normalised"] == pytest.approx(100 * (5 - random) / (human - random)), protocol
+    [row] = [row for row in read(client, protocol="noop_starts")["rows"] if row["title"] == "Pong"]
     assert "dqn_zoo" in row["references"]
     sticky = read(client, protocol="sticky_actions_5min")
-    found = cell(sticky, "ALE/Pong-v5", "paac")
-    assert found is not None
-    assert (found["value"], found["normalised"]) == (5.0, None)
-    assert "published:random" not in [one["id"] for one in sticky["columns"]]
+    score = cell(sticky, "ALE/Pong-v5", "paac")
+    assert score is not None
+    assert (score["value"], score["normalised"]) == (5.0, None)
+    assert "published:random" not in [column["id"] for column in sticky["columns"]]
 
 
 def test_score_observed_in_another_way_is_shown_only_without_a_comparable_one(
@@ -173,14 +173,14 @@ def test_score_observed_in_another_way_is_shown_only_without_a_comparable_one(
 ) -> None:
     make_scored(engine, 20.0, environment_config={"crop": True}, **PONG)
     table = read(client, column=["paac"])
-    found = cell(table, "ALE/Pong-v5", "paac")
-    assert found is not None
-    assert (found["value"], found["comparable"], found["normalised"]) == (20.0, False, None)
+    score = cell(table, "ALE/Pong-v5", "paac")
+    assert score is not None
+    assert (score["value"], score["comparable"], score["normalised"]) == (20.0, False, None)
     assert table["foot_environments"] == []
     make_scored(engine, 3.0, seed=1, **PONG)
-    found = cell(read(client), "ALE/Pong-v5", "paac")
-    assert found is not None
-    assert (found["value"], found["comparable"], found["n_configurations"]) == (3.0, True, 1)
+    score = cell(read(client), "ALE/Pong-v5", "paac")
+    assert score is not None
+    assert (score["value"], score["comparable"], score["n_configurations"]) == (3.0, True, 1)
 
 
 def test_foot_is_over_the_environments_that_every_scored_column_has(client: Client, engine: Engine) -> None:
@@ -191,7 +191,7 @@ def test_foot_is_over_the_environments_that_every_scored_column_has(client: Clie
     make_scored(engine, 400.0, "plain", environment="CartPole-v1")
     columns = ["paac", "a3c", "ga3c", "published:human"]
     table = read(client, column=columns)
-    shown = [one["id"] for one in table["columns"] if one["shown"]]
+    shown = [column["id"] for column in table["columns"] if column["shown"]]
     assert shown == ["published:human", "paac", "ga3c", "a3c"]
     assert sorted(table["foot_environments"]) == ["ALE/Breakout-v5", "ALE/Pong-v5"]
     [mean, median, iqm] = table["foot"]
@@ -200,9 +200,9 @@ def test_foot_is_over_the_environments_that_every_scored_column_has(client: Clie
     pong, breakout = 100 * (10 + 20.7) / (14.6 + 20.7), 100 * (11 - 1.7) / (30.5 - 1.7)
     assert mean["normalised"][:2] == [pytest.approx(100.0), pytest.approx((pong + breakout) / 2)]
     # CartPole has a protocol of its own: its row stays outside.
-    found = cell(table, "CartPole-v1", "paac")
-    assert found is not None
-    assert found["value"] == 400.0
+    score = cell(table, "CartPole-v1", "paac")
+    assert score is not None
+    assert score["value"] == 400.0
     assert len(read(client, column=["paac"])["foot_environments"]) == 3
 
 
@@ -227,8 +227,8 @@ def test_profile_is_over_the_games_of_every_scored_algorithm(client: Client, eng
     def figure(name: str, **params: Any) -> dict[str, Any]:
         answer = client.get(f"{SCORES}/figures/{name}", params=params)
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        figure: dict[str, Any] = answer.json()
+        return figure
 
     both = figure("profile")
     assert both["environments"] == ["ALE/Pong-v5"]
@@ -272,14 +272,14 @@ def test_scores_from_a_start_set_are_a_table_of_their_own(client: Client, engine
     make_scored(engine, 20.0, **PONG)
     table = read(client)
     assert table["protocol"] == "noop_starts", "a set is of one game: never the default"
-    titles = {one["id"]: one["title"] for one in table["protocols"]}
+    titles = {protocol["id"]: protocol["title"] for protocol in table["protocols"]}
     assert titles["agent_starts:wall@2"] == "agent starts, wall v2"
     own = read(client, protocol="agent_starts:wall@2")
-    found = cell(own, "ALE/Breakout-v5", "paac")
-    assert found is not None
-    assert (found["value"], len(found["runs"]), found["normalised"]) == (400.0, 2, None)
-    [row] = [one for one in own["rows"] if one["environment"] == "ALE/Breakout-v5"]
+    score = cell(own, "ALE/Breakout-v5", "paac")
+    assert score is not None
+    assert (score["value"], len(score["runs"]), score["normalised"]) == (400.0, 2, None)
+    [row] = [row for row in own["rows"] if row["environment"] == "ALE/Breakout-v5"]
     assert (row["protocol"], row["references"]) == ("agent_starts:wall@2", "")
-    [pong] = [one for one in own["rows"] if one["environment"] == "ALE/Pong-v5"]
+    [pong] = [row for row in own["rows"] if row["environment"] == "ALE/Pong-v5"]
     assert pong["protocol"] == "noop_starts"
     assert client.get(SCORES, params={"protocol": "agent_starts:Wall"}).status_code == 422

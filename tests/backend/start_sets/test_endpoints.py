@@ -115,7 +115,7 @@ def test_evaluation_from_a_set_is_one_of_its_version_with_an_episode_from_each_p
     body = {"protocol": "agent_starts_greedy:wall@1", "episodes": 3}
     first = service.client.post(url, json=body).json()
     assert (first["protocol"], first["n_episodes"]) == ("agent_starts_greedy:wall@1", 3)
-    offered = {one["id"]: one for one in service.client.get(f"{url}/protocols").json()["items"]}
+    offered = {item["id"]: item for item in service.client.get(f"{url}/protocols").json()["items"]}
     assert {*latest["protocols"], "agent_starts:wall@1", "agent_starts:other@1"} <= set(offered)
     assert offered["agent_starts:wall@2"]["title"] == "agent starts, wall v2"
     assert offered["agent_starts:wall@2"]["n_episodes"] == 10

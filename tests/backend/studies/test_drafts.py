@@ -83,8 +83,8 @@ def test_runs_fill_the_cells_of_a_study_of_their_configurations_environments_and
     assert [figure["kind"] for figure in study["figures"]] == ["curves", "table"]
     assert (counts(draft), draft["n_runs"], draft["unused"]) == ((12, 12), 11, [])
     before = n_runs(engine)
-    found = cells(client, started(client, drafted(client, runs=ids)))
-    assert {cell["run"] for cell in found} == set(ids)
+    filled = cells(client, started(client, drafted(client, runs=ids)))
+    assert {cell["run"] for cell in filled} == set(ids)
     assert n_runs(engine) == before
 
 
@@ -116,7 +116,7 @@ def test_run_that_fills_no_cell_has_a_reason(service: RunningService) -> None:
     external = client.post("/api/v1/runs", json=external_request()).json()["items"][0]["id"]
     draft = drafted(client, runs=[*used, twin, other, fork, old, demo, failed, external])
     assert draft["n_runs"] == 9
-    assert {one["run"]: one["reason"] for one in draft["unused"]} == {
+    assert {run["run"]: run["reason"] for run in draft["unused"]} == {
         twin: "another run has its settings and its seed",
         other: "its device is cpu, that of the study auto",
         fork: "it was forked from another run",
@@ -134,7 +134,7 @@ def test_configurations_of_a_sweep_are_arms(service: RunningService) -> None:
     labels = [f"PAAC (learning_rate = {rate})" for rate in (0.001, 0.003, 0.01)]
     assert [arm["label"] for arm in draft["study"]["arms"]] == labels
     assert draft["study"]["name"] == "rates"
-    assert [one["kind"] for one in draft["study"]["figures"]] == ["curves", "scatter", "table"]
+    assert [figure["kind"] for figure in draft["study"]["figures"]] == ["curves", "scatter", "table"]
     assert draft["study"]["figures"][1]["setting"] == "config.learning_rate"
     assert (counts(draft), draft["unused"]) == ((6, 6), [])
     assert n_runs(service.engine) == 6
@@ -184,7 +184,7 @@ def test_studies_of_ones_own_are_listed_apart(sqlite_service: RunningService) ->
     own = started(client, drafted(client, runs=[finished(sqlite_service.engine)]))
     paper = client.post(STUDIES, json={"item": "a3c-figure-2"}).json()
     listed = {
-        custom: [one["id"] for one in client.get(STUDIES, params={"custom": custom}).json()["items"]]
+        custom: [item["id"] for item in client.get(STUDIES, params={"custom": custom}).json()["items"]]
         for custom in (True, False)
     }
     assert listed == {True: [own["id"]], False: [paper["id"]]}

@@ -52,8 +52,8 @@ def created(client: Client, **changes: Any) -> dict[str, Any]:
 def detail(client: Client, study: dict[str, Any]) -> dict[str, Any]:
     answer = client.get(f"{STUDIES}/{study['id']}")
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    study_detail: dict[str, Any] = answer.json()
+    return study_detail
 
 
 def cells(client: Client, study: dict[str, Any]) -> list[dict[str, Any]]:
@@ -93,9 +93,9 @@ def test_study_starts_its_first_runs_by_draw_and_ends_with_the_last(
     study = created(client, concurrency=5)
     assert (study["state"], study["n_runs"]) == ("running", 8)
     assert study["runs"] == {"queued": 5, "waiting": 3}
-    found = client.get("/api/v1/runs").json()["items"]
-    assert {one["group"] for one in found} == {"methods"}
-    assert Counter((one["algorithm"], one["environment"], one["seed"]) for one in found) == {
+    started = client.get("/api/v1/runs").json()["items"]
+    assert {run["group"] for run in started} == {"methods"}
+    assert Counter((run["algorithm"], run["environment"], run["seed"]) for run in started) == {
         ("paac", "CartPole-v1", 0): 1, ("a3c", "CartPole-v1", 0): 1, ("paac", "Acrobot-v1", 0): 1,
         ("a3c", "Acrobot-v1", 0): 1, ("paac", "CartPole-v1", 1): 1,
     }  # fmt: skip
@@ -107,7 +107,7 @@ def test_study_starts_its_first_runs_by_draw_and_ends_with_the_last(
     ended = detail(client, study)
     assert (ended["state"], ended["state_reason"]) == ("finished", "its runs have ended")
     assert (ended["agent_steps"], ended["wall_time_s"], ended["n_reused"]) == (80_000, 160.0, 0)
-    progress = {(one["arm"], one["environment"]): one for one in ended["progress"]}
+    progress = {(row["arm"], row["environment"]): row for row in ended["progress"]}
     assert progress["A3C", "Acrobot-v1"]["score"] == 100.5
     assert progress["A3C", "Acrobot-v1"]["runs"] == {"finished": 2}
     assert n_runs(service.engine) == 8
@@ -115,17 +115,17 @@ def test_study_starts_its_first_runs_by_draw_and_ends_with_the_last(
 
 def test_draws_have_settings_and_seeds_of_their_own_that_all_arms_share(client: Client) -> None:
     study = created(client, draws={"n": 3, "space": RATES, "first_seed": 7}, concurrency=100)
-    found = cells(client, study)
+    drawn = cells(client, study)
     by_draw: dict[int, set[tuple[int, float]]] = {}
-    for cell in found:
+    for cell in drawn:
         rate = cell["settings"]["config.learning_rate"]
         by_draw.setdefault(cell["draw"], set()).add((cell["seed"], rate))
-    assert {draw: len(some) for draw, some in by_draw.items()} == {0: 1, 1: 1, 2: 1}
-    assert [next(iter(some))[0] for some in by_draw.values()] == [7, 8, 9]
-    assert len({next(iter(some))[1] for some in by_draw.values()}) == 3
+    assert {draw: len(settings) for draw, settings in by_draw.items()} == {0: 1, 1: 1, 2: 1}
+    assert [next(iter(settings))[0] for settings in by_draw.values()] == [7, 8, 9]
+    assert len({next(iter(settings))[1] for settings in by_draw.values()}) == 3
     extended = client.post(f"{STUDIES}/{study['id']}/extend", json={"draws": 5}).json()
     assert extended["n_runs"] == 20
-    assert cells(client, study)[: len(found)] == found
+    assert cells(client, study)[: len(drawn)] == drawn
 
 
 def test_finished_equal_run_fills_a_cell_and_stays_in_its_group(
@@ -247,7 +247,7 @@ def test_wrong_field_is_named_and_nothing_is_started(
 ) -> None:
     answer = sqlite_service.client.post(STUDIES, json={"study": study_body(**changes)})
     assert answer.status_code == 422, answer.text
-    problems = {one["field"]: one["message"] for one in answer.json()["errors"]}
+    problems = {error["field"]: error["message"] for error in answer.json()["errors"]}
     assert message in problems[f"study.{field}"]
     assert n_runs(sqlite_service.engine) == 0
     assert sqlite_service.client.get(STUDIES).json()["items"] == []
@@ -266,7 +266,7 @@ def test_environment_that_no_host_can_run_is_refused(sqlite_service: RunningServ
     ):
         pinned = study_body(run=run | {"host": host})
         answer = sqlite_service.client.post(STUDIES, json={"study": pinned})
-        errors = {one["field"]: one["message"] for one in answer.json()["errors"]}
+        errors = {error["field"]: error["message"] for error in answer.json()["errors"]}
         assert (answer.status_code, errors.get(field)) == (422, message)
     by_item = sqlite_service.client.post(STUDIES, json={"item": "a3c-figure-2"})
     (error,) = by_item.json()["errors"]
@@ -287,7 +287,7 @@ def test_unknown_item_or_scale_is_named(
 ) -> None:
     answer = sqlite_service.client.post(STUDIES, json=body)
     assert answer.status_code == 422
-    assert [one["field"] for one in answer.json()["errors"]] == [field]
+    assert [error["field"] for error in answer.json()["errors"]] == [field]
 
 
 def test_viewers_look_and_operators_change(sqlite_service: RunningService) -> None:
@@ -313,7 +313,7 @@ def test_name_and_notes_change_without_parting_the_runs(service: RunningService,
     changed = client.patch(f"{STUDIES}/{study['id']}", json=body).json()
     assert (changed["name"], changed["notes"]) == ("renamed", "*why*")
     reconcile(service.engine, study)
-    groups = {one["group"] for one in client.get("/api/v1/runs").json()["items"]}
+    groups = {item["group"] for item in client.get("/api/v1/runs").json()["items"]}
     assert groups == {"methods"}
 
 
@@ -321,7 +321,7 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
     body = {"study": study_body(environments=["CartPole-v1"])}
     first = client.post(f"{STUDIES}/estimate", json=body).json()
     assert (first["n_runs"], first["n_reused"], first["time_s"]) == (4, 0, None)
-    assert {one["algorithm"] for one in first["unmeasured"]} == {"paac", "a3c"}
+    assert {combination["algorithm"] for combination in first["unmeasured"]} == {"paac", "a3c"}
     assert first["agent_steps"] == 40_000
     study = created(client, environments=["CartPole-v1"], draws={"n": 1})
     end_runs(service.engine)
@@ -336,13 +336,13 @@ def test_item_of_a_paper_is_started_by_one_request_and_listed_with_it(sqlite_ser
     client = sqlite_service.client
     study = client.post(STUDIES, json={"item": "paac-figure-4"}).json()
     assert (study["definition"], study["scale"]) == ("paac-figures-3-4", "minutes")
-    found = detail(client, study)
-    assert [item["label"] for item in found["items"]] == ["Figure 3", "Figure 4"]
-    assert found["differs"]
+    shown = detail(client, study)
+    assert [item["label"] for item in shown["items"]] == ["Figure 3", "Figure 4"]
+    assert shown["differs"]
     papers = {paper["id"]: paper for paper in client.get("/api/v1/papers").json()["items"]}
     by_item = {item["id"]: item for item in papers["paac"]["items"]}
     for name in ("paac-figure-3", "paac-figure-4"):
-        assert [one["id"] for one in by_item[name]["studies"]] == [study["id"]]
+        assert [row["id"] for row in by_item[name]["studies"]] == [study["id"]]
     (listed,) = client.get(STUDIES, params={"definition": "paac-figures-3-4"}).json()["items"]
     assert listed["id"] == study["id"]
 

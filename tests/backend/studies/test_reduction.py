@@ -76,8 +76,8 @@ def finish(service: RunningService, study_id: str, *, skipped: int = 0) -> None:
 def figure(client: Client, study_id: str, name: str = "f0", **params: Any) -> dict[str, Any]:
     answer = client.get(f"{STUDIES}/{study_id}/figures/{name}", params=params)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    content: dict[str, Any] = answer.json()
+    return content
 
 
 def numbers(values: Any) -> list[float]:

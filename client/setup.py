@@ -14,9 +14,9 @@ def version() -> str:
     path, pattern = (
         (metadata, r"^Version: (.+)$") if metadata.is_file() else (server, r'^__version__ = "(.+)"$')
     )
-    found = re.search(pattern, path.read_text("utf-8"), re.M)
-    assert found is not None, f"{path} names no version"
-    return found[1]
+    match = re.search(pattern, path.read_text("utf-8"), re.M)
+    assert match is not None, f"{path} names no version"
+    return match[1]
 
 
 setup(version=version())

@@ -190,10 +190,10 @@ class Background:
     @classmethod
     def after_fork(cls) -> None:
         """In a child process, which has no copy of the threads, nothing is logged."""
-        for each in cls._all:
-            each._mutex = threading.RLock()
-            each._tally.after_fork()
-            each._forked = True
+        for background in cls._all:
+            background._mutex = threading.RLock()
+            background._tally.after_fork()
+            background._forked = True
 
     @property
     def _name(self) -> str:

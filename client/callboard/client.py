@@ -99,16 +99,16 @@ class Client:
         Raises:
             Rejected: the query cannot be understood.
         """
-        found: list[Run] = []
+        runs: list[Run] = []
         params = {"spec": True} | fields | {"filter": query, "sort": sort, "cursor": None}
-        while limit is None or len(found) < limit:
-            params["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(found))
+        while limit is None or len(runs) < limit:
+            params["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(runs))
             page = self.transport.request("GET", "runs", params=params)
-            found += [Run(self.transport, item) for item in page["items"]]
+            runs += [Run(self.transport, item) for item in page["items"]]
             params["cursor"] = page["next_cursor"]
             if params["cursor"] is None:
                 break
-        return Runs(self.transport, found)
+        return Runs(self.transport, runs)
 
 
 def _seed(value: Any) -> int:

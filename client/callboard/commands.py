@@ -96,7 +96,7 @@ def _show(given: argparse.Namespace) -> int:
 
 def _stop(given: argparse.Namespace) -> int:
     with connect() as client:
-        runs = [client.run(each) for each in given.run]
+        runs = [client.run(run_id) for run_id in given.run]
         for run in runs:
             run.stop()
     _print_states([run.data for run in runs], as_json=given.json)
@@ -129,17 +129,17 @@ def _add_import(command: argparse.ArgumentParser) -> None:
         rows.add_argument("--wall-time", help="column of training time in seconds")
         rows.add_argument("--run", help="column that splits a file into several runs")
         rows.set_defaults(function=_import_rows)
-    for each in kinds.choices.values():
-        each.add_argument("--algorithm", help="name of the algorithm, instead of the log's")
-        each.add_argument("--environment", help="id of the environment, instead of the log's")
-        each.add_argument("--seed", type=_seed, help="seed, instead of the log's")
-        each.add_argument("--group", help="group of the runs")
-        each.add_argument("--tag", action="append", help="tag of the runs; repeatable")
-        each.add_argument(
+    for parser in kinds.choices.values():
+        parser.add_argument("--algorithm", help="name of the algorithm, instead of the log's")
+        parser.add_argument("--environment", help="id of the environment, instead of the log's")
+        parser.add_argument("--seed", type=_seed, help="seed, instead of the log's")
+        parser.add_argument("--group", help="group of the runs")
+        parser.add_argument("--tag", action="append", help="tag of the runs; repeatable")
+        parser.add_argument(
             "--metric", action="append", default=[], help="METRIC of returns, or METRIC=NAME; repeatable"
         )
-        each.add_argument("--follow", action="store_true", help="import what is added, until Ctrl-C")
-        each.add_argument("--json", action="store_true", help="print one JSON object per run")
+        parser.add_argument("--follow", action="store_true", help="import what is added, until Ctrl-C")
+        parser.add_argument("--json", action="store_true", help="print one JSON object per run")
 
 
 def _fields(given: argparse.Namespace) -> dict[str, Any]:
@@ -194,8 +194,8 @@ def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int
     done = sync(folder, url=url, run=run)
     for problem in done.problems:
         sys.stderr.write(f"{problem}\n")
-    for each in done.refused:
-        sys.stderr.write(f"{_line(each)}\n")
+    for rejection in done.refused:
+        sys.stderr.write(f"{_line(rejection)}\n")
     if done.refused:
         sys.stderr.write("what was refused is kept; `sync --discard RUN` deletes it\n")
     refused = f", {done.n_dropped:,} of them dropped by the server" if done.n_dropped else ""
@@ -210,8 +210,8 @@ def ask_and_discard(folder: str | None, run: str) -> int:
     if not kept:
         sys.stderr.write(f"nothing of run {run} was refused\n")
         return 1
-    for each in kept:
-        sys.stdout.write(f"{_line(each)}\n")
+    for rejection in kept:
+        sys.stdout.write(f"{_line(rejection)}\n")
     sys.stdout.write("Delete it? It cannot be restored. [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -221,8 +221,9 @@ def ask_and_discard(folder: str | None, run: str) -> int:
     return 0
 
 
-def _line(each: Refused) -> str:
-    return f"run {each.run}: {each.n_rows:,} rows were refused: {each.reason} (kept in {each.folder})"
+def _line(rejection: Refused) -> str:
+    n_rows, reason, folder = rejection.n_rows, rejection.reason, rejection.folder
+    return f"run {rejection.run}: {n_rows:,} rows were refused: {reason} (kept in {folder})"
 
 
 def _print(line: str) -> None:

@@ -302,7 +302,7 @@ class RunConfig(Mapping[str, Any]):
         flat = flat_config(config)
         if more:
             others = flat_config(more)
-            details = {name: each for name, each in flat.details.items() if name not in others.config}
+            details = {name: detail for name, detail in flat.details.items() if name not in others.config}
             flat = FlatConfig(flat.config | others.config, details | others.details)
         if len(self._settings.keys() | flat.config.keys()) > MAX_CONFIG_FIELDS:
             raise ValueError(f"config: must have at most {MAX_CONFIG_FIELDS} fields")
@@ -328,13 +328,13 @@ def described_by(config: Mapping[str, Any]) -> dict[str, str]:
         ("environment", MAX_ENVIRONMENT, ("env_id", "environment", "env")),
         ("algorithm", MAX_ALGORITHM, ("algorithm", "algo", "exp_name")),
     )
-    found = {}
+    fields = {}
     for field, most, names in options:
         texts = (config[name] for name in names if isinstance(config.get(name), str))
         text = next(filter(None, texts), None)
         if text is not None:
-            found[field] = plain_word(text, most)
-    return found
+            fields[field] = plain_word(text, most)
+    return fields
 
 
 def plain_word(text: str, most: int) -> str:

@@ -33,7 +33,9 @@ _AXES = {"agent_steps": "agent steps", "wall_time_s": "training time (s)", "iter
 
 def short(text: object) -> str:
     """Text of other users on one line, without control characters, cut to the length of a cell."""
-    line = "".join(each if each.isprintable() else "\ufffd" for each in str(text)[: MAX_CHARACTERS + 1])
+    line = "".join(
+        character if character.isprintable() else "\ufffd" for character in str(text)[: MAX_CHARACTERS + 1]
+    )
     return line if len(line) <= MAX_CHARACTERS else f"{line[: MAX_CHARACTERS - 1]}…"
 
 
@@ -186,5 +188,7 @@ def _number(value: Any) -> float:
 
 def _plain(text: str) -> str:
     """A text that matplotlib draws as it is: a dollar begins a formula there, an underscore hides a label."""
-    text = "".join(each for each in text if unicodedata.category(each) != "Cf").replace("$", r"\$")
+    text = "".join(character for character in text if unicodedata.category(character) != "Cf").replace(
+        "$", r"\$"
+    )
     return f" {text}" if text.startswith("_") else text

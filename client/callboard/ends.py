@@ -114,7 +114,7 @@ def _note_system_exit() -> None:
     objects = gc.get_objects()
     for error in objects:
         # One that was caught and kept is an item or an attribute of something.
-        if type(error) is SystemExit and all(each is objects for each in gc.get_referrers(error)):
+        if type(error) is SystemExit and all(referrer is objects for referrer in gc.get_referrers(error)):
             _process.exit_status = error.code
 
 

@@ -72,27 +72,28 @@ def frames_of_videos(videos: Any) -> Any:
     """
     if hasattr(videos, "detach"):
         videos = videos.detach().cpu()  # of torch
-    found = np.asarray(videos)
-    if found.ndim != 5 or found.shape[2] not in (1, 3):
-        raise ValueError(f"vid_tensor: must have the shape (N, T, C, H, W), with C 1 or 3: got {found.shape}")
-    if found.dtype != np.uint8:
-        found = (np.clip(found.astype(np.float32), 0.0, 1.0) * 255).astype(np.uint8)
-    found = np.repeat(found, 3 // found.shape[2], axis=2)
-    N, T, C, H, W = found.shape
-    return found.transpose(1, 3, 0, 4, 2).reshape(T, H, N * W, C)
+    pixels_NTCHW = np.asarray(videos)
+    shape = pixels_NTCHW.shape
+    if len(shape) != 5 or shape[2] not in (1, 3):
+        raise ValueError(f"vid_tensor: must have the shape (N, T, C, H, W), with C 1 or 3: got {shape}")
+    if pixels_NTCHW.dtype != np.uint8:
+        pixels_NTCHW = (np.clip(pixels_NTCHW.astype(np.float32), 0.0, 1.0) * 255).astype(np.uint8)
+    pixels_NTCHW = np.repeat(pixels_NTCHW, 3 // shape[2], axis=2)
+    N, T, C, H, W = pixels_NTCHW.shape
+    return pixels_NTCHW.transpose(1, 3, 0, 4, 2).reshape(T, H, N * W, C)
 
 
 def _regular(argument: str, path: str | os.PathLike[str], max_bytes: int) -> tuple[Path, int]:
     file = Path(path)
     try:
-        found = file.stat()
+        status = file.stat()
     except (OSError, ValueError) as error:
         raise ValueError(f"{argument}: {file} cannot be read: {error}") from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{argument}: {file} must be a file")
-    if not 0 < found.st_size <= max_bytes:
-        raise ValueError(f"{argument}: {file} must have 1 to {max_bytes:,} bytes: it has {found.st_size:,}")
-    return file, found.st_size
+    if not 0 < status.st_size <= max_bytes:
+        raise ValueError(f"{argument}: {file} must have 1 to {max_bytes:,} bytes: it has {status.st_size:,}")
+    return file, status.st_size
 
 
 def _check_signature(file: Path) -> None:

@@ -110,10 +110,10 @@ class _Follower:
             yield StateChange(self._run, self.state)
 
     def _points(self) -> Iterator[NewPoints]:
-        found = self._transport.request("GET", f"runs/{self._run}/series")["items"]
+        items = self._transport.request("GET", f"runs/{self._run}/series")["items"]
         changed = {
             item["metric"]: item["revision"]
-            for item in found
+            for item in items
             if item["source"] == ""
             and (not self._metrics or item["metric"] in self._metrics)
             and self._revisions.get(item["metric"]) != item["revision"]
@@ -156,8 +156,8 @@ class _Follower:
         )
 
     def _episodes(self) -> Iterator[RecordedEpisode]:
-        found = self._transport.request("GET", f"runs/{self._run}/episodes")["items"]
-        new = sorted((item for item in found if item["id"] > self._last_episode), key=lambda item: item["id"])
+        items = self._transport.request("GET", f"runs/{self._run}/episodes")["items"]
+        new = sorted((item for item in items if item["id"] > self._last_episode), key=lambda item: item["id"])
         for item in new:
             self._last_episode = item["id"]
             value = item["episode_return"]

@@ -180,11 +180,11 @@ class Runs(Sequence[Run]):
         for first in range(0, len(self), MAX_EXPORTED):
             part = self._runs[first : first + MAX_EXPORTED]
             params = {"id": [run.id for run in part], "archived": "all", "limit": MAX_EXPORTED, "spec": True}
-            found = {
+            rows = {
                 item["id"]: item for item in self._transport.request("GET", "runs", params=params)["items"]
             }
             for run in part:
-                run.data = found.get(run.id) or run.refresh().data
+                run.data = rows.get(run.id) or run.refresh().data
         return self
 
     def wait(

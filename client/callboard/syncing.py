@@ -101,7 +101,7 @@ def discard(run: str, folder: str | Path | None = None) -> int:
     n_rows = 0
     for spool in _spools(folder):
         if _run_of(spool) == run and (kept := _refused(spool)):
-            n_rows += sum(each.n_rows for each in kept)
+            n_rows += sum(rejection.n_rows for rejection in kept)
             spool.discard()
             if spool.is_empty:
                 spool.remove()
@@ -136,7 +136,9 @@ def _run_of(spool: Spool) -> str:
 
 
 def _refused(spool: Spool) -> list[Refused]:
-    return [Refused(_run_of(spool), each.n_rows, each.reason, spool.folder) for each in spool.refusals()]
+    return [
+        Refused(_run_of(spool), refusal.n_rows, refusal.reason, spool.folder) for refusal in spool.refusals()
+    ]
 
 
 def _send(

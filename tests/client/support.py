@@ -90,12 +90,12 @@ def rows_of(folder: Path, copy: Path) -> dict[str, int]:
     shutil.copytree(folder, copy)
     spool = Spool.open(copy)
     assert spool is not None
-    found: dict[str, int] = {}
+    n_rows: dict[str, int] = {}
     while (request := spool.next()) is not None:
-        found[request.kind] = found.get(request.kind, 0) + request.n_rows
+        n_rows[request.kind] = n_rows.get(request.kind, 0) + request.n_rows
         spool.confirm(request, stored=True)
     spool.close()
-    return found
+    return n_rows
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,9 @@ def test_config_of_a_run_is_updated_live_and_after_a_resumption(target: Target) 
     with callboard.init(id=run.id) as resumed:
         assert resumed.config["gamma"] == 0.9
         resumed.config.update(gamma="0.9")
-    found = target.run(run.id)
-    assert found["spec"]["config"] == {"lr": 0.1, "net.n": 2, "gamma": "0.9", "beta": 1, "seed": 5}
-    assert found["seed"] == 5
+    stored = target.run(run.id)
+    assert stored["spec"]["config"] == {"lr": 0.1, "net.n": 2, "gamma": "0.9", "beta": 1, "seed": 5}
+    assert stored["seed"] == 5
     run.config["x"] = 1
     assert run.dropped["the run is closed"] == 1
 
@@ -126,7 +126,7 @@ def test_writer_closes_its_own_run_in_the_state_of_the_exception(target: Target)
         with callboard.SummaryWriter(run=run) as other:
             other.add_scalar("x/y", 1.0, 3)
         run.log({"x/y": 2.0}, agent_steps=4)
-    assert {each["id"]: each["state"] for each in target.runs()} == {
+    assert {row["id"]: row["state"] for row in target.runs()} == {
         writer.run.id: "failed",
         run.id: "finished",
     }
@@ -143,8 +143,8 @@ def test_writer_has_every_method_of_tensorboards() -> None:
         own = getattr(callboard.SummaryWriter, name)
         wanted = list(inspect.signature(method).parameters)
         given = inspect.signature(own).parameters
-        if all(each.kind is not each.VAR_POSITIONAL for each in given.values()):
-            assert [each for each in given if each in wanted] == wanted, name
+        if all(parameter.kind is not parameter.VAR_POSITIONAL for parameter in given.values()):
+            assert [name for name in given if name in wanted] == wanted, name
 
 
 class Rewards(gymnasium.Env[np.int64, np.int64]):

@@ -65,13 +65,13 @@ def documents(status: int) -> list[tuple[str, bytes | None]]:
 def answers(statuses: Sequence[int], n_documents: int | None = None) -> list[Answer]:
     """An answer of each status with each of its documents, or with as many as given, in turn."""
     turn = itertools.count()
-    found = []
+    in_turn = []
     for status in statuses:
         of_status = documents(status)
         for _ in range(n_documents or len(of_status)):
             at = next(turn)
-            found.append(Answer(status, *of_status[at % len(of_status)], is_forwarded=at % 3 == 0))
-    return found
+            in_turn.append(Answer(status, *of_status[at % len(of_status)], is_forwarded=at % 3 == 0))
+    return in_turn
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +95,8 @@ def n_stored(target: Target, run: str | None) -> int:
     steps = [float(row["value"]) for row in points.get("loss/policy", [])]
     episodes = [float(row["value"]) for row in points.get("rollout/episode_return", [])]
     texts = [line for line in lines if line.startswith(("at ", "after "))]
-    for found in (steps, episodes, texts):
-        assert len(set(found)) == len(found), "each once"
+    for values in (steps, episodes, texts):
+        assert len(set(values)) == len(values), "each once"
     return len(steps) + len(episodes) + len(texts)
 
 
@@ -161,7 +161,7 @@ def while_syncing(target: Target, proxy: Proxy, answer: Answer, spools: Path) ->
     proxy.answer = lambda path, body: None
     done = callboard.sync()
     assert (done.n_spools, done.n_remaining, done.refused, done.problems) == (1, 0, [], [])
-    [created] = [each for each in target.runs() if each["tags"] == [tag]]
+    [created] = [row for row in target.runs() if row["tags"] == [tag]]
     assert n_stored(target, created["id"]) == N_ROWS
     assert list(spools.iterdir()) == []
 
@@ -256,9 +256,11 @@ def test_refused_request_is_kept_with_its_reason_and_the_next_one_is_sent(
             assert run.n_dropped == 2
     assert n_stored(target, run.id) == N_ROWS - 1
     done = callboard.sync()
-    assert [(each.run, each.n_rows, each.reason) for each in done.refused] == [(run.id, 2, "no")]
+    assert [(rejection.run, rejection.n_rows, rejection.reason) for rejection in done.refused] == [
+        (run.id, 2, "no")
+    ]
     [folder] = spools.iterdir()
-    assert [each.read_bytes() for each in folder.glob("*.file")] == [b"parameters"], "kept, too"
+    assert [file.read_bytes() for file in folder.glob("*.file")] == [b"parameters"], "kept, too"
     assert callboard.discard(str(run.id)) == 2
     assert list(spools.iterdir()) == []
 
@@ -348,7 +350,7 @@ def test_requests_have_less_than_a_million_bytes(target: Target, proxy: Proxy, t
     assert run.n_dropped == 0
     assert 500_000 < proxy.largest < 1_000_000
     series = target.client.get(f"/api/v1/runs/{run.id}/series").json()["items"]
-    assert [each["n_points"] for each in series] == [8] * 1_000
+    assert [row["n_points"] for row in series] == [8] * 1_000
     with pytest.raises(ValueError, match="config"):
         callboard.init(
             algorithm="a", environment="e", config={f"s{at}": ["x" * 1_000] * 100 for at in range(10)}

@@ -296,8 +296,8 @@ def test_each_kind_is_reported_once_and_counted(target: Target, caplog: pytest.L
     assert [value for value in returns if not math.isnan(value)] == [1.0] * 5
     assert len(returns) == 10
     assert len(points["rollout/episode_length"]) == 10
-    found = target.run(run.id)
-    assert (found["score"], found["best_return"]) == (1.0, 1.0)
+    stored = target.run(run.id)
+    assert (stored["score"], stored["best_return"]) == (1.0, 1.0)
     assert target.lines(run.id).count("") == 5
     messages = [record.getMessage() for record in caplog.records if record.name == "callboard"]
     assert sum("reported once" in message for message in messages) == 7
@@ -326,7 +326,7 @@ def test_more_than_a_thousand_names_in_one_call_arrive(target: Target) -> None:
             run.log({f"n/{at}": at for at in range(1_001)}, agent_steps=step)
     assert run.n_dropped == 0
     series = target.client.get(f"/api/v1/runs/{run.id}/series").json()["items"]
-    assert [each["n_points"] for each in series] == [2] * 1_001
+    assert [row["n_points"] for row in series] == [2] * 1_001
 
 
 @pytest.mark.service
@@ -352,9 +352,9 @@ def test_environment_whose_reward_is_no_number_steps_on(target: Target) -> None:
         for _ in range(60):
             if any(env.step(env.action_space.sample())[2:4]):
                 env.reset()
-    found = target.run(run.id)
-    assert found["episodes"] > 0
-    assert found["score"] is None
+    stored = target.run(run.id)
+    assert stored["episodes"] > 0
+    assert stored["score"] is None
 
 
 @pytest.mark.service

@@ -31,9 +31,9 @@ def data(number: int = 0, **more: Any) -> dict[str, Any]:
     return run | more
 
 
-def runs(*some: dict[str, Any]) -> Runs:
+def runs(*rows: dict[str, Any]) -> Runs:
     transport = Transport(Server(f'{NOBODY}/"><b>', "token"))
-    return Runs(transport, [Run(transport, each) for each in some])
+    return Runs(transport, [Run(transport, row) for row in rows])
 
 
 def test_runs_are_a_table_without_markup_of_their_texts_and_of_bounded_size() -> None:
@@ -77,9 +77,9 @@ def test_plot_names_the_extra_without_matplotlib_and_what_it_cannot_draw(
         ((data(),), {"x": "frames"}, "x: must be agent_steps or wall_time_s: got 'frames'"),
         ([*map(data, range(101))], {}, "at most 100 curves"),
     ]
-    for some, options, message in cases:
+    for rows, options, message in cases:
         with pytest.raises(ValueError, match=message):
-            runs(*some).plot(**options)
+            runs(*rows).plot(**options)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'callboard-client\[plot\]'"):
         runs(data())[0].plot()
@@ -97,14 +97,14 @@ def test_plot_draws_a_curve_for_each_run_and_its_return_by_default(
             run.log({"charts/episodic_return": 2.0 + seed, "loss/a": float("nan")}, agent_steps=8)
         ids.append(run.id)
     with callboard.connect() as client:
-        found = client.runs(sort="seed")
-        assert [each.id for each in found] == ids
-        axes: Any = found.plot()
+        listed = client.runs(sort="seed")
+        assert [run.id for run in listed] == ids
+        axes: Any = listed.plot()
         assert [line.get_ydata().tolist() for line in axes.lines] == [[1.0, 2.0], [2.0, 3.0]]
         assert [line.get_xdata().tolist() for line in axes.lines] == [[3.0, 8.0]] * 2
         assert axes.get_xlabel() == "iterations"
         assert len(axes.get_legend().get_texts()) == 2
-        single = found[0].plot("loss/a", "charts/episodic_return", x="wall_time_s", ax=axes)
+        single = listed[0].plot("loss/a", "charts/episodic_return", x="wall_time_s", ax=axes)
         assert single is axes
         assert axes.get_xlabel() == "training time (s)"
         axes.figure.canvas.draw()

@@ -77,8 +77,8 @@ def test_metrics_beyond_the_maximum_are_counted_and_episodes_always_have_room(
             run.episode(5.0, 10)
         assert run.flush(PATIENCE_S)
         assert run.dropped == {TOO_MANY: 4}
-    found = target.run(run.id)
-    assert (found["episodes"], found["score"]) == (3, 5.0)
+    stored = target.run(run.id)
+    assert (stored["episodes"], stored["score"]) == (3, 5.0)
     assert sum("reported once" in message for message in messages(caplog)) == 1
 
 
@@ -166,10 +166,10 @@ def test_run_continues_from_an_older_checkpoint_and_no_point_is_drawn_twice(
     first, second = [*map(float, range(0, 61, 10))], [step + 0.5 for step in range(70, 121, 10)]
     assert values(target, run.id, "loss/a") == first + second
     assert values(target, run.id, "rollout/episode_return") == [0, 20, 40, 60, 80.5, 100.5, 120.5]
-    found = target.run(run.id)
-    assert (found["agent_steps"], found["episodes"], found["best_return"]) == (120, 7, 120.5)
+    stored = target.run(run.id)
+    assert (stored["agent_steps"], stored["episodes"], stored["best_return"]) == (120, 7, 120.5)
     answer = target.client.get(f"/api/v1/runs/{run.id}/checkpoints").json()["items"]
-    live = [each["agent_steps"] for each in answer if not each.get("superseded")]
+    live = [checkpoint["agent_steps"] for checkpoint in answer if not checkpoint.get("superseded")]
     assert live == [60]
     assert any("continues from 60 agent steps" in line for line in target.lines(run.id))
     with callboard.init(id=run.id, rewind_to=0) as again:
@@ -192,8 +192,8 @@ def test_rewound_run_is_scored_by_its_own_return_metric(
         for step in range(0, 101, 10):
             run.log({metric: step}, agent_steps=step)
     with callboard.init(id=run.id, rewind_to=60):
-        found = target.run(run.id)
-        assert (found["return_metric"], found["score"], found["best_return"], found["episodes"]) == (
+        stored = target.run(run.id)
+        assert (stored["return_metric"], stored["score"], stored["best_return"], stored["episodes"]) == (
             metric,
             *rewound,
         )
@@ -247,7 +247,7 @@ def test_numbers_that_are_not_finite_are_words_over_rest(target: Target) -> None
 def test_waiting_for_a_lost_run_ends(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     states = iter(["running", "lost", "lost", "running", "lost"])
     with callboard.init(algorithm="a", environment="e") as run, callboard.connect() as client:
-        found = client.run(str(run.id))
+        followed = client.run(str(run.id))
         monkeypatch.setattr("callboard.runs._POLL_S", 0.001)
         seconds = [0.0]
         clock = SimpleNamespace(monotonic=lambda: seconds[0], sleep=time.sleep)
@@ -257,15 +257,15 @@ def test_waiting_for_a_lost_run_ends(target: Target, monkeypatch: pytest.MonkeyP
         def lose(self: Runs) -> Runs:
             refresh(self)
             seconds[0] += 1
-            for each in self:
-                each.data = each.data | {"state": next(states, "lost")}
+            for run in self:
+                run.data = run.data | {"state": next(states, "lost")}
             return self
 
         monkeypatch.setattr(Runs, "refresh", lose)
-        assert found.wait(PATIENCE_S, lost_for_s=1.5).state == "lost"
+        assert followed.wait(PATIENCE_S, lost_for_s=1.5).state == "lost"
         assert next(states, None) is None, "not at once"
         with pytest.raises(TimeoutError):
-            found.wait(0.05, lost_for_s=None)
+            followed.wait(0.05, lost_for_s=None)
 
 
 def test_sync_reports_what_the_server_drops(

@@ -83,11 +83,11 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
         run.episode(22.5, 9)
         run.text("half-way")
         run.text("sample", "the answer is\n42", agent_steps=np.int64(19))
-    found = target.run(run.id)
-    assert (found["origin"], found["state"], found["name"]) == ("external", "finished", "mine")
-    assert (found["algorithm"], found["environment"], found["seed"]) == ("my_ppo", "CartPole-v1", 3)
-    assert (found["group"], found["tags"]) == ("all", ["a"])
-    assert found["spec"]["config"] == {
+    stored = target.run(run.id)
+    assert (stored["origin"], stored["state"], stored["name"]) == ("external", "finished", "mine")
+    assert (stored["algorithm"], stored["environment"], stored["seed"]) == ("my_ppo", "CartPole-v1", 3)
+    assert (stored["group"], stored["tags"]) == ("all", ["a"])
+    assert stored["spec"]["config"] == {
         "learning_rate": 0.1,
         "net.layers": [64, 64],
         "device of mine": "builtins.object",
@@ -135,9 +135,9 @@ def test_state_of_a_run_that_ends_with_an_exception(
     with pytest.raises(type(error)), callboard.init(algorithm="a", environment="e") as run:  # noqa: PT012
         run.log({"loss/policy": 1.0}, agent_steps=1)
         raise error
-    found = target.run(run.id)
-    assert found["state"] == state
-    assert reason is None or found["state_reason"] == reason
+    stored = target.run(run.id)
+    assert stored["state"] == state
+    assert reason is None or stored["state_reason"] == reason
     assert len(target.points(run.id)["loss/policy"]) == 1, "sent before the end"
 
 
@@ -301,7 +301,7 @@ def test_videos_are_sent_and_wait_for_a_worker(
     assert run.n_dropped == 6
     assert sum("A video was not sent" in line for line in target.lines(run.id)) == 6
     videos = target.client.get(f"/api/v1/runs/{run.id}/videos").json()["items"]
-    assert [(each["agent_steps"], each["state"], each["error"]) for each in videos] == [
+    assert [(video["agent_steps"], video["state"], video["error"]) for video in videos] == [
         (9, "queued", None),
         (5, "queued", None),
     ]
@@ -317,7 +317,7 @@ def test_videos_are_sent_and_wait_for_a_worker(
     with np.load(io.BytesIO(sent[1])) as archive:
         assert np.array_equal(archive["frames"], frames)
     assert [(row.form, row.fps) for row in rows] == [("file", None), ("frames", 7.0)]
-    kinds = {each["kind"]: each for each in target.client.get("/api/v1/storage").json()["kinds"]}
+    kinds = {row["kind"]: row for row in target.client.get("/api/v1/storage").json()["kinds"]}
     assert kinds["videos"]["n_bytes"] == sum(map(len, sent))
     target.client.delete(f"/api/v1/runs/{run.id}").raise_for_status()
 
@@ -351,8 +351,8 @@ def test_outage_of_the_server_loses_nothing(
         for step in range(1, 40, 10):
             with intermittent.running():
                 assert run.flush(timeout_s=PATIENCE_S)
-            for each in range(step, step + 10):
-                run.log({"loss/policy": float(each)}, agent_steps=each)
+            for number in range(step, step + 10):
+                run.log({"loss/policy": float(number)}, agent_steps=number)
             assert not run.flush(timeout_s=0.2)
         with intermittent.running():
             run.close()

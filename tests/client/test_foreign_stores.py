@@ -89,10 +89,10 @@ def test_offline_runs_of_wandb_keep_config_history_and_steps(tmp_path: Path, cou
     assert (log.config["lr"], log.config["net"]) == (0.5, {"layers": 2})
     factor = 10 if counted == "steps" else 1
     assert log.step_unit == (None if counted == "steps" else "iterations")
-    found = series(log)
-    assert found["charts/episodic_return"] == [(step * factor, float(step)) for step in range(300)]
-    assert found["losses.value"] == [(step * factor, 0.5) for step in range(300)]
-    assert len(found["nan"]) == 1
+    points = series(log)
+    assert points["charts/episodic_return"] == [(step * factor, float(step)) for step in range(300)]
+    assert points["losses.value"] == [(step * factor, 0.5) for step in range(300)]
+    assert len(points["nan"]) == 1
     assert log.not_kept["values of the type histogram"] == 1
     [path] = tmp_path.rglob("run-*.wandb")
     whole = path.read_bytes()

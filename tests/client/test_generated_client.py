@@ -128,7 +128,7 @@ def test_client_launches_awaits_and_exports_a_run(
     assert [move.after for move in run.transitions] == ["queued", "starting", "running", "finished"]
 
     series = {
-        one.metric: one for one in generated("api.series.list_series").sync(run.id, client=client).items
+        row.metric: row for row in generated("api.series.list_series").sync(run.id, client=client).items
     }
     answer = generated("api.series.export").sync_detailed(
         run.id, client=client, format_=models.ExportFormat.CSV
@@ -136,7 +136,7 @@ def test_client_launches_awaits_and_exports_a_run(
     exported = _columns(answer.content)
     assert exported == _logged(running.home, run.id)
     assert {metric: len(rows) for metric, rows in exported.items()} == {
-        metric: one.n_points for metric, one in series.items()
+        metric: row.n_points for metric, row in series.items()
     }
     returns = [value for *_, value in exported["rollout/episode_return"]]
     lengths = [value for *_, value in exported["rollout/episode_length"]]

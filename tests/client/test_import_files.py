@@ -85,11 +85,11 @@ def test_table_is_the_same_run_in_every_dialect(tmp_path: Path, dialect: str) ->
     (tmp_path / name).write_bytes(content)
     [log] = read(tmp_path / name, Mapped(), JSON_ENDINGS if "json" in name else CSV_ENDINGS)
     assert (log.not_kept, log.problem) == ({}, None)
-    found = {
+    points = {
         metric: list(zip(column.agent_steps, column.value, strict=True))
         for metric, column in log.series.items()
     }
-    assert found == POINTS
+    assert points == POINTS
     assert has_score(log)
     if dialect == "ray":
         assert (log.environment, log.config["lr"]) == ("CartPole-v1", 0.1)
@@ -182,8 +182,8 @@ def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> Non
     assert 1_000 < len(steps) < 20_000
     damaged = bytearray(content)
     damaged[len(content) // 2] ^= 0xFF
-    for some in (content[:5], bytes(damaged)):  # nothing in it; what is before a wrong byte may be wrong too
-        (tmp_path / "bad.csv.gz").write_bytes(some)
+    for torn in (content[:5], bytes(damaged)):  # nothing in it; what is before a wrong byte may be wrong too
+        (tmp_path / "bad.csv.gz").write_bytes(torn)
         with pytest.raises(UnreadableLog, match="bad"):
             list(read(tmp_path / "bad.csv.gz", Mapped(), CSV_ENDINGS))
 

@@ -38,8 +38,8 @@ def imported(*arguments: Any) -> Result:
 def rows(target: Target, run: str) -> dict[str, list[Row]]:
     """Agent steps and value of every point of a run, by metric."""
     return {
-        metric: [(int(row["agent_steps"]), float(row["value"] or "nan")) for row in some]
-        for metric, some in target.points(run).items()
+        metric: [(int(row["agent_steps"]), float(row["value"] or "nan")) for row in points]
+        for metric, points in target.points(run).items()
     }
 
 
@@ -102,10 +102,10 @@ def test_event_files_become_runs_and_a_second_import_adds_what_is_new(
     assert cleanrl["spec"]["config"] == {"learning_rate": 0.25, "env_id": "other", "anneal": True}
     assert mine["spec"]["config"] == {"lr": 0.5, "net": "mlp", "n": 3}
     assert rows(target, mine["id"]) == {"a/b": [(3, 1.0)], "hparam/score": [(0, 2.0)]}
-    found = rows(target, cleanrl["id"])
-    assert found["charts/episodic_return"] == [(10 * step, step / 2) for step in range(5)]
-    assert [step for step, _ in found["losses/value loss"]] == [0, 10, 20, 30, 40]
-    assert [value for _, value in found["losses/value loss"] if value == value] == [0, 1, 2, 4]
+    points = rows(target, cleanrl["id"])
+    assert points["charts/episodic_return"] == [(10 * step, step / 2) for step in range(5)]
+    assert [step for step, _ in points["losses/value loss"]] == [0, 10, 20, 30, 40]
+    assert [value for _, value in points["losses/value loss"] if value == value] == [0, 1, 2, 4]
     assert target.lines(cleanrl["id"]).count("note: any *text*") == 1
 
     assert imported("tensorboard", tmp_path / "runs").output.count("unchanged") == 2
@@ -117,9 +117,9 @@ def test_event_files_become_runs_and_a_second_import_adds_what_is_new(
     assert later.exit_code == 0, later.output
     assert "2 runs, 2 points" in later.output
     assert len(target.runs()) == 2
-    found = rows(target, cleanrl["id"])
-    assert found["charts/episodic_return"] == [*((10 * step, step / 2) for step in range(5)), (50, 9.0)]
-    assert found["losses/new"] == [(50, 1.0)]
+    points = rows(target, cleanrl["id"])
+    assert points["charts/episodic_return"] == [*((10 * step, step / 2) for step in range(5)), (50, 9.0)]
+    assert points["losses/new"] == [(50, 1.0)]
     lines = target.lines(cleanrl["id"])
     assert (lines.count("note: any *text*"), lines.count("note: another")) == (1, 1)
 
@@ -397,5 +397,5 @@ def test_requests_of_an_import_have_less_than_a_million_bytes(
     assert done.exit_code == 0, done.output
     [run] = target.runs()
     series = target.client.get(f"/api/v1/runs/{run['id']}/series").json()["items"]
-    assert [each["n_points"] for each in series] == [2] * len(names)
+    assert [row["n_points"] for row in series] == [2] * len(names)
     assert 500_000 < proxy.largest < 1_000_000

@@ -9,7 +9,7 @@ import pytest
 import callboard
 from backend.external import files, schemas
 from backend.specs import events, external, run_fields
-from backend.specs import known_tags as its_tags
+from backend.specs import known_tags as server_tags
 from callboard import known_tags, limits
 from tests.client.support import NOBODY, Proxy, Target
 from workers.engine.training import uploaded_video
@@ -61,8 +61,8 @@ def entries(module: ModuleType) -> dict[str, Any]:
 
 def test_client_knows_the_tags_of_libraries_that_the_server_knows() -> None:
     """It must not import the server's module; the same file decides here and there what is a return."""
-    here, there = (Path(str(module.__file__)).read_text("utf-8") for module in (known_tags, its_tags))
-    assert here == there
+    here, server = (Path(str(module.__file__)).read_text("utf-8") for module in (known_tags, server_tags))
+    assert here == server
 
 
 def test_every_limit_of_the_client_is_that_of_the_server() -> None:

@@ -51,13 +51,13 @@ def test_event_files_of_known_libraries_have_a_score_in_agent_steps(target: Targ
     done = imported("tensorboard", tmp_path)
     assert done.exit_code == 0, done.output
     assert "no score" not in done.output
-    found = {run["name"]: run for run in target.runs()}
-    assert {name: run["score"] for name, run in found.items()} == {
+    by_name = {run["name"]: run for run in target.runs()}
+    assert {name: run["score"] for name, run in by_name.items()} == {
         name: score for name, (_, score) in LIBRARIES.items()
     }
-    assert {run["step_unit"] for run in found.values()} == {"agent_steps"}
-    assert found["rl_games"]["agent_steps"] == 9 * 65_536
-    stored = rows(target, found["rl_games"]["id"])
+    assert {run["step_unit"] for run in by_name.values()} == {"agent_steps"}
+    assert by_name["rl_games"]["agent_steps"] == 9 * 65_536
+    stored = rows(target, by_name["rl_games"]["id"])
     assert stored == LIBRARIES["rl_games"][0], "the series of iterations and seconds are kept as they are"
 
 
@@ -84,7 +84,7 @@ def test_iterations_become_agent_steps_with_a_factor_and_the_import_replaces_the
     assert rows(target, second["id"])["Train/mean_reward"] == points(5, 98_304, 2.0)
     assert rows(target, second["id"])["Train/mean_reward/time"] == points(5, 3, 2.0)
     units = target.client.get(f"/api/v1/runs/{second['id']}/series").json()["items"]
-    assert {each["metric"]: each["step_unit"] for each in units} == dict.fromkeys(RSL_RL, "agent_steps") | {
+    assert {row["metric"]: row["step_unit"] for row in units} == dict.fromkeys(RSL_RL, "agent_steps") | {
         "Train/mean_reward/time": "seconds"
     }
     assert "unchanged" in imported("tensorboard", tmp_path / "go2").output, "its options still apply"

@@ -87,8 +87,8 @@ def logged_and_stored(target: Target, names: list[str]) -> None:
     }
     with callboard.connect() as client:
         [read] = client.runs(f"id={run.id}")
-        found = read.series(*names[:20])
-    assert dict(zip(found.metric.tolist(), found.value.tolist(), strict=True)) == {
+        series = read.series(*names[:20])
+    assert dict(zip(series.metric.tolist(), series.value.tolist(), strict=True)) == {
         name: -at for at, name in enumerate(names[:20])
     }
 
@@ -171,7 +171,7 @@ def test_export_has_no_formula_and_is_imported_with_equal_names(target: Target, 
         csv.writer(file).writerows([["step", *map(as_cell, names)], [1, *range(len(names))]])
     done = imported("csv", table)
     assert done.exit_code == 0, done.output
-    [other] = (each for each in target.runs() if each["name"] == "table")
+    [other] = (run for run in target.runs() if run["name"] == "table")
     assert rows(target, other["id"]) == {name: [(1, at)] for at, name in enumerate(names)}
 
 
@@ -242,8 +242,8 @@ def test_items_of_a_list_that_json_has_no_type_for_are_text() -> None:
 @example({"a": {"b": 1}, "a.b": 2}, {"a": {"b": 2}, "a.b": 1})
 @example({1: 2, "1": 3}, {1: 3, "1": 2})
 @example({"a": 1, "b": 2}, {"b": 2.0, "a": 1.0})
-def test_runs_are_of_one_group_if_and_only_if_their_configs_are_equal(one: Any, other: Any) -> None:
-    assert (key_of(one) == key_of(other)) == (typed(one) == typed(other))
+def test_runs_are_of_one_group_if_and_only_if_their_configs_are_equal(first: Any, other: Any) -> None:
+    assert (key_of(first) == key_of(other)) == (typed(first) == typed(other))
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,8 @@ def test_runs_are_of_one_group_if_and_only_if_their_configs_are_equal(one: Any, 
 def test_no_two_values_of_a_setting_are_of_one_group(setting: Callable[[Any], Any]) -> None:
     configs = [{"a": setting(value)} for value in VALUES]
     keys = [key_of(config) for config in configs]
-    for (one, key), (other, other_key) in combinations(zip(configs, keys, strict=True), 2):
-        assert (key == other_key) == (typed(one) == typed(other)), (one, other)
+    for (first, key), (other, other_key) in combinations(zip(configs, keys, strict=True), 2):
+        assert (key == other_key) == (typed(first) == typed(other)), (first, other)
 
 
 @pytest.mark.parametrize(
@@ -287,17 +287,17 @@ def test_imported_series_of_different_names_stay_different(target: Target, tmp_p
     done = imported("tensorboard", tmp_path / "a")
     assert done.exit_code == 0, done.output
     [run] = target.runs()
-    found = rows(target, run["id"])
-    assert len(found) == len(names)
+    points = rows(target, run["id"])
+    assert len(points) == len(names)
     for at, name in enumerate(names[:-2]):
-        assert found[name] == [(1, at + 0.5), (2, -at)]
+        assert points[name] == [(1, at + 0.5), (2, -at)]
     table = tmp_path / "table.csv"
     columns = [name for name in SIMILAR if '"' not in name]
     quoted = ",".join(f'"{name}"' for name in columns)
     table.write_text(f"step,{quoted}\n1,{','.join(map(str, range(len(columns))))}\n", "utf-8")
     done = imported("csv", table)
     assert done.exit_code == 0, done.output
-    [run] = (each for each in target.runs() if each["name"] == "table")
+    [run] = (run for run in target.runs() if run["name"] == "table")
     assert rows(target, run["id"]) == {name: [(1, at)] for at, name in enumerate(columns)}
 
 
@@ -317,6 +317,6 @@ def test_any_metric_and_setting_can_be_filtered_and_sorted_by(target: Target) ->
     for name in [*metrics, *settings_]:
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         query = {"filter": f'"{quoted}">1.5', "sort": f"-{name}"}
-        found = target.client.get("/api/v1/runs", params=query)
-        assert found.status_code == 200, (name, found.text)
-        assert [run["id"] for run in found.json()["items"]] == ids[1:], name
+        answer = target.client.get("/api/v1/runs", params=query)
+        assert answer.status_code == 200, (name, answer.text)
+        assert [run["id"] for run in answer.json()["items"]] == ids[1:], name

@@ -150,13 +150,13 @@ def test_run_created_by_the_script_continues_with_each_call_of_learn_and_stays_o
         model.learn(300, callback=callback, log_interval=10)
         assert run.flush(timeout_s=PATIENCE_S)
         assert target.run(run.id)["state"] == "running"
-    found = stored(target, target.run(run.id))
+    points = stored(target, target.run(run.id))
     # The model counts the second call's agent steps from 0; the run goes on where it was.
     for metric, n in first.items():
         later = [(300 + steps, value) for steps, value in written.rows[metric][n:]]
-        assert found[metric] == written.rows[metric][:n] + later
+        assert points[metric] == written.rows[metric][:n] + later
     episodes = sorted(row for truth in truths for row in truth.episodes)
-    assert sorted(found["rollout/episode_return"]) == [(steps, return_) for steps, return_, _ in episodes]
+    assert sorted(points["rollout/episode_return"]) == [(steps, return_) for steps, return_, _ in episodes]
 
 
 @pytest.mark.service

@@ -72,12 +72,12 @@ def test_frames_of_one_kind_are_joined_up_to_the_limit_of_a_request(spool: Spool
         append(spool, first, 4_000)
     spool.append("log", 1, b'[{"message":"x"}]')
     append(spool, 12_000, 1)
-    found = []
+    requests = []
     while (request := spool.next()) is not None:
-        found.append((request.kind, request.sequence, request.n_rows))
+        requests.append((request.kind, request.sequence, request.n_rows))
         assert spool.next() == request, "the same until it is confirmed"
         spool.confirm(request, stored=True)
-    assert found == [("points", 1, 8_000), ("points", 2, 4_000), ("log", 3, 1), ("points", 4, 1)]
+    assert requests == [("points", 1, 8_000), ("points", 2, 4_000), ("log", 3, 1), ("points", 4, 1)]
 
 
 def test_request_that_was_being_sent_is_the_same_for_the_next_process(spool: Spool) -> None:
@@ -340,14 +340,14 @@ def test_everything_of_a_run_whose_scripts_are_killed_and_resumed_arrives_once_a
         assert (done.problems, done.n_remaining, list(spools.iterdir())) == ([], 0, [])
     points = target.points(run_id)
     lines = [int(line.partition(" ")[2]) for line in target.lines(run_id) if line.startswith("at ")]
-    for kind, step, found in (
+    for kind, step, values in (
         ("points", 1, [float(row["value"]) for row in points["loss/policy"]]),
         ("episodes", 50, [float(row["value"]) for row in points["rollout/episode_return"]]),
         ("log", 50, lines[:200]),
     ):
         wanted = [n * 1_000_000 + step * at for n, rows in enumerate(spooled) for at in range(rows[kind])]
-        last = found[len(wanted) :]
-        assert found[: len(wanted)] == wanted[: len(found)], kind
+        last = values[len(wanted) :]
+        assert values[: len(wanted)] == wanted[: len(values)], kind
         assert last == [3_000_000 + step * at for at in range(len(last))], kind
     assert not any("dropped" in line for line in target.lines(run_id))
 

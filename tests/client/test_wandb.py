@@ -109,7 +109,7 @@ def test_global_step_that_comes_later_makes_the_steps_agent_steps(target: Target
     points = target.points(stored["id"])
     assert [int(row["agent_steps"]) for row in points["loss"]] == [128, 128]
     series = target.client.get(f"/api/v1/runs/{stored['id']}/series").json()["items"]
-    assert {each["step_unit"] for each in series} == {"agent_steps"}
+    assert {row["step_unit"] for row in series} == {"agent_steps"}
 
 
 def test_disabled_run_logs_nothing_and_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:

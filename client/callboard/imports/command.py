@@ -93,7 +93,7 @@ def import_rows(
         follow: import what is added, until it is interrupted.
         as_json: print a line of JSON for each run.
     """
-    pairs = [each.rpartition("=") for each in metrics if "=" in each]
+    pairs = [metric.rpartition("=") for metric in metrics if "=" in metric]
     for column, _, name in pairs:
         if not column or not name:
             wanted = "must be COLUMN=NAME, such as r=rollout/episode_return"
@@ -104,11 +104,11 @@ def import_rows(
         return report_failure(str(failure))
     mapped = Mapped(step_column, wall_time, run, {column: name for column, _, name in pairs})
     of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapped.metrics)}
-    returns = tuple(each for each in metrics if "=" not in each)
+    returns = tuple(metric for metric in metrics if "=" not in metric)
     endings = JSON_ENDINGS if kind == "jsonl" else CSV_ENDINGS
     return _import(
         paths,
-        lambda each: read(each, mapped, endings, is_growing=follow),
+        lambda path: read(path, mapped, endings, is_growing=follow),
         Options(fields, returns, factor, of_reader),
         as_json,
         follow=follow,
@@ -146,7 +146,7 @@ def _import(
     try:
         with _alone():
             if follow:
-                follow_paths(paths, reader, transport, options, lambda each: _report(each, as_json))
+                follow_paths(paths, reader, transport, options, lambda imported: _report(imported, as_json))
                 return 0
             for path in paths:
                 if not path.exists():
@@ -163,7 +163,7 @@ def _import(
     finally:
         transport.close()
     _sum_up(done, as_json)
-    return 1 if any(each.problem for each in done) else 0
+    return 1 if any(imported.problem for imported in done) else 0
 
 
 @contextmanager
@@ -215,12 +215,12 @@ def _without_score(candidates: Sequence[str]) -> str:
 def _sum_up(done: Sequence[Imported], as_json: bool) -> None:
     """Print how much was imported, and name what was not kept."""
     not_kept: Counter[str] = Counter()
-    for each in done:
-        not_kept.update(each.not_kept)
+    for imported in done:
+        not_kept.update(imported.not_kept)
     if not as_json:
-        failed = sum(each.problem is not None for each in done)
+        failed = sum(imported.problem is not None for imported in done)
         sys.stdout.write(
-            f"{len(done) - failed:,} runs, {sum(each.n_points for each in done):,} points"
+            f"{len(done) - failed:,} runs, {sum(imported.n_points for imported in done):,} points"
             + (f"; {failed:,} could not be imported\n" if failed else "\n")
         )
     for what, n in not_kept.most_common():

@@ -83,11 +83,11 @@ def _report_new(
 def _state_of(path: Path) -> list[tuple[str, int, int]]:
     """Name, size and time of the last change of each file."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    found = []
+    states = []
     for file in files:
         try:
             status = file.stat()
         except OSError:
             continue
-        found.append((str(file), status.st_size, status.st_mtime_ns))
-    return found
+        states.append((str(file), status.st_size, status.st_mtime_ns))
+    return states

@@ -20,7 +20,9 @@ _MAX_QUOTED = 80
 def quoted(text: str) -> str:
     """A text of a log in quotes and on one line, for a message; only the start of a long one."""
     line = json.dumps(text[:_MAX_QUOTED], ensure_ascii=False)
-    line = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+    line = "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1] for character in line
+    )
     return line if len(text) <= _MAX_QUOTED else f'{line[:-1]}…"'
 
 

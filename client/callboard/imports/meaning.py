@@ -60,8 +60,8 @@ def _count_by_metric(log: Log) -> None:
     iterations = next((name for name in log.series if name.rpartition("/")[2] == _ITERATION), None)
     if iterations is None or log.step_unit is not None:
         return
-    column = log.series[iterations]
-    if list(column.value) != list(column.agent_steps):
+    counter = log.series[iterations]
+    if list(counter.value) != list(counter.agent_steps):
         return
     section = iterations.removesuffix(_ITERATION)
     counted = next(
@@ -71,9 +71,9 @@ def _count_by_metric(log: Log) -> None:
         log.step_unit = "iterations"
         return
     at, steps = np.array(counted.agent_steps), np.maximum.accumulate(np.array(counted.value))
-    for each in list(log.series.values()):
-        converted = np.interp(np.array(each.agent_steps), at, steps)
-        each.agent_steps = array("q", [int(step) for step in converted])
+    for column in list(log.series.values()):
+        converted = np.interp(np.array(column.agent_steps), at, steps)
+        column.agent_steps = array("q", [int(step) for step in converted])
     log.step_unit = "agent_steps"
 
 

@@ -121,28 +121,28 @@ def _csv(path: Path, lines: Iterator[str], not_kept: "Counter[str]", *, is_growi
         path, csv.reader(state.watched(chain([header], lines), drops_open=is_growing), delimiter=delimiter)
     )
     columns = [of_cell(name) for name in next(reader, [])]
-    found = Rows(columns, iter(()), about, not_kept=not_kept, has_decimal_commas=delimiter == ";")
+    table = Rows(columns, iter(()), about, not_kept=not_kept, has_decimal_commas=delimiter == ";")
     for name, n in Counter(columns).items():
         if n > 1 and name:
-            found.not_kept[f"column {quoted(name)}, which comes {n} times, but for its last"] = 1
+            table.not_kept[f"column {quoted(name)}, which comes {n} times, but for its last"] = 1
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for cells in reader:
             if not cells or len(cells) == len(columns):
                 pass
             elif len(cells) < len(columns) and state.is_open:
-                found.not_kept[TORN] += 1
+                table.not_kept[TORN] += 1
                 return
             else:
                 kind = "fewer" if len(cells) < len(columns) else "more"
-                found.not_kept[f"rows with {kind} cells than columns, in part"] += 1
+                table.not_kept[f"rows with {kind} cells than columns, in part"] += 1
             if cells:
                 yield dict(zip(columns, cells, strict=False))
         if state.is_dropped:
-            found.not_kept[TORN] += 1
+            table.not_kept[TORN] += 1
 
-    found.rows = rows()
-    return found
+    table.rows = rows()
+    return table
 
 
 class _End:
@@ -164,7 +164,7 @@ class _End:
 
 def _json_lines(lines: Iterator[str], not_kept: "Counter[str]", *, is_growing: bool) -> Rows:
     """Objects, one a line; inner objects become columns `outer/inner`, but those called `config` settings."""
-    found = Rows([], iter(()), not_kept=not_kept)
+    table = Rows([], iter(()), not_kept=not_kept)
     state = _End()
     rows: list[dict[str, Any]] = []
     columns: dict[str, None] = {}
@@ -178,16 +178,16 @@ def _json_lines(lines: Iterator[str], not_kept: "Counter[str]", *, is_growing: b
             continue
         config = row.pop("config", None)
         if isinstance(config, dict):
-            found.config |= config
+            table.config |= config
         rows.append(_flat(row))
         columns |= dict.fromkeys(rows[-1])
     if state.is_dropped or (n_bad and state.is_open):
-        found.not_kept[TORN] = 1
+        table.not_kept[TORN] = 1
         n_bad -= not state.is_dropped
     if n_bad:
-        found.not_kept["lines that are no JSON objects"] = n_bad
-    found.columns, found.rows = list(columns), iter(rows)
-    return found
+        table.not_kept["lines that are no JSON objects"] = n_bad
+    table.columns, table.rows = list(columns), iter(rows)
+    return table
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -168,7 +168,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
 
 
 def _word(value: str, most: int) -> str:
-    plain = "".join("_" if each in '"\\' or each < " " else each for each in value)
+    plain = "".join("_" if character in '"\\' or character < " " else character for character in value)
     return cleaned(plain, most)
 
 
@@ -183,7 +183,7 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: M
     lines_before: Counter[str] = Counter()
     if done.resumed:
         answer = _request(transport, "GET", f"runs/{run}/series")
-        stored = {each["metric"]: each for each in answer["items"] if not each["source"]}
+        stored = {series["metric"]: series for series in answer["items"] if not series["source"]}
         lines_before = _lines(transport, run)
     rest = {metric: _n_stored(log, metric, stored.get(metric)) for metric in log.series}
     source, sequence = new_ulid(), 0
@@ -271,7 +271,7 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
         return
     columns = [log.series[name] for name in names]
     starts = [first[name] for name in names]
-    parts = [np.array(each.agent_steps[n:], "i8") for each, n in zip(columns, starts, strict=True)]
+    parts = [np.array(column.agent_steps[n:], "i8") for column, n in zip(columns, starts, strict=True)]
     order = np.argsort(np.concatenate(parts), kind="stable")
     series = np.repeat(np.arange(len(names)), [len(part) for part in parts])[order]
     begin = 0
@@ -291,7 +291,7 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
                 {
                     "metric": names[at],
                     "agent_steps": column.agent_steps[rows].tolist(),
-                    "wall_time_s": [round(each, 3) for each in column.wall_time_s[rows]],
+                    "wall_time_s": [round(time_s, 3) for time_s in column.wall_time_s[rows]],
                     "value": [*map(json_number, column.value[rows])],
                 }
             )
@@ -300,14 +300,14 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
 
 def _lines(transport: Transport, run: str) -> "Counter[str]":
     """The messages of a run's log."""
-    found: Counter[str] = Counter()
+    messages: Counter[str] = Counter()
     params: dict[str, Any] = {"limit": PAGE}
     while True:
         page = _request(transport, "GET", f"runs/{run}/log", params=params)
-        found.update(each["message"] for each in page["items"])
+        messages.update(line["message"] for line in page["items"])
         params["cursor"] = page["next_cursor"]
         if params["cursor"] is None:
-            return found
+            return messages
 
 
 def _request(transport: Transport, method: str, path: str, **options: Any) -> Any:

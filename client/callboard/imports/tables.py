@@ -118,7 +118,7 @@ def _episodes(paths: Sequence[Path], name: str, is_growing: bool) -> Log:
     """The episodes of all monitors of a training, in the order in which they ended."""
     place = f"{platform.node()} {paths[0].resolve().parent}"
     log = Log(name, "")
-    found: list[tuple[float, float, int]] = []
+    episodes: list[tuple[float, float, int]] = []
     starts: list[float] = []
     for path in paths:
         rows = read_rows(path, is_growing=is_growing)
@@ -127,15 +127,15 @@ def _episodes(paths: Sequence[Path], name: str, is_growing: bool) -> Log:
         log.environment = log.environment or rows.about.get("env_id")
         for row in rows.rows:
             numbers = [_number(row.get(column)) for column in _MONITOR]
-            score, length, seconds = (float("nan") if each is None else each for each in numbers)
+            score, length, seconds = (float("nan") if number is None else number for number in numbers)
             if math.isfinite(length) and math.isfinite(seconds) and length >= 0:
-                found.append((start + seconds, score, int(length)))
+                episodes.append((start + seconds, score, int(length)))
             else:
                 log.not_kept["episodes without a length or a time"] += 1
         log.not_kept.update(rows.not_kept)
     log.identity = f"monitor {place} {min(starts)!r}"
     steps = 0
-    for ended_at, score, length in sorted(found, key=lambda episode: episode[0]):
+    for ended_at, score, length in sorted(episodes, key=lambda episode: episode[0]):
         steps += length
         log.add("rollout/episode_return", steps, ended_at - min(starts), score)
         log.add("rollout/episode_length", steps, ended_at - min(starts), length)
@@ -151,7 +151,7 @@ class _Table:
         columns = rows.columns
         self._curves = {} if mapped.metrics else _curves(columns)
         known = (*STEP_COLUMNS, *ITERATION_COLUMNS)
-        step = mapped.step or next((each for each in known if each in columns), None)
+        step = mapped.step or next((column for column in known if column in columns), None)
         if step is None:
             raise UnreadableLog(f"{path}: --step: name the column of agent steps; it has {_list(columns)}")
         self._step = step
@@ -171,15 +171,15 @@ class _Table:
         self._run = mapped.run or ("run" if self._is_long and "run" in columns else None)
         self._names = Names()
         used = (step, self._wall_time, self._run)
-        others = [each for each in columns if each and each not in used]
+        others = [column for column in columns if column and column not in used]
         if self._is_long:
-            others = [each for each in others if each not in (self._metric, self._value, *_EXPORTED)]
+            others = [column for column in others if column not in (self._metric, self._value, *_EXPORTED)]
             self._metrics: dict[str, str] = {}
         elif columns == _TENSORBOARD:
             self._metrics = {"Value": self._names.stored(stem(path))}
         else:
-            self._metrics = dict(mapped.metrics) or {each: self._names.stored(each) for each in others}
-        self._unmapped = [] if self._curves else [each for each in others if each not in self._metrics]
+            self._metrics = dict(mapped.metrics) or {column: self._names.stored(column) for column in others}
+        self._unmapped = [] if self._curves else [column for column in others if column not in self._metrics]
         if len(set(self._metrics.values())) < len(self._metrics):
             raise UnreadableLog(
                 f"{path}: --metric: two columns have the same metric; give them different names"

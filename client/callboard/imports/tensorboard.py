@@ -78,7 +78,7 @@ def _training_of(
     `add_scalars` has written them: it has a folder for each value, all with the tag of the whole."""
     if _HPARAMS_FOLDER.fullmatch(folder.name) and folder.parent in with_events:
         return folder.parent, None
-    above = [each for each in folder.parents if each in with_events]
+    above = [parent for parent in folder.parents if parent in with_events]
     tag = _only_tag(with_events[folder], messages) if above else None
     for training in above if tag is not None else ():
         name = folder.relative_to(training).as_posix()
@@ -212,12 +212,12 @@ class _Reader:
         if plugin == "hparams":
             self._settings(value.metadata.plugin_data.content)
         elif kind == "tensor" and plugin == "text":
-            for each in value.tensor.string_val:
-                self._text(event, tag.removesuffix(_TEXT_ENDING), each.decode("utf-8", "replace"))
+            for content in value.tensor.string_val:
+                self._text(event, tag.removesuffix(_TEXT_ENDING), content.decode("utf-8", "replace"))
         elif kind == "tensor" and plugin in ("scalars", ""):
-            found = self._array(value.tensor)
-            if found is not None and found.size == 1 and found.dtype.kind in "fiub":
-                self._point(event, tag, float(found.reshape(())))
+            array = self._array(value.tensor)
+            if array is not None and array.size == 1 and array.dtype.kind in "fiub":
+                self._point(event, tag, float(array.reshape(())))
             else:
                 self._log.not_kept["tensors"] += 1
         else:
@@ -250,9 +250,11 @@ class _Reader:
 
     def _settings(self, content: bytes) -> None:
         start = self._messages.hparams.FromString(content).session_start_info.hparams
-        found = {name: getattr(each, each.WhichOneof("kind") or "", None) for name, each in start.items()}
-        if found:
-            self._log.describe_by_config({name: _whole(value) for name, value in found.items()})
+        settings = {
+            name: getattr(setting, setting.WhichOneof("kind") or "", None) for name, setting in start.items()
+        }
+        if settings:
+            self._log.describe_by_config({name: _whole(value) for name, value in settings.items()})
 
 
 def _records(path: Path) -> Iterator[bytes | None]:
@@ -327,7 +329,7 @@ def _are_right(parts: Sequence[bytes]) -> list[bool]:
     return right
 
 
-_TABLE: list[int] = [int(each) for each in TABLE]
+_TABLE: list[int] = [int(remainder) for remainder in TABLE]
 
 
 def _checksum(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""External runs, trained elsewhere: what their scripts tell later, and what Callboard cannot do with them."""
+"""External runs, trained elsewhere: what their scripts report later, and what nobody can do with them."""
 
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ HEARTBEAT_S = 60.0
 
 
 def describe(run: Run, changes: dict[str, Any]) -> None:
-    """Change what the script of a locked run tells of it later: its config, and what was not known before.
+    """Store what the script of a locked run reports later: its config, and what was not known before.
 
     Args:
         run: an external run.

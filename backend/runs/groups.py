@@ -265,7 +265,7 @@ def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) ->
 
 
 def significant_digits(values: Iterable[Any]) -> int:
-    """The digits by which different numbers are told apart: three where they suffice."""
+    """The number of digits at which no two different numbers look equal: three where they suffice."""
     numbers = {value for value in values if isinstance(value, float)}
     for digits in range(3, 17):
         if len({f"{number:.{digits}g}" for number in numbers}) == len(numbers):

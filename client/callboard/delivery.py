@@ -32,7 +32,7 @@ REFUSES_START = (
     | _ENDS_REQUEST
     | frozenset({(400, "bad_request"), (401, "unauthenticated"), (403, "forbidden")})
 )
-"""Status and code of the problems after which a script that starts is told so at once."""
+"""Status and code of the problems that are raised in a script that starts, at once."""
 
 
 _DROPPED = {
@@ -149,7 +149,7 @@ class Delivery:
     def _halve(self, run_id: str, request: Request) -> None:
         """Send less at a time. An earlier try of the request may have been stored, and its answer lost.
 
-        A batch without rows and with the next number tells: the server stores it only after the request.
+        A batch without rows and with the next number shows that: the server stores it only after the request.
         """
         batch = replace(request, sequence=request.sequence + 1, rows=b"[]")
         path = f"runs/{run_id}/{_PATHS[request.kind]}"

@@ -80,7 +80,7 @@ _masks = threading.local()
 
 
 class _Exit(SystemExit):
-    """What `sys.exit` raises while a run is open: `SystemExit`, which tells when it ends the interpreter."""
+    """What `sys.exit` raises while a run is open: it notes its status if it ends the interpreter."""
 
     def __del__(self) -> None:
         # The interpreter frees it with no Python code below: whoever catches it is still there.
@@ -200,7 +200,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _install() -> None:
-    """Install what tells how the process ends, once; signals only in the main thread."""
+    """Install the hooks that note how the process ends, once; those of signals only in the main thread."""
     if sys.exit is not _exit:
         sys.exit = _exit  # type: ignore[assignment]
         quitter = type(getattr(builtins, "exit", None))

@@ -421,7 +421,7 @@ class WandbRun:
             external.log(numbers, agent_steps=steps)
 
     def _steps_of(self, row: Mapping[Any, Any]) -> Any:
-        """The steps of a row; tell the run what they count, when that is known."""
+        """The steps of a row. Sets what the run's steps count as soon as that is known."""
         given = row.get(_STEP)
         if self._unit != "iterations" or self._is_automatic:
             if given is not None and as_steps(given).value is not None:

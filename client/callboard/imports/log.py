@@ -84,7 +84,7 @@ class Log:
     return_metric: str | None = None
     """The metric that is the return, if it was named."""
     step_unit: Literal["agent_steps", "iterations"] | None = None
-    """What the steps count; None: what the metrics tell."""
+    """What the steps count; None: what the names of the metrics imply."""
     config: dict[str, Any] = field(default_factory=dict)
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)

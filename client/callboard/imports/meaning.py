@@ -27,7 +27,7 @@ def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None =
     Args:
         log: what was read.
         metrics: `METRIC`, the return metric, or `METRIC=NAME`, another name for a metric.
-        step_factor: agent steps for each step of the log; default: what its metrics tell.
+        step_factor: agent steps for each step of the log; default: what the names of its metrics imply.
     """
     for given in metrics:
         metric, separator, name = given.rpartition("=")

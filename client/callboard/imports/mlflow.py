@@ -27,7 +27,7 @@ def read(root: Path) -> Iterator[Log]:
         UnreadableLog: it is neither, or MLflow is not installed.
     """
     address = _address(root)
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nobody is told of an import
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # an import sends nothing to others
     try:
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient

@@ -40,7 +40,7 @@ def read(root: Path) -> Iterator[Log]:
     Raises:
         UnreadableLog: there are no such files, or W&B is not installed.
     """
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # nobody is told of an import
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # an import sends nothing to others
     try:
         from google.protobuf.message import DecodeError
         from wandb.proto.wandb_internal_pb2 import Record

@@ -23,7 +23,7 @@ it.each([[['baseline', 'baseline longer']], [['same', 'same']], [['alone']], [['
   },
 );
 
-it('runs that share a name are told apart by their known seeds', () => {
+it('runs that share a name are named with their known seeds', () => {
   const runs = [
     { id: 'a', name: 'lr 0.1', seed: 0, seed_is_known: true },
     { id: 'b', name: 'lr 0.1', seed: 1, seed_is_known: true },

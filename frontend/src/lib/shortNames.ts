@@ -16,7 +16,7 @@ function distinct(names: readonly string[]): string[] {
 
 type Named = Pick<Run, 'id' | 'name'> & Partial<Pick<Run, 'seed' | 'seed_is_known'>>;
 
-/** Names, with the seeds of runs that share a name, where these tell them apart. */
+/** Names, with the seeds of runs that share a name where their seeds differ. */
 function withSeeds(runs: readonly Named[]): string[] {
   const names = runs.map(({ name }) => name);
   const isShared = (name: string): boolean => names.indexOf(name) !== names.lastIndexOf(name);

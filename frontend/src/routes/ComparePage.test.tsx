@@ -80,8 +80,8 @@ it.each([
   const all = Array.from({ length: n }, (_, at) => id(at));
   const history = await open(`?runs=${[...all, id(0)].join(',')}`);
   expect((await screen.findByLabelText('Drawn')).textContent).toBe(all.slice(0, 100).join(','));
-  const told = screen.queryByText(new RegExp(`At most 100 runs .* the first 100 of ${n}. Remove some`));
-  expect(told !== null).toBe(isCut);
+  const notice = screen.queryByText(new RegExp(`At most 100 runs .* the first 100 of ${n}. Remove some`));
+  expect(notice !== null).toBe(isCut);
   if (!isCut) return;
   fireEvent.click(screen.getByRole('button', { name: 'Keep only these 100' }));
   await waitFor(() => expect(screen.queryByText(/At most 100 runs/)).toBeNull());

@@ -50,7 +50,7 @@ it('the styles of groups stand in the address with their ids', () => {
   expect(formatGroupStyles(wanted)).toBe('0f3c:3,damaged:12');
 });
 
-it('the service is told of styles that are not the default', () => {
+it('styles that are not the default are parameters of a request', () => {
   expect(styleParameters(distinctStyles(['a', 'b']))).toEqual({});
   expect(styleParameters(parseRunStyles(['a', 'b'], '2,0'))).toEqual({ style: [2, 0] });
   expect(styleParameters(new Map(), new Map([['g', 3]]))).toEqual({ group_style: ['g:3'] });

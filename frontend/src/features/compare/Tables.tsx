@@ -98,8 +98,8 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
 
 /** The runs of each config, by their place: those that differ in nothing but the seed. */
 function byConfig(runs: readonly Run[], differences: readonly Difference[]): number[][] {
-  const told = differences.filter(({ path }) => path !== 'seed');
-  const key = (at: number): string => JSON.stringify(told.map(({ values }) => values[at] ?? null));
+  const settings = differences.filter(({ path }) => path !== 'seed');
+  const key = (at: number): string => JSON.stringify(settings.map(({ values }) => values[at] ?? null));
   return [...Map.groupBy(runs.keys(), key).values()];
 }
 

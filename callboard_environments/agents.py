@@ -35,7 +35,7 @@ class Agent:
             spec: the run's specification.
             policy: policy of the engine.
             env: an environment of the engine, as the run has it.
-            checkpoint: as the REST API describes it.
+            checkpoint: the checkpoint as the REST API describes it.
         """
         self.checkpoint = checkpoint
         """The checkpoint as the REST API describes it: `id`, `agent_steps`, `file` and others."""

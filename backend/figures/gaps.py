@@ -21,7 +21,7 @@ def in_words(counts: Sequence[int], n_total: int | None = None) -> str:
     """Such as `299 NaN, 1 Inf`; empty for none.
 
     Args:
-        counts: as `rollups.NOT_FINITE`.
+        counts: numbers of values that are not finite, as in `rollups.NOT_FINITE`.
         n_total: number of all values.
     """
     named = [f"{n:,} {kind}" for n, kind in zip(counts, _KINDS, strict=True) if n]

@@ -68,7 +68,7 @@ def scatter_figure(
         x: title of the axis of settings.
         y: title of the axis of scores.
         title: title of the figure.
-        styles: by run; default: in the order of `dots`.
+        styles: style of each run; default: in the order of `dots`.
         theme: light or dark.
         width_px: width for which the title is wrapped; None if unknown.
     """
@@ -129,7 +129,7 @@ def configurations_figure(
     mean as a dash.
 
     Args:
-        configurations: those with a score.
+        configurations: the configurations with a score.
         x: title of the axis of settings.
         y: title of the axis of scores.
         title: title of the figure.

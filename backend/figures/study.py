@@ -172,7 +172,7 @@ def curves_figure(
     """Each arm's mean over its runs as a line, with its standard error as a band; one panel an environment.
 
     Args:
-        curves: at most one of each arm in each panel.
+        curves: the curves, at most one of each arm in each panel.
         panels: titles of the environments, those without curves included.
         x: title of the horizontal axes.
         y: title of the vertical axes.
@@ -278,7 +278,7 @@ def sorted_figure(
     """The scores of each arm's runs from the highest to the lowest; one panel an environment.
 
     Args:
-        scores: by arm and title of the environment.
+        scores: scores by arm and title of the environment.
         panels: titles of the environments.
         y: title of the scores.
         frame: title, arms, theme and width.
@@ -327,7 +327,7 @@ def bars_figure(
     Args:
         bars: values by arm, panel and part.
         panels: titles of the environments.
-        parts: in the order of the legend; `bars` with one part take the colours of their arms.
+        parts: the parts, in the order of the legend; `bars` with one part take the colours of their arms.
         x: title of the horizontal axes.
         y: title of the values.
         stacked: whether the parts of an arm are stacked.

@@ -73,7 +73,7 @@ def misfits(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     Empty while no host provides their environment and device, unless the wanted host does not exist.
 
     Args:
-        runs: at least one, of one request: they differ in their settings alone. The largest counts.
+        runs: runs of one request, at least one: they differ in their settings alone. The largest counts.
         hosts: every host.
     """
     largest = max(runs, key=lambda run: run.memory_estimate_bytes)

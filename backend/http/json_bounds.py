@@ -26,7 +26,7 @@ def excess_of(body: bytes, max_values: int = MAX_VALUES) -> str | None:
     """What of a body in JSON exceeds a bound, as a message; None if nothing does.
 
     Args:
-        body: as it was received. Whether it is JSON at all is not checked.
+        body: the body as it was received. Whether it is JSON at all is not checked.
         max_values: how many values it may have.
     """
     if body[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in body[:4]:

@@ -44,7 +44,7 @@ async def found_or_requested(
     """The response that `find` returns, or 202 with the job that renders what is missing.
 
     Args:
-        state: of the application.
+        state: state of the application.
         principal: who asks.
         find: returns the row, and its file or the job that renders it; None if there is neither.
         request: queues that job; called with a session, the row and `requested_by`.

@@ -256,7 +256,7 @@ def revisions_had(
         run_ids: the runs, in the requested order.
         runs: the runs by id.
         asked: the requested axes.
-        axes: the same with their scale.
+        axes: the horizontal axes, with their scale.
 
     Raises:
         Invalid: the number of revisions is wrong.

@@ -50,7 +50,7 @@ def smoothed(values: Array, weight: float) -> Array:
 
     Args:
         values: one value per row, f8.
-        weight: in (0, 1); TensorBoard calls it smoothing.
+        weight: weight of the past, in (0, 1); TensorBoard calls it smoothing.
     """
     finite = np.isfinite(values)
     total = np.where(finite, values, 0.0)
@@ -73,7 +73,7 @@ def smoothed_at_ends(values: Array, weight: float, first: int, size: int) -> Arr
 
     Args:
         values: one value per row, f8.
-        weight: in (0, 1).
+        weight: weight of the past, in (0, 1).
         first: the first row of the first bucket; earlier rows still enter the average.
         size: rows of a bucket, a power of two; the last bucket may be shorter.
 
@@ -116,7 +116,7 @@ def ema_over_x(values: Array, x: Array, scale: float, first: int = 0, size: int 
     Args:
         values: one value per row, f8; values that are not finite are left out.
         x: x of each row; where it decreases, the largest so far is used.
-        scale: in units of x, above 0.
+        scale: width in units of x, above 0.
         first: the first row of the first bucket; earlier rows still enter the average.
         size: rows of a bucket; the last one may be shorter.
 
@@ -170,7 +170,7 @@ def window_means(values: Array, x: Array, scale: float, first: int = 0, size: in
     Args:
         values: one value per row, f8; values that are not finite are left out.
         x: x of each row; where it decreases, the largest so far is used.
-        scale: in units of x, above 0.
+        scale: width in units of x, above 0.
         first: the first row of the first bucket; earlier rows still enter the windows.
         size: rows of a bucket; the last one may be shorter.
     """

@@ -230,7 +230,7 @@ def has_video(store: ArtifactStore, recording: Recording, *, again: bool) -> boo
     """Whether the video of a recording is rendered and stored.
 
     Args:
-        store: of artifacts.
+        store: the store of artifacts.
         recording: the recording.
         again: whether a damaged one is to be rendered again, and so counts as missing.
 

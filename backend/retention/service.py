@@ -80,7 +80,7 @@ def preview(
 
     Args:
         session: any session.
-        group: the group whose settings they are; None: the installation's.
+        group: the group of the settings; None: the installation's.
         policy: the settings.
         limit_s: seconds.
     """

@@ -20,7 +20,7 @@ def roots(session: Session, runs: Iterable[GroupedRun]) -> dict[str, str]:
 
     Args:
         session: a session.
-        runs: with `id`, `parent_id` and `forked_at_agent_steps` loaded.
+        runs: runs with `id`, `parent_id` and `forked_at_agent_steps` loaded.
     """
     several = list(runs)
     parents = sorted({run.parent_id for run in several if run.parent_id is not None})

@@ -27,7 +27,7 @@ def with_annealing(before: RunSpec, after: RunSpec, annealing: Annealing | None)
 
     Args:
         before: the run as it trained until now.
-        after: the same run with new limits.
+        after: the run with new limits.
         annealing: the choice; None: as before, up to a number of agent steps that was set, else the limit.
 
     Raises:

@@ -85,7 +85,7 @@ def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
     """What one of pydantic's errors means to whoever sent the input.
 
     Args:
-        error: as in `ValidationError.errors()`.
+        error: a problem as in `ValidationError.errors()`.
         secret: whether the value, which may be a password, is left out.
     """
     value, details = error["input"], error.get("ctx", {})
@@ -213,7 +213,7 @@ def point_elsewhere(
     Args:
         problems: problems of the section, as from `problems_of`.
         section: name of the section.
-        paths: as from `paths_by_name`.
+        paths: the paths of each name, as from `paths_by_name`.
     """
     return [
         _with_hint(problem, f"did you mean {path}?")

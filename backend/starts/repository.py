@@ -22,7 +22,7 @@ def get(
 
     Args:
         session: any session.
-        set_id: its id.
+        set_id: id of the set.
         for_update: lock the row.
         with_content: load its document and states, too.
     """

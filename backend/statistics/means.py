@@ -76,7 +76,7 @@ def interquartile_means(values: Scores) -> tuple[Scores, Error]:
     """Interquartile mean of each column, as `estimates.interquartile_mean`, and its error.
 
     Args:
-        values: as for `means`.
+        values: values of each group, as for `means`.
     """
     ordered = np.sort(values, axis=0)  # NaN comes last
     n = (~np.isnan(values)).sum(axis=0)
@@ -105,7 +105,7 @@ def bootstrap(values: Scores, centre: str, least: int) -> tuple[Scores, Scores]:
     that grows keeps its band.
 
     Args:
-        values: as for `means`.
+        values: values of each group, as for `means`.
         centre: `iqm`, else the mean.
         least: number of runs below which there is no band.
     """

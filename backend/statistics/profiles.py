@@ -80,7 +80,7 @@ def profiles(scores: Mapping[tuple[str, str], Sequence[float]], arms: Sequence[s
 
     Args:
         scores: normalised scores in percent, by arm and environment.
-        arms: in the order of the result; those without any score are left out.
+        arms: labels of the arms, in the order of the result; those without any score are left out.
     """
     known = {place: np.asarray(values, float) for place, values in scores.items() if len(values)}
     shown = [arm for arm in arms if any(arm == known_arm for known_arm, _ in known)]

@@ -335,7 +335,7 @@ def _reason(spec: StudySpec, run: SourceRun, keys: Collection[str], usable: Coll
     Args:
         spec: the study.
         run: the run.
-        keys: those of the study's cells.
+        keys: the keys of the study's cells.
         usable: ids of the finished runs that can fill a cell.
     """
     if run.state != RunState.FINISHED:

@@ -42,8 +42,8 @@ def create(
     """Validate every cell, store the study, and start its first runs.
 
     Args:
-        session: to read with.
-        writing: to write with; it takes the write lock only after the validation, which may take a while.
+        session: a session to read with.
+        writing: a session to write with; it takes the write lock only after the validation, which may last.
         spec: the study.
         principal: who sends it.
         definition: id of the papers' definition that it is made from.
@@ -173,7 +173,7 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
     The runs of a stopped study are queued again.
 
     Args:
-        session: to read with.
+        session: a session to read with.
         writing: a writing session.
         study_id: the study.
         extension: new values of some of `EXTENSIBLE`: `draws` is the number of draws, with those so far;

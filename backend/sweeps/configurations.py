@@ -75,7 +75,7 @@ def pinned(session: Session, spec: SweepSpec, settings: sampling.ConfigValues) -
     Args:
         session: any session.
         spec: a sweep whose runs are valid.
-        settings: its first configuration.
+        settings: the sweep's first configuration.
 
     Raises:
         Invalid: a set does not exist, or the runs cannot start from it; or one that varies has no version.

@@ -60,7 +60,7 @@ def run_rows(
             what is known of the row so far, once or repeatedly.
         rows: the rows to measure, the most important first.
         deadline: time of `time.monotonic` at which whatever still runs is killed.
-        folder: for the processes' output.
+        folder: folder for the processes' output.
         add: receives the results.
     """
     waiting = list(rows)

@@ -12,7 +12,7 @@ def table(results: Record) -> str:
     """The text of all results.
 
     Args:
-        results: as `benchmarks.gpu.results.Results.as_dict` returns them; stages and rows may be missing.
+        results: what `benchmarks.gpu.results.Results.as_dict` returns; stages and rows may be missing.
     """
     rows = results["rows"]
     stages = {row["stage"]: [other for other in rows if other["stage"] == row["stage"]] for row in rows}

@@ -165,7 +165,7 @@ class Background:
 
         Args:
             state: `finished`, `failed` or `stopped`.
-            reason: of the state.
+            reason: reason of the state.
             timeout_s: how long to wait for the server at most.
         """
         if self._forked:

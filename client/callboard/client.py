@@ -91,7 +91,7 @@ class Client:
         """Runs that match, the latest first.
 
         Args:
-            query: as in the search field of the Runs page: `algorithm:paac environment:Pong score>10 tag:a`.
+            query: a filter as on the Runs page: `algorithm:paac environment:Pong score>10 tag:a`.
             sort: a field; with the prefix `-` in descending order.
             limit: how many at most; default: all.
             fields: other parameters of `GET /runs`, such as `group`, `state` or `archived`.
@@ -123,7 +123,7 @@ def connect(url: str | None = None, token: str | None = None) -> Client:
     """A client of a server. Nothing is sent yet.
 
     Args:
-        url: its address; default: `CALLBOARD_URL`, else this machine's installation.
+        url: address of the server; default: `CALLBOARD_URL`, else this machine's installation.
         token: an API token; default: `CALLBOARD_TOKEN`, else that of this machine's installation.
 
     Raises:

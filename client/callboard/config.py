@@ -261,7 +261,7 @@ class RunConfig(Mapping[str, Any]):
         """Prepare; nothing is sent.
 
         Args:
-            settings: that the run has.
+            settings: the settings that the run has.
             send: sends fields of `POST /runs/{id}/config`.
             shield: counts as dropped what is done in it if that fails, and lets the script go on.
         """
@@ -292,7 +292,7 @@ class RunConfig(Mapping[str, Any]):
         run, unless that is known.
 
         Args:
-            config: as for `callboard.init`. One that cannot be kept is dropped as a whole, with a warning.
+            config: settings as for `callboard.init`. If they cannot be kept, all are dropped, with a warning.
             more: further settings.
         """
         with self._shield(1):

@@ -222,9 +222,9 @@ class ExternalRun:
         A return or a length that cannot be read is left out, and the other one is stored.
 
         Args:
-            return_: its true return: the sum of the environment's rewards, neither clipped nor scaled. A
+            return_: the episode's true return: the sum of the rewards, neither clipped nor scaled. A
                 return that is not finite is stored and left out of the score.
-            length: its agent steps.
+            length: the episode's agent steps.
             agent_steps: agent steps of the run at its end; default: the sum of the lengths, but at least what
                 was logged last.
         """
@@ -324,7 +324,7 @@ class ExternalRun:
         a file cannot be sent is reported in the script and in the run's log.
 
         Args:
-            path: of the file, of at most 1 GiB.
+            path: path of the file, of at most 1 GiB.
             agent_steps: agent steps of the run when it was saved; default: the most that were logged.
             score: what was measured for it, such as a mean return.
         """

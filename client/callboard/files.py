@@ -45,7 +45,7 @@ def video_of(
     """A video file, or frames; of too many frames, every second, third, ... one.
 
     Args:
-        path_or_frames: of the file, or the frames.
+        path_or_frames: path of the file, or the frames.
         fps: frames per second, of frames.
         on_change: called with what was changed, and details.
 

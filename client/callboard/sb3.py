@@ -50,7 +50,7 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
         Args:
             run: log to this run, which stays open; default: a new run for each `learn`.
             verbose: as in the base class.
-            options: of `callboard.init`; default: algorithm, environment, config and seed of the model.
+            options: options of `callboard.init`; by default the model describes itself and its settings.
         """
         super().__init__(verbose)
         self.run = run

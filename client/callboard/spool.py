@@ -222,7 +222,7 @@ class Spool:
         """Store a file, until it is sent; return the id of its upload.
 
         Args:
-            n_bytes: its size.
+            n_bytes: size of the file.
             write: called with the path to write to.
 
         Raises:

@@ -74,7 +74,7 @@ def init(
             metric of a known library, such as `rollout/ep_rew_mean`.
         step_unit: `agent_steps`, or `iterations` if that is what the script passes as `agent_steps`; default:
             agent steps, unless the metrics are those of a library that counts iterations.
-        id: of an external run to resume, instead of all of the above.
+        id: id of an external run to resume, instead of all of the above.
         rewind_to: with `id`: agent steps of the checkpoint from which this script continues. Later points of
             the run are kept aside, and no chart draws them.
         url: address of the server; default: `CALLBOARD_URL`, else this machine's installation.

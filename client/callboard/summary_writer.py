@@ -45,7 +45,7 @@ class SummaryWriter:
         """Start a run.
 
         Args:
-            log_dir: its last part names the run. Nothing is written there.
+            log_dir: a path whose last part names the run. Nothing is written there.
             comment: appended to the name.
             purge_step: ignored, as the following three; accepted for compatibility.
             max_queue: ignored.

@@ -57,7 +57,7 @@ def sync(
     The spools of scripts that still run are left alone. What the server refuses is set aside and listed.
 
     Args:
-        folder: of the spools; default: `CALLBOARD_HOME/spool`, else `~/.cache/callboard/spool`.
+        folder: folder of the spools; default: `CALLBOARD_HOME/spool`, else `~/.cache/callboard/spool`.
         url: address of the server; default: the one that each script logged to.
         token: API token; default: `CALLBOARD_TOKEN`, else that of this machine's installation.
         run: only what belongs to the run with this id.
@@ -80,7 +80,7 @@ def refused(folder: str | Path | None = None, *, run: str | None = None) -> list
     """What the server has refused and nobody has discarded.
 
     Args:
-        folder: of the spools, as in `sync`.
+        folder: folder of the spools, as in `sync`.
         run: only what belongs to the run with this id or, if it was never created, this name.
     """
     kept = []
@@ -95,8 +95,8 @@ def discard(run: str, folder: str | Path | None = None) -> int:
     """Delete what the server has refused of a run; returns how many rows. What can be sent is kept.
 
     Args:
-        run: as `Refused` names it.
-        folder: of the spools, as in `sync`.
+        run: the run, as `Refused` names it.
+        folder: folder of the spools, as in `sync`.
     """
     n_rows = 0
     for spool in _spools(folder):

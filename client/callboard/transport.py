@@ -183,7 +183,7 @@ class Transport:
             body: sent as JSON.
             content: sent as it is, instead of `body`.
             content_type: media type of `content`.
-            params: of the query; None values are left out.
+            params: parameters of the query; None values are left out.
             idempotency_key: with it, the server executes a repeated POST once.
 
         Raises:

@@ -33,7 +33,7 @@ class FileUpload:
 
         Args:
             upload: id that the server knows it by.
-            path: of the file, which nothing else changes.
+            path: path of the file, which nothing else changes.
             compress: whether it has frames, to be compressed unless they are.
 
         Raises:

@@ -253,7 +253,7 @@ class WandbRun:
 
         Args:
             external: the run; None: nothing is logged (`mode="disabled"`).
-            settings: with which it has started.
+            settings: the settings with which the run has started.
             unit: what its steps count, if the script has said so.
         """
         self.external = external
@@ -487,7 +487,7 @@ def init(
         group: group of the run.
         tags: words to find the run by.
         notes: free text.
-        id: of a run of this server, which is then resumed; other ids are ignored.
+        id: id of a run of this server, which is then resumed; other ids are ignored.
         resume: ignored, since `id` says so.
         mode: `disabled`: nothing is logged; default: the environment's `WANDB_MODE`.
         reinit: end a run that has not been finished, and start another one.

@@ -134,9 +134,9 @@ def study_of(
     """The study of a definition at a scale.
 
     Args:
-        paper: of the definition.
+        paper: the paper of the definition.
         definition: what is studied.
-        scale: one of the definition's.
+        scale: one of the definition's scales.
         starts: protocol with a start set, by environment: the study then has the figures of the items whose
             paper's version starts from such sets. None or empty: the default protocols.
     """

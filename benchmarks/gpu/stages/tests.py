@@ -57,7 +57,7 @@ def check_counts(record: dict[str, Any], device: str) -> str | None:
     """Why these numbers of tests show nothing about the device, if so.
 
     Args:
-        record: as `counts` returns it.
+        record: the record as `counts` returns it.
         device: `cuda`, where a skipped test is one that saw no GPU, or `cpu`.
     """
     if not record["passed"] + record["failed"] + record["skipped"]:

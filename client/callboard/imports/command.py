@@ -56,7 +56,7 @@ def import_logs(
     Args:
         kind: `tensorboard`, `mlflow` or `wandb`.
         paths: files and folders.
-        fields: of the runs, instead of the logs'.
+        fields: fields of the runs, instead of the logs'.
         metrics: `METRIC` or `METRIC=NAME`.
         step: agent steps for each step of the log.
         follow: import what is added, until it is interrupted.
@@ -85,7 +85,7 @@ def import_rows(
     Args:
         kind: `csv` or `jsonl`.
         paths: files and folders.
-        fields: of the runs, instead of the logs'.
+        fields: fields of the runs, instead of the logs'.
         metrics: `COLUMN=METRIC` or `METRIC`.
         step: `COLUMN` or `COLUMN*FACTOR`.
         wall_time: column of training time.

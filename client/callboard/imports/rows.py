@@ -58,7 +58,7 @@ def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
     """The rows of a file.
 
     Args:
-        path: of the file; its ending says whether it is Parquet, its content whether it is JSON or
+        path: path of the file; its ending says whether it is Parquet, its content whether it is JSON or
             compressed.
         is_growing: whether a last line without an end may still be written.
 

@@ -338,7 +338,7 @@ def gaussian_actor_critic(
     """Build a network for continuous actions (Mnih et al. 2016, supplement, section 9).
 
     Args:
-        network: for pixels, the layers up to `Flatten` are used; vectors have one layer of 200 ReLUs.
+        network: name of the network for pixels, up to `Flatten`; vectors have one layer of 200 ReLUs.
         observation_shape: without the batch.
         D: numbers in an action.
         lstm_cells: 128 in the paper; 0 for no LSTM.

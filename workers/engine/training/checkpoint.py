@@ -176,7 +176,7 @@ class Checkpoints:
         If this step is saved already, it is only marked as evaluated.
 
         Args:
-            state: returns the learner's state, at `learner`, and the loop's.
+            state: a function that returns the learner's state, at `learner`, and the loop's.
             network: the network whose parameters theta holds.
             spec: the run's specification, with its settings at this step.
             evaluated: whether these parameters were scored; such a checkpoint is kept.

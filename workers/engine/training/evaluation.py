@@ -64,7 +64,7 @@ def evaluate(
     Args:
         policy: chooses the actions.
         spec: the run.
-        episodes: at least 1.
+        episodes: number of episodes, at least 1.
         seed: seeds the starts.
         processes: number of processes that step the environments.
         protocol: id; the run's by default.

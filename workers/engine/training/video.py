@@ -64,7 +64,7 @@ def render_game(setup: PlaySetup, replay: Path, out: Path) -> int:
     """Write an MP4 of a game that a person has played to `out`, atomically: every frame that was shown.
 
     Args:
-        setup: of its session.
+        setup: setup of the game's session.
         replay: the recording as an .npz file.
         out: the file to write.
 

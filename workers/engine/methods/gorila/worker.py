@@ -110,7 +110,7 @@ class WorkerProcess:
         """Act and learn; returns early when there is nothing to learn from, or no theta, yet.
 
         Args:
-            request: for how long to work.
+            request: for how long the worker works.
             assignment: what the worker is, the same each time. It comes with the request because Ray restarts
                 a process with the arguments of its constructor, and these must not contain handles.
         """

@@ -54,7 +54,7 @@ class GpuRolloutWorker(RolloutWorker):
         Args:
             spec: the run.
             method: the method.
-            network: with the parameters of `flat`.
+            network: the network with the parameters of `flat`.
             flat: theta and its gradient.
             theta_minus: parameters of the target network, (P,).
             update: updates theta by `flat.dtheta` at a learning rate, a scalar, and returns the gradient's

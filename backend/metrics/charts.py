@@ -10,6 +10,7 @@ one with a range of x, unless nothing in it has changed.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -17,7 +18,7 @@ from sqlalchemy.orm import Session
 from backend.db import Run, Series
 from backend.metrics import repository
 from backend.metrics.catalogue import X_AXES
-from backend.metrics.chunks import Columns, empty, joined, n_rows, select_rows
+from backend.metrics.chunks import Array, Columns, empty, joined, n_rows, select_rows
 from backend.metrics.known_rows import PointReader, rows_kept, rows_known
 from backend.metrics.repository import ChunkInfo
 from backend.metrics.rollups import (
@@ -182,17 +183,23 @@ def curves(
         gaps: also the columns of `rollups.NOT_FINITE` of series with such values.
     """
     chunks = repository.live_chunks(session, [row.id for row in series])
-    run_ids = {row.id: row.run_id for row in series}
-    known = conversions(session, run_ids.values(), axes.x)
+    known = conversions(session, [row.run_id for row in series], axes.x)
+    conversion_of = {row.id: known.get(row.run_id) for row in series}
     points_of = PointReader(session, series)
+
+    # What the client has: the rows whose buckets it keeps.
     had = rows_known(points_of, series, chunks, since) if since is not None else {}
     if axes.x in STORED_FOR:  # a new checkpoint moves the latest buckets
         had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
     last_kept: Mapping[int, int] = {}
     if merged and not axes.span:
         had, last_kept = rows_kept(points_of, chunks, axes.column, axes.max_points, had)
-    spans = {id_: _stored_span(axes, known.get(run_id)) for id_, run_id in run_ids.items()}
-    rows = _rows_in_span(session, points_of, chunks, axes.column, spans) if axes.span else {}
+
+    # What it lacks: the buckets of each series, and the chunks that they are computed from.
+    rows: Mapping[int, tuple[int, int]] = {}
+    if axes.span:
+        spans = {id_: _stored_span(axes, conversion) for id_, conversion in conversion_of.items()}
+        rows = _rows_in_span(session, points_of, chunks, axes.column, spans)
     plans = [
         _plan(
             row,
@@ -209,29 +216,17 @@ def curves(
         averaged = [plan for plan in plans if plan.start_row < plan.end_row]
         ranges = _ranges(points_of, [chunks[p.series_id] for p in averaged if p.start_row], axes)
         for plan in averaged:
-            conversion = known.get(run_ids[plan.series_id])
+            conversion = conversion_of[plan.series_id]
             plan.values = _averaged(chunks[plan.series_id], axes, plan, ranges, conversion)
+
+    # Read and compute, a bounded number of points at a time.
     by_series = {}
     for batch in _batches(plans):
-        points = points_of([c for p in batch for c in p.points], (axes.column, "value"))
-        rest = [c for p in batch for c in p.values if c.id not in points]
-        names = ("value",) if axes.smoothing == "points" else ("value", axes.column)
-        values = points | points_of(rest, names)
-        stored = repository.rollups_of(session, [c for p in batch for c in p.stored], axes.column)
-        # A roll-up states that values are infinite, but not how many.
-        infinite = points_of(
-            [
-                c
-                for p in batch
-                for c in p.stored
-                if p.has_gaps and np.isinf([stored[c.id]["min"], stored[c.id]["max"]]).any()
-            ],
-            ("value",),
-        )
+        data = _read(session, points_of, batch, axes)
         for plan in batch:
-            buckets = _buckets(plan, axes, known.get(run_ids[plan.series_id]), points, values, stored)
+            buckets = _buckets(plan, axes, conversion_of[plan.series_id], data)
             if plan.has_gaps:
-                buckets |= _not_finite(plan, points, infinite, stored)
+                buckets |= _not_finite(plan, data)
             if merged:
                 buckets["bucket"] = plan.first_bucket - plan.n_joining + np.arange(n_rows(buckets))
                 buckets = merge_at_equal_x(buckets, axes.x)
@@ -243,6 +238,35 @@ def curves(
                 buckets=buckets,
             )
     return by_series
+
+
+class _Data(NamedTuple):
+    """What the buckets of some plans are computed from, by chunk id."""
+
+    points: Mapping[int, Columns]
+    """x and value of each point."""
+    values: Mapping[int, Columns]
+    """What enters the moving averages: values, with x where they are averages over x."""
+    stored: Mapping[int, Columns]
+    """Roll-ups of closed chunks."""
+    infinite: Mapping[int, Columns]
+    """The values of closed chunks with infinite ones: a roll-up does not state how many there are."""
+
+
+def _read(session: Session, points_of: PointReader, plans: Sequence[_Plan], axes: Axes) -> _Data:
+    """Read what these plans need, each chunk once."""
+    points = points_of([chunk for plan in plans for chunk in plan.points], (axes.column, "value"))
+    averaged = [chunk for plan in plans for chunk in plan.values if chunk.id not in points]
+    names = ("value",) if axes.smoothing == "points" else ("value", axes.column)
+    values = points | points_of(averaged, names)
+    stored = repository.rollups_of(session, [chunk for plan in plans for chunk in plan.stored], axes.column)
+    with_infinite = [
+        chunk
+        for plan in plans
+        for chunk in plan.stored
+        if plan.has_gaps and np.isinf([stored[chunk.id]["min"], stored[chunk.id]["max"]]).any()
+    ]
+    return _Data(points, values, stored, points_of(with_infinite, ("value",)))
 
 
 def _stored_span(axes: Axes, conversion: Conversion | None) -> tuple[float, float]:
@@ -382,26 +406,21 @@ def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
         yield batch
 
 
-def _not_finite(
-    plan: _Plan,
-    points: Mapping[int, Columns],
-    infinite: Mapping[int, Columns],
-    stored: Mapping[int, Columns],
-) -> Columns:
+def _not_finite(plan: _Plan, data: _Data) -> Columns:
     """How many values of each bucket are not finite, by kind."""
     if plan.start_row >= plan.end_row:
         return not_finite(np.empty(0), 1)
     parts: list[Columns] = []
     for chunk in plan.stored:
-        if chunk.id in infinite:
-            part = not_finite(infinite[chunk.id]["value"], BASE_ROWS)
+        if chunk.id in data.infinite:
+            part = not_finite(data.infinite[chunk.id]["value"], BASE_ROWS)
         else:
-            nan = BASE_ROWS - stored[chunk.id]["count"]
+            nan = BASE_ROWS - data.stored[chunk.id]["count"]
             part = {name: nan if name == "nan" else np.zeros_like(nan) for name in NOT_FINITE}
         first, last = (plan.start_row - chunk.first_row) // BASE_ROWS, plan.end_row - chunk.first_row
         parts.append(select_rows(part, slice(max(0, first), -(-last // BASE_ROWS))))
     if plan.points:
-        values = np.concatenate([points[chunk.id]["value"] for chunk in plan.points])
+        values = np.concatenate([data.points[chunk.id]["value"] for chunk in plan.points])
         first = plan.points[0].first_row
         shown = values[max(0, plan.start_row - first) : plan.end_row - first]
         parts.append(not_finite(shown, min(plan.bucket_rows, BASE_ROWS)))
@@ -409,14 +428,8 @@ def _not_finite(
     return {name: sum_each(column, factor) for name, column in joined(parts).items()}
 
 
-def _buckets(
-    plan: _Plan,
-    axes: Axes,
-    conversion: Conversion | None,
-    points: Mapping[int, Columns],
-    values: Mapping[int, Columns],
-    stored: Mapping[int, Columns],
-) -> Columns:
+def _buckets(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data) -> Columns:
+    """The plan's buckets: from roll-ups and points, over x, with the smoothed columns."""
     if plan.start_row >= plan.end_row:
         nothing = aggregate(empty((axes.column, "value")), 1, (axes.column,))
         nothing[axes.x] = nothing.pop(axes.column)
@@ -424,34 +437,38 @@ def _buckets(
         return nothing | dict.fromkeys(names, nothing["mean"])
     parts: list[Columns] = []
     if plan.stored:
-        base = joined([stored[chunk.id] for chunk in plan.stored])
+        base = joined([data.stored[chunk.id] for chunk in plan.stored])
         first = plan.stored[0].first_row
         shown = slice(max(0, plan.start_row - first) // BASE_ROWS, -(-(plan.end_row - first) // BASE_ROWS))
         parts.append(select_rows(base, shown))
     if plan.points:
-        rows = joined([points[chunk.id] for chunk in plan.points])
+        rows = joined([data.points[chunk.id] for chunk in plan.points])
         first = plan.points[0].first_row
         shown = slice(max(0, plan.start_row - first), plan.end_row - first)
         part = {name: rows[name] for name in (axes.column, "value")}
         parts.append(aggregate(select_rows(part, shown), min(plan.bucket_rows, BASE_ROWS), (axes.column,)))
     buckets = merge_buckets(joined(parts), max(1, plan.bucket_rows // BASE_ROWS))
     buckets[axes.x] = convert(buckets.pop(axes.column), conversion)
-    if axes.smooths:
-        before = plan.values[0].first_row
-        averaged = slice(None, plan.end_row - before)
-        column = np.concatenate([values[chunk.id]["value"] for chunk in plan.values])[averaged]
-        ends = plan.start_row - before, plan.bucket_rows
-        if axes.smoothing == "points":
-            smooth = smoothed_at_ends(column, axes.smooth, *ends)
+    return buckets | _smoothed(plan, axes, conversion, data, buckets["mean"]) if axes.smooths else buckets
+
+
+def _smoothed(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data, means: Array) -> Columns:
+    """The smoothed columns of the plan's buckets, which have these means; NaN where a bucket has none."""
+    first = plan.values[0].first_row
+    until_end = slice(None, plan.end_row - first)
+    values = np.concatenate([data.values[chunk.id]["value"] for chunk in plan.values])[until_end]
+    ends = plan.start_row - first, plan.bucket_rows
+    columns: Columns = {}
+    if axes.smoothing == "points":
+        smooth = smoothed_at_ends(values, axes.smooth, *ends)
+    else:
+        stored_x = np.concatenate([data.values[chunk.id][axes.column] for chunk in plan.values])
+        x, scale = convert(stored_x[until_end], conversion), axes.scale or 0.0
+        if axes.smoothing == "ema":
+            smooth = ema_over_x(values, x, scale, *ends)
         else:
-            stored_x = np.concatenate([values[chunk.id][axes.column] for chunk in plan.values])
-            x, scale = convert(stored_x[averaged], conversion), axes.scale or 0.0
-            if axes.smoothing == "ema":
-                smooth = ema_over_x(column, x, scale, *ends)
-            else:
-                windows = window_means(column, x, scale, *ends)
-                smooth = windows.mean
-                columns = (windows.x, windows.drawn, windows.deviation, windows.n)
-                buckets |= dict(zip(WINDOW, columns, strict=True))
-        buckets["smoothed"] = np.where(np.isfinite(buckets["mean"]), smooth, np.nan)
-    return buckets
+            windows = window_means(values, x, scale, *ends)
+            smooth = windows.mean
+            drawn = (windows.x, windows.drawn, windows.deviation, windows.n)
+            columns = dict(zip(WINDOW, drawn, strict=True))
+    return columns | {"smoothed": np.where(np.isfinite(means), smooth, np.nan)}

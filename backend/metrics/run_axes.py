@@ -100,30 +100,34 @@ def clock_by_training_time(
     run: Run, saved: Sequence[CheckpointCounters], starts: Sequence[Start]
 ) -> Conversion:
     """A run's seconds since the start of its training at its training time."""
-    trained = {checkpoint.agent_steps: checkpoint.wall_time_s for checkpoint in saved} | {0: 0.0}
-    places: list[tuple[float, datetime]] = [
+    time_of_steps = {checkpoint.agent_steps: checkpoint.wall_time_s for checkpoint in saved} | {0: 0.0}
+    # Moments of which the database has the clock time: when a checkpoint was saved, an attempt started.
+    moments: list[tuple[float, datetime]] = [
         # A fork's first checkpoint is a copy, which was added before its training.
         (checkpoint.wall_time_s, checkpoint.recorded_at)
         for checkpoint in saved
         if checkpoint.attempt > 0
     ]
-    places += [
-        (trained[start.resumed_from_agent_steps], start.time)
+    moments += [
+        (time_of_steps[start.resumed_from_agent_steps], start.time)
         for start in starts
-        if start.resumed_from_agent_steps in trained
+        if start.resumed_from_agent_steps in time_of_steps
     ]
     origin = min([start.time for start in starts], default=run.started_at or run.created_at)
-    known = sorted((stored, (time - origin).total_seconds()) for stored, time in places)
-    stored, x = known[0] if known else (0.0, 0.0)
-    anchors = [(stored, x)]
-    for at, clock in known[1:]:
-        arrival, x = min(x + at - stored, max(x, clock)), max(x, clock)
-        # The last point before lies at the same training time as the place itself.
-        anchors += [(at, arrival)] if at > stored else []
-        anchors += [(float(np.nextafter(at, np.inf)), x)] if x > arrival else []
-        stored = at
-    columns = dict(anchors)
-    return Conversion(np.array(list(columns)), np.array(list(columns.values())), 1.0)
+    known = sorted((trained_s, (time - origin).total_seconds()) for trained_s, time in moments)
+    trained_s, clock_s = known[0] if known else (0.0, 0.0)
+    clock_at = {trained_s: clock_s}
+    for next_trained_s, recorded_s in known[1:]:
+        # The clock never runs backwards, and while the run trains, as fast as the training time.
+        next_clock_s = max(clock_s, recorded_s)
+        trained_until_s = min(clock_s + next_trained_s - trained_s, next_clock_s)
+        if next_trained_s > trained_s:
+            clock_at[next_trained_s] = trained_until_s
+        # What is left passed without training, after the last point before this moment: a step.
+        if next_clock_s > trained_until_s:
+            clock_at[float(np.nextafter(next_trained_s, np.inf))] = next_clock_s
+        trained_s, clock_s = next_trained_s, next_clock_s
+    return Conversion(np.array(list(clock_at)), np.array(list(clock_at.values())), 1.0)
 
 
 def convert(stored: Array, conversion: Conversion | None) -> Array:

@@ -73,15 +73,23 @@ class Background:
         self._n_rows = 0
         """Rows of both."""
         self._n_reported = 0
+        """Lost rows that the run's log has a line about."""
         self._report_at = 0.0
         self._forked = False
         self._gone: str | None = None
         """Why the server accepts nothing of the run any more."""
         self._reported: set[str] = set()
+        """Reasons why the server drops rows that were reported."""
         self._final: bytes | None = None
+        """The final state, once the run is closed: the last thing that is written."""
+        # Of the sender alone.
+        self._is_reachable = True
+        self._retry_s = FIRST_RETRY_S
+        self._heartbeat_at = 0.0
         self._to_write = threading.Event()
         self._to_send = threading.Event()
         self._written = threading.Event()
+        """Set once the final state is written, after which the writer ends."""
         self._writer = threading.Thread(target=self._write, name="callboard-writer", daemon=True)
         self._sender = threading.Thread(target=self._send, name="callboard-sender", daemon=True)
         self._all.add(self)
@@ -98,6 +106,7 @@ class Background:
 
     def start(self) -> None:
         """Start the threads."""
+        self._heartbeat_at = time.monotonic() + HEARTBEAT_INTERVAL_S  # `init` was the first
         self._writer.start()
         self._sender.start()
 
@@ -208,6 +217,7 @@ class Background:
         return self._spool.folder
 
     def _write(self) -> None:
+        """Write what is logged into the spool, at intervals, until the final state is written."""
         while True:
             self._to_write.wait(WRITE_INTERVAL_S)
             self._to_write.clear()
@@ -285,51 +295,79 @@ class Background:
         return [Line(time.time(), "warning", cleaned(message))]
 
     def _send(self) -> None:
-        wait_s, reachable, n_last_tries = FIRST_RETRY_S, True, 0
-        next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S  # `init` was the first
+        """Send what is written, until all is sent, the server takes no more, or the last tries have failed.
+
+        Once the writer has ended (`_written`) nothing is added: then there are no heartbeats, and an
+        unreachable server is tried `LAST_TRIES` times more.
+        """
+        n_last_tries = 0
         while True:
-            written = self._written.is_set()
+            is_last = self._written.is_set()
             try:
-                if self._send_earlier is not None:
-                    if not self._send_earlier():
-                        raise Unreachable("what an earlier process has logged cannot be sent yet")
-                    self._send_earlier = None
-                # First, for what follows may have to wait for the disk while the server answers.
-                if time.monotonic() >= next_heartbeat and not written:
-                    if self._delivery.heartbeat():
-                        self.stop_requested.set()
-                    next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
-                while self._delivery.send():
-                    reachable, wait_s = True, FIRST_RETRY_S
-                    if time.monotonic() >= next_heartbeat:
-                        break
-                else:
-                    reachable, wait_s = True, FIRST_RETRY_S
-                    if written:
+                self._send_before()
+                self._send_heartbeat(is_last)
+                if self._send_until_heartbeat():
+                    if is_last:
                         return
-                    if not self._spool.n_waiting:
-                        self._to_send.wait(max(0.0, next_heartbeat - time.monotonic()))
-                        self._to_send.clear()
+                    self._await_entries()
             except RunUnavailable as error:
                 log.warning("%s: the server no longer accepts data for it: %s", self._name, error)
                 with self._mutex:
                     self._gone = f"{REFUSED}: {error}"
                 return
             except Exception as error:  # nothing that goes wrong here ends the thread or the script
-                n_last_tries += written
-                if reachable:
-                    self._log_failure(error)
-                reachable = False
+                self._log_failure(error)
+                n_last_tries += is_last
                 if n_last_tries > LAST_TRIES:
                     return
-                asked_s = (isinstance(error, Unreachable) and error.retry_after_s) or 0.0
-                if written:
-                    time.sleep(FIRST_RETRY_S)
-                else:
-                    self._written.wait(max(wait_s, min(asked_s, LAST_RETRY_S)))
-                wait_s = min(2 * wait_s, LAST_RETRY_S)
+                self._await_retry(error, is_last)
+
+    def _send_before(self) -> None:
+        """Send what an earlier process has left of the same run, which comes before anything of this one."""
+        if self._send_earlier is not None:
+            if not self._send_earlier():
+                raise Unreachable("what an earlier process has logged cannot be sent yet")
+            self._send_earlier = None
+
+    def _send_heartbeat(self, is_last: bool) -> None:
+        """Send a heartbeat if one is due, before anything that may have to wait for the disk."""
+        if time.monotonic() >= self._heartbeat_at and not is_last:
+            if self._delivery.heartbeat():
+                self.stop_requested.set()
+            self._heartbeat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
+
+    def _send_until_heartbeat(self) -> bool:
+        """Send request by request; whether everything is sent, not only until the next heartbeat is due."""
+        while self._delivery.send():
+            self._on_reached()
+            if time.monotonic() >= self._heartbeat_at:
+                return False
+        self._on_reached()
+        return True
+
+    def _await_entries(self) -> None:
+        """Wait until something is written, or a heartbeat is due."""
+        if not self._spool.n_waiting:
+            self._to_send.wait(max(0.0, self._heartbeat_at - time.monotonic()))
+            self._to_send.clear()
+
+    def _on_reached(self) -> None:
+        self._is_reachable, self._retry_s = True, FIRST_RETRY_S
+
+    def _await_retry(self, error: Exception, is_last: bool) -> None:
+        """Wait longer after each failure, and as long as the server asks; not once the run is closed."""
+        asked_s = (isinstance(error, Unreachable) and error.retry_after_s) or 0.0
+        if is_last:
+            time.sleep(FIRST_RETRY_S)
+        else:
+            self._written.wait(max(self._retry_s, min(asked_s, LAST_RETRY_S)))
+        self._retry_s = min(2 * self._retry_s, LAST_RETRY_S)
 
     def _log_failure(self, error: Exception) -> None:
+        """Log a failure, once until the server is reached again."""
+        if not self._is_reachable:
+            return
+        self._is_reachable = False
         unexpected = None if isinstance(error, Unreachable) else error
         message = "%s: %s; what is logged is kept in %s"
         log.warning(message, self._name, error or type(error).__name__, self._folder, exc_info=unexpected)

@@ -1,4 +1,17 @@
-"""All processes of a Gorila run, as the engine manages them: start, requests, reports, restores, end."""
+"""All processes of a Gorila run, as the engine manages them: start, requests, reports, restores, end.
+
+The engine's loop calls `work_until`, which sends requests and handles replies until the time is up. It waits
+for all of them at once: `_call` keeps each with what to do with its reply, and `_receive` handles the next.
+
+- A process of actors or learners gets a request to work for a while, and replies with a report.
+- A process of parameter shards is asked for reports, and at intervals for snapshots of its shards.
+- A process of replay shards is asked how full it is.
+
+Ray restarts a process that dies. Its requests then fail, and it is asked again after `RETRY_S`. A restarted
+process of parameter shards has no parameters: it is first restored from its last snapshots, as a new
+incarnation, and the updates since then are lost. The run fails if a process stays away for `DOWN_TIMEOUT_S`,
+or raises an error itself.
+"""
 
 import math
 import time
@@ -44,7 +57,9 @@ class _Process:
     parts: list[int]
     """Numbers of its shards or actors."""
     retry_at: float = 0.0
+    """When it may be called again."""
     down_since: float | None = None
+    """When it died; None while it answers."""
 
 
 @dataclass(eq=False)
@@ -53,6 +68,7 @@ class _Worker(_Process):
 
     assignment: WorkerAssignment = field(kw_only=True)
     requested_steps: int = 0
+    """Agent steps of its pending request."""
 
 
 @dataclass(eq=False)
@@ -60,8 +76,11 @@ class _ParameterShards(_Process):
     """A process of parameter shards."""
 
     incarnation: int = 0
+    """How often it has been restored."""
     restored: bool = False
+    """Whether it has parameters; if not, it is restored before anything else."""
     snapshots: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The last snapshot of each of its shards."""
     snapshot_at: float = 0.0
 
 

@@ -90,7 +90,7 @@ class _Activations:
         self._rows: list[Tensor] = []
 
     def row(self, t: int, shape: torch.Size) -> Tensor:
-        """Memory for those of decision t; the shape, batch first, is the same each time."""
+        """Memory for the outputs of decision t; the shape, batch first, is the same each time."""
         if t == len(self._rows):
             kept, B = self.first(t), shape[0]
             layout = torch.channels_last if len(shape) == 4 else torch.contiguous_format
@@ -102,7 +102,7 @@ class _Activations:
         return self._rows[t]
 
     def first(self, t: int) -> Tensor:
-        """Those of the first t decisions as one batch."""
+        """The outputs of the first t decisions as one batch."""
         return self._all[: t * len(self._rows[0])] if t else self._all
 
 
@@ -117,7 +117,7 @@ class FusedUnroll:
 
         Args:
             stages: stages of the body, by `stages_of`.
-            lstm: behind it.
+            lstm: the LSTM behind the body; None for none.
             dtype: dtype of the body's computation, if not that of its parameters. Features, the LSTM and the
                 sums of gradients keep theirs.
         """
@@ -132,6 +132,7 @@ class FusedUnroll:
             (stage.layer.weight.detach().to(self._dtype), _bias(stage.layer).detach().to(self._dtype))
             for stage in self._stages
         ]
+        # `_kept[k]`: the inputs of stage k, decision by decision; the last one: the body's features.
         self._kept = [_Activations(self._dtype, weight.device) for _ in range(len(self._stages) + 1)]
         self._lstm = None if lstm is None else FusedLstm(lstm)
         self._t = 0
@@ -198,7 +199,10 @@ class FusedUnroll:
 
     @torch.no_grad()
     def backward(self, d_features_TF: Tensor) -> None:
-        """Add the gradient of the parameters to their `grad`, given that of the features."""
+        """Add the gradient of the parameters to their `grad`, given that of the features.
+
+        From the last stage to the first, d is the gradient of the stage's outputs, then of its inputs.
+        """
         d = d_features_TF if self._lstm is None else self._lstm.backward(d_features_TF)
         d = d.to(self._dtype)
         outputs = self._kept[-1].first(self._t)

@@ -89,18 +89,17 @@ def compare(
         measured = _measure_training(session, runs, members)
     else:
         measured = _measure_evaluations(session, runs, members, protocol)
+    # Where runs are compared: at the end of the shortest run of an environment, or each at its own.
     lineages = roots(session, runs.values())
     ends = _common_ends(measured, repetitions(runs.values(), lineages, measured.furthest))
     common = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}
-    if threshold is not None:
+    if threshold is not None:  # it may be reached anywhere
         histories = measured.read(None)
     elif at == "common":
-        histories = measured.read(
-            {
-                run_id: ends.get(measured.environments[run_id], end)
-                for run_id, end in measured.furthest.items()
-            }
-        )
+        last_steps = {
+            run_id: ends.get(measured.environments[run_id], end) for run_id, end in measured.furthest.items()
+        }
+        histories = measured.read(last_steps)
     else:
         histories = measured.read(measured.furthest)
     scores = {
@@ -110,6 +109,7 @@ def compare(
     # A fork that counts has no score before its first agent step; there, its parent counts.
     scored = {run_id for run_id, score in scores.items() if score is not None}
     results = _Results(histories, scores, repetitions(runs.values(), lineages, scored))
+
     names = group_names([group_runs[0] for group_runs in members.values()])
     groups = [
         _group(

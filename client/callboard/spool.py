@@ -262,10 +262,12 @@ class Spool:
         begin, parts, n_frames = self._next, [first.rows[1:-1]], 1
         kind, n_rows, n_bytes, end = first.kind, first.n_rows, len(first.rows), first.end
         n_fitting = self._n_fitting(first)
-        if n_fitting < n_rows:
+        if n_fitting < n_rows:  # a part of the frame; the next request has the rest
             rows = part_of(kind, first.rows, 0, n_fitting)
             parts, n_frames, n_rows = [rows[1:-1]], 0, n_fitting
             end = replace(first.begin, row=first.begin.row + n_fitting)
+        # Further frames of the same kind, as long as there is room. A request that was being sent before this
+        # process started must be the same again: it has the frames up to its recorded end.
         while n_frames and (self._pending is None or end < self._pending):
             following = self._frame(end)
             if following is None or following.kind != kind:

@@ -143,14 +143,6 @@ const scoresRoute = createRoute({
   component: lazyRouteComponent(() => import('@/routes/ScoresPage')),
 });
 
-// The page's former address.
-const environmentsRoute = createRoute({
-  getParentRoute: () => shellRoute,
-  path: '/environments',
-  validateSearch: scoresSearch,
-  beforeLoad: ({ search }) => redirect({ to: '/scores', search, replace: true, throw: true }),
-});
-
 const playRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/play',
@@ -247,7 +239,6 @@ const routeTree = rootRoute.addChildren([
     papersRoute,
     studyRoute,
     scoresRoute,
-    environmentsRoute,
     playRoute,
     playSessionRoute,
     recordingRoute,

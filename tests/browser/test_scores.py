@@ -110,10 +110,3 @@ def test_missing_cell_opens_the_form_of_the_run_that_fills_it(
     ).to_be_checked()
     page.goto(page.url + "&all=true")
     expect(page.locator("[name='config.evaluation_protocol']")).to_have_value("noop_starts")
-
-
-def test_former_address_of_the_environments_redirects(service_page: Page) -> None:
-    service_page.goto("/environments?q=ALE/Breakout-v5&family=atari")
-    service_page.wait_for_url("**/scores?q=*")
-    expect(service_page.get_by_role("heading", name="Scores")).to_be_visible()
-    expect(service_page.get_by_role("row").filter(has_text="Breakout")).to_have_count(1)

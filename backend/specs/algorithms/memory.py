@@ -24,7 +24,7 @@ LEARNER_PROCESS_BYTES = 20 * MIB
 ENV_PROCESS_BYTES = 6 * MIB
 """A forked process that only steps environments, without these."""
 Network = Literal["nips", "nature", "compact", "mlp"]
-NetworkOrLarge = Literal["nips", "nature", "large", "compact", "mlp"]
+NetworkOrLarge = Literal[Network, "large"]
 """The networks of A3C, which takes GA3C's large one too."""
 MAX_STRIDE = 4
 """Stride of the first convolution of the papers' networks."""

@@ -170,7 +170,7 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
             "a3c",
             {"config": {"network": "mlp"}},
             "config.network",
-            "use one of nips, nature, large, compact",
+            "use one of nips, nature, compact, large",
         ),
         (
             "ga3c",

@@ -16,7 +16,7 @@ from backend.errors import Invalid
 from backend.runs import listing
 from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
-from backend.runs.groups import Brief, group_names, key_of, remembered, repetitions, significant_digits
+from backend.runs.groups import Brief, compute_once, group_names, key_of, repetitions, significant_digits
 from backend.runs.lineage import roots
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
@@ -141,7 +141,7 @@ def _held(run: Brief, setting: ConfigField) -> Any:
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return remembered(run, setting.name, held)
+    return compute_once(run, setting.name, held)
 
 
 def _shown(value: Any, digits: int) -> str:

@@ -34,7 +34,7 @@ from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure,
 from backend.figures.theme import in_panel, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.metrics.charts import Axes, SeriesBuckets, curves, scaled
+from backend.metrics.charts import Axes, SeriesBuckets, curves, with_scale
 from backend.metrics.chunks import Columns
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
@@ -181,7 +181,7 @@ class _Drawing:
         self._drawn = {
             id_: run for id_, run in self.found.items() if request.environment in (None, run.environment)
         }
-        axes = scaled(session, request.axes, self._drawn.values())
+        axes = with_scale(session, request.axes, self._drawn.values())
         self.since = metrics.revisions_had(request.since, request.runs, self.found, request.axes, axes)
         self._request = request = replace(request, axes=axes)
         self.chosen = self._choose()

@@ -61,7 +61,7 @@ class Axes:
     smoothing: Smoothing = "points"
     scale: float | None = 0.0
     """For the other kinds of smoothing: time constant or width in units of x; 0 for no smoothing; None for
-    `automatic_scale`, which `scaled` replaces."""
+    `automatic_scale`, which `with_scale` replaces."""
     span: tuple[float, float] | None = None
     """The shown range of x; None for all."""
     scale_had: float | None = None
@@ -103,7 +103,7 @@ def automatic_scale(furthest: float) -> float:
     return max(factor * decade for factor in (0.5, 1.0, 2.0, 5.0) if factor * decade <= widest)
 
 
-def scaled(session: Session, axes: Axes, runs: Iterable[Run]) -> Axes:
+def with_scale(session: Session, axes: Axes, runs: Iterable[Run]) -> Axes:
     """The same axes with a scale: the given one, or that of the run that got furthest."""
     if axes.scale is not None:
         return axes
@@ -217,7 +217,7 @@ def curves(
         ranges = _ranges(points_of, [chunks[p.series_id] for p in averaged if p.start_row], axes)
         for plan in averaged:
             conversion = conversion_of[plan.series_id]
-            plan.values = _averaged(chunks[plan.series_id], axes, plan, ranges, conversion)
+            plan.values = _chunks_to_average(chunks[plan.series_id], axes, plan, ranges, conversion)
 
     # Read and compute, a bounded number of points at a time.
     by_series = {}
@@ -365,7 +365,7 @@ def _ranges(
     return points_of.ranges((chunk for series_chunks in chunks for chunk in series_chunks), axes.column)
 
 
-def _averaged(
+def _chunks_to_average(
     chunks: list[ChunkInfo],
     axes: Axes,
     plan: _Plan,
@@ -449,10 +449,10 @@ def _buckets(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data
         parts.append(aggregate(select_rows(part, shown), min(plan.bucket_rows, BASE_ROWS), (axes.column,)))
     buckets = merge_buckets(joined(parts), max(1, plan.bucket_rows // BASE_ROWS))
     buckets[axes.x] = convert(buckets.pop(axes.column), conversion)
-    return buckets | _smoothed(plan, axes, conversion, data, buckets["mean"]) if axes.smooths else buckets
+    return buckets | _smooth(plan, axes, conversion, data, buckets["mean"]) if axes.smooths else buckets
 
 
-def _smoothed(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data, means: Array) -> Columns:
+def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data, means: Array) -> Columns:
     """The smoothed columns of the plan's buckets, which have these means; NaN where a bucket has none."""
     first = plan.values[0].first_row
     until_end = slice(None, plan.end_row - first)

@@ -44,7 +44,7 @@ EXPORTS: dict[str, Any] = {
 }
 
 
-def _selected(
+def _select(
     metric: Annotated[
         list[Text], Query(max_length=100, description="Only these metrics; default: all.")
     ] = [],  # noqa: B006
@@ -140,7 +140,7 @@ def read_chart(
     return Response(service.chart(session, request), media_type="application/json")
 
 
-_Selected = Annotated[repository.Selected, Depends(_selected)]
+_Selected = Annotated[repository.Selected, Depends(_select)]
 
 
 @router.get("/runs/{run_id}/export", response_class=Download, responses={200: {"content": EXPORTS}})

@@ -17,7 +17,7 @@ from backend.db import Run, Series
 from backend.db.engine import reading
 from backend.errors import Invalid, NotFound
 from backend.metrics import npz, repository
-from backend.metrics.charts import WINDOW, Axes, SeriesBuckets, curves, scaled
+from backend.metrics.charts import WINDOW, Axes, SeriesBuckets, curves, with_scale
 from backend.metrics.chunks import Array
 from backend.metrics.grouping import Spread, interval_name
 from backend.metrics.schemas import Format
@@ -99,7 +99,7 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
         Invalid: the response would be too large, or the number of revisions in `since` is wrong.
     """
     runs = find_runs(session, request.runs)
-    axes = scaled(session, request.axes, runs.values())
+    axes = with_scale(session, request.axes, runs.values())
     since = revisions_had(request.since, request.runs, runs, request.axes, axes)
     request = replace(request, axes=axes)
     candidates = choose(session, runs, request.metrics, request.sources, scored=request.scored)

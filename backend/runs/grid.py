@@ -85,10 +85,10 @@ def combinations(body: dict[str, Any], grid: Grid) -> Iterator[tuple[dict[str, A
     """
     for values in product(*grid.values()):
         combination = dict(zip(grid, values, strict=True))
-        yield merged(body, combination), combination
+        yield merge_settings(body, combination), combination
 
 
-def merged(body: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """A request with these settings, by field path."""
     request = dict(body)
     for path, value in settings.items():

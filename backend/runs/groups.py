@@ -67,7 +67,7 @@ GroupedRun = Run | Brief
 _known: dict[tuple[bytes, str], Any] = {}
 
 
-def remembered(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) -> T:
+def compute_once(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) -> T:
     """What follows from a run's specification alone, computed once for each specification.
 
     Args:
@@ -88,7 +88,7 @@ def remembered(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) ->
 
 def key_of(run: GroupedRun) -> str:
     """The group's key of a run."""
-    return remembered(run, "key", group_key) if isinstance(run, Brief) else group_key(run.spec)
+    return compute_once(run, "key", group_key) if isinstance(run, Brief) else group_key(run.spec)
 
 
 def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from backend.errors import Invalid
 from backend.figures.figure import Figure
 from backend.figures.palette import Theme
 from backend.figures.study import Frame, gaps_figure, profile_figure
-from backend.runs.groups import is_measured_as_published, key_of, remembered, repetitions
+from backend.runs.groups import compute_once, is_measured_as_published, key_of, repetitions
 from backend.runs.lineage import roots
 from backend.scores import repository
 from backend.scores.repository import LastScore
@@ -216,7 +216,7 @@ def _best(
     for (environment, algorithm, _), scores in members.items():
         if len(scores) >= min_seeds:
             candidates[environment, algorithm].append(
-                _Candidate(_reduced(algorithm, environment, scores), scores[::-1], _is_comparable(scores[0]))
+                _Candidate(_reduce(algorithm, environment, scores), scores[::-1], _is_comparable(scores[0]))
             )
     best = {}
     for place, several in candidates.items():
@@ -229,7 +229,7 @@ def _best(
     return best
 
 
-def _reduced(algorithm: str, environment: str, scores: Sequence[LastScore]) -> Cell:
+def _reduce(algorithm: str, environment: str, scores: Sequence[LastScore]) -> Cell:
     """The mean of the last evaluations, by the rule that studies use."""
     runs = [
         MemberRun(
@@ -250,7 +250,7 @@ def _is_comparable(scored: LastScore) -> bool:
     environment = ENVIRONMENTS.get(scored.run.environment)
     if environment is None:
         return True
-    return remembered(
+    return compute_once(
         scored.run,
         f"as published under {scored.protocol}",
         lambda _: is_measured_as_published(scored.run, environment, scored.protocol),
@@ -265,9 +265,9 @@ def _own_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
         value=cell.value,
         low=cell.low,
         high=cell.high,
-        normalised=_normalised(cell.value, levels),
-        normalised_low=_normalised(cell.low, levels),
-        normalised_high=_normalised(cell.high, levels),
+        normalised=_normalise(cell.value, levels),
+        normalised_low=_normalise(cell.low, levels),
+        normalised_high=_normalise(cell.high, levels),
         comparable=candidate.comparable,
         rule=cell.caption.partition(";")[0],
         runs=[score.run.id for score in runs],
@@ -288,7 +288,7 @@ def _published_cell(
                 value=score.score,
                 low=None,
                 high=None,
-                normalised=_normalised(score.score, reference),
+                normalised=_normalise(score.score, reference),
                 normalised_low=None,
                 normalised_high=None,
                 comparable=True,
@@ -303,7 +303,7 @@ def _published_cell(
     return None
 
 
-def _normalised(score: float | None, reference: Reference | None) -> float | None:
+def _normalise(score: float | None, reference: Reference | None) -> float | None:
     return None if reference is None else normalise(score, reference)
 
 

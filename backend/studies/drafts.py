@@ -104,7 +104,7 @@ def of_sweep(session: Session, sweep_id: str) -> Draft:
     sources = [runs[run_id] for run_id in run_ids if run_id in runs]
     if spec.sampler == "random" and spec.distinct_seeds and spec.max_seeds == 1:
         n = len(sweeps.configurations(session, sweep_id))
-        return _checked(session, "sweep", _with_random_draws(spec, n), sources, {})
+        return _check(session, "sweep", _with_random_draws(spec, n), sources, {})
     return _draft(session, "sweep", sources, name=spec.name)
 
 
@@ -149,7 +149,7 @@ def _draft(session: Session, source: Source, sources: Sequence[SourceRun], name:
             continue
         key = key_of_stored(run.spec | {"seed": 0}) if is_whole(run.spec) else ""
         if key not in by_key:
-            by_key[key] = _parsed(run.spec) if key else None
+            by_key[key] = _parse(run.spec) if key else None
         if by_key[key] is None:
             invalid[run.id] = "its settings are no longer valid"
         else:
@@ -173,10 +173,10 @@ def _draft(session: Session, source: Source, sources: Sequence[SourceRun], name:
         run=_common(specs),
         figures=tuple(_figures(arms, environments)),
     )
-    return _checked(session, source, spec, sources, invalid)
+    return _check(session, source, spec, sources, invalid)
 
 
-def _parsed(spec: Mapping[str, Any]) -> RunSpec | None:
+def _parse(spec: Mapping[str, Any]) -> RunSpec | None:
     """A run's specification; None if this version has other settings."""
     try:
         return parse_run_spec(dict(spec))
@@ -295,7 +295,7 @@ def _varied_number(arms: Sequence[Arm]) -> str | None:
     return varied[0] if is_number else None
 
 
-def _checked(
+def _check(
     session: Session,
     source: Source,
     spec: StudySpec,

@@ -73,7 +73,7 @@ def create_study(
     try:
         study = service.create(session, writing, spec, principal, definition=definition, scale=scale)
     except Invalid as error:
-        raise _located(body, error) from None
+        raise _locate(body, error) from None
     return _summary(writing, study)
 
 
@@ -86,7 +86,7 @@ def estimate_study(
     try:
         cost = estimate.estimate(session, spec)
     except Invalid as error:
-        raise _located(body, error) from None
+        raise _locate(body, error) from None
     at = ITEMS[body.item][1].scales[body.scale] if body.item and definition else None
     return _estimate(cost, at, differs_of(at, body.starts) if at else [])
 
@@ -277,7 +277,7 @@ def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
     return spec.model_copy(update=changes), definition.id, body.scale
 
 
-def _located(body: StudyRequest, error: Invalid) -> Invalid:
+def _locate(body: StudyRequest, error: Invalid) -> Invalid:
     """The problems of a study, with their paths in the request."""
     if body.study is not None:
         return Invalid(

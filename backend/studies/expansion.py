@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from backend.errors import Invalid
 from backend.hosts import repository as hosts
 from backend.runs import requests
-from backend.runs.grid import merged
+from backend.runs.grid import merge_settings
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.names import default_name
@@ -44,13 +44,13 @@ def resolve_presets(spec: StudySpec) -> StudySpec:
         Invalid: an algorithm does not have the preset, or the preset is not meant for an environment.
     """
     problems: list[FieldProblem] = []
-    arms = [_resolved(arm, at, spec.environments, problems) for at, arm in enumerate(spec.arms)]
+    arms = [_resolve(arm, at, spec.environments, problems) for at, arm in enumerate(spec.arms)]
     if problems:
         raise Invalid(problems)
     return spec.model_copy(update={"arms": tuple(arms)})
 
 
-def _resolved(arm: Arm, at: int, environments: Sequence[str], problems: list[FieldProblem]) -> Arm:
+def _resolve(arm: Arm, at: int, environments: Sequence[str], problems: list[FieldProblem]) -> Arm:
     algorithm = ALGORITHMS.get(arm.algorithm)
     if arm.preset is None or algorithm is None:  # an unknown algorithm is reported with its runs
         return arm
@@ -149,7 +149,7 @@ def protocols_of(spec: StudySpec, at: int = 0) -> dict[str, str]:
     return protocols
 
 
-def pinned(session: Session, spec: StudySpec, custom: Mapping[str, Any]) -> StudySpec:
+def pin_start_sets(session: Session, spec: StudySpec, custom: Mapping[str, Any]) -> StudySpec:
     """The study with the version of each start set, so that all its runs start from the same states.
 
     Raises:
@@ -202,7 +202,7 @@ def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> li
                 try:
                     run_spec = run_spec_of(spec, at, environment, draw, settings, custom)
                 except InvalidSpec as error:
-                    located = _located(spec, at, place, error.problems)
+                    located = _locate(spec, at, place, error.problems)
                     problems |= {(problem.field, problem.message): problem for problem in located}
                     continue
                 cell = PlannedCell(at, environment, draw, run_spec.seed, settings, key_of(run_spec), run_spec)
@@ -241,12 +241,12 @@ def run_spec_of(
     }
     if environment in custom:
         request["custom"] = custom[environment]
-    run_spec = parse_run_spec(merged(request, settings))
+    run_spec = parse_run_spec(merge_settings(request, settings))
     varied = [path.partition(".")[2] for path in settings]
     return run_spec.model_copy(update={"name": default_name(run_spec, varied)})
 
 
-def _located(
+def _locate(
     spec: StudySpec, arm: int, place: int, problems: Sequence[FieldProblem]
 ) -> Iterator[FieldProblem]:
     """Problems of a run's request, with their paths in the study's."""

@@ -84,7 +84,7 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     expansion.check(spec)
     spec = expansion.resolve_presets(spec)
     custom = expansion.descriptions(session, spec)
-    spec = expansion.pinned(session, spec, custom)
+    spec = expansion.pin_start_sets(session, spec, custom)
     protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
     expansion.refuse(
         rules.missing_references(spec, protocols[0]) | rules.differing_protocols(spec, protocols)
@@ -158,7 +158,7 @@ def retry(session: Session, study_id: str) -> Study:
         Invalid: a start set of its evaluations has been deleted.
     """
     study = get(session, study_id, for_update=True)
-    expansion.pinned(session, spec_of(study), study.spec.get("custom") or {})
+    expansion.pin_start_sets(session, spec_of(study), study.spec.get("custom") or {})
     n_retried = _retry_cells(session, study)
     if not n_retried and study.state != "stopped":
         raise Conflict("none of its runs has failed, was stopped or was deleted")
@@ -207,7 +207,7 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
         if spec.starts and environment not in spec.starts:
             message = "the evaluations start from sets, and this environment has none: start another study"
             raise Invalid.field(f"environments.{at}", message)
-    expansion.pinned(session, spec, custom)
+    expansion.pin_start_sets(session, spec, custom)
     rows = repository.cells(writing, study_id)
     known = {(row.arm, row.environment, row.draw) for row in rows}
     first_draw = 0 if added else before.draws.n

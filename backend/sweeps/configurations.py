@@ -56,7 +56,7 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     problems: dict[tuple[str, str], FieldProblem] = {}
     for settings in configurations:
         try:
-            parse_run_spec(grid.merged(spec.run, settings))
+            parse_run_spec(grid.merge_settings(spec.run, settings))
         except InvalidSpec as error:
             located = _locate(spec, error.problems)
             problems |= {(problem.field, problem.message): problem for problem in located}
@@ -90,7 +90,7 @@ def pinned(session: Session, spec: SweepSpec, settings: sampling.ConfigValues) -
     ]
     if not named:
         return spec
-    run_spec = parse_run_spec(grid.merged(spec.run, settings))
+    run_spec = parse_run_spec(grid.merge_settings(spec.run, settings))
     versions = {
         protocol: starts.resolved(
             session, protocol, run_spec.environment, run_spec.environment_config, place
@@ -109,7 +109,7 @@ def pinned(session: Session, spec: SweepSpec, settings: sampling.ConfigValues) -
 
 def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None:
     """Refuse evaluations that the runs do not make."""
-    run_spec = parse_run_spec(grid.merged(spec.run, settings))
+    run_spec = parse_run_spec(grid.merge_settings(spec.run, settings))
     if run_spec.config.evaluation_episodes == 0:
         raise Invalid.field("objective", "the runs are not evaluated: config.evaluation_episodes is 0")
     if spec.protocol not in (None, run_spec.evaluation_protocol):

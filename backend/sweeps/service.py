@@ -15,7 +15,7 @@ from backend.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.principals import Principal
 from backend.runs import actions
 from backend.runs import service as runs
-from backend.runs.grid import merged
+from backend.runs.grid import merge_settings
 from backend.specs.names import grid_name
 from backend.specs.problems import InvalidSpec, problems_of
 from backend.specs.run import RunSpec, parse_run_spec
@@ -245,7 +245,7 @@ def member_spec(spec: SweepSpec, settings: ConfigValues, seed: int) -> RunSpec:
     Raises:
         InvalidSpec: with one problem per invalid field.
     """
-    run_spec = parse_run_spec(merged(spec.run, settings) | {"seed": seed})
+    run_spec = parse_run_spec(merge_settings(spec.run, settings) | {"seed": seed})
     return run_spec.model_copy(update={"name": grid_name(run_spec, [*settings], spec.max_seeds)})
 
 

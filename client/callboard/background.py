@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import Unreachable
 from callboard.limits import MAX_REASON_CHARACTERS
-from callboard.rows import Entry, File, Frame, Line, cleaned, dumps, frames_of
+from callboard.rows import Entry, File, Frame, Line, clean, dumps, frames_of
 from callboard.spool import FILE_KINDS, Spool
 from callboard.tally import Tally, in_words, warn
 from callboard.transport import Transport
@@ -157,7 +157,7 @@ class Background:
 
     def add_line(self, level: str, message: str) -> None:
         """Write a line of the client's own into the run's log."""
-        self.add(Line(time.time(), level, cleaned(message)), 1)
+        self.add(Line(time.time(), level, clean(message)), 1)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything logged before has been sent; False if that takes longer."""
@@ -180,7 +180,7 @@ class Background:
         if self._forked:
             return
         self._final = dumps(
-            [{"state": state, "reason": None if reason is None else cleaned(reason, MAX_REASON_CHARACTERS)}]
+            [{"state": state, "reason": None if reason is None else clean(reason, MAX_REASON_CHARACTERS)}]
         )
         self._to_write.set()
         self._writer.join()
@@ -292,7 +292,7 @@ class Background:
         self._n_reported, self._report_at = n_lost, time.monotonic() + REPORT_INTERVAL_S
         what = "values, episodes, lines or files that are missing here"
         message = f"The script has logged {n_lost:,} {what}: {in_words(counts)}"
-        return [Line(time.time(), "warning", cleaned(message))]
+        return [Line(time.time(), "warning", clean(message))]
 
     def _send(self) -> None:
         """Send what is written, until all is sent, the server takes no more, or the last tries have failed.

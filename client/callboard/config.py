@@ -21,7 +21,7 @@ from callboard.limits import (
     MAX_SETTING_CHARACTERS,
 )
 from callboard.names import stored_name, with_checksum
-from callboard.rows import cleaned, is_seed
+from callboard.rows import clean, is_seed
 
 MAX_DEPTH = 10
 """Keys of a nested setting. What is deeper is stored as text."""
@@ -207,7 +207,7 @@ def _text(value: Any) -> str:
 
 def _bounded(text: str) -> str:
     """A text that can be stored; one that cannot, or is too long, ends in a checksum."""
-    whole = cleaned(text, len(text) + 1)
+    whole = clean(text, len(text) + 1)
     if whole == text and len(text) <= MAX_CONFIG_TEXT:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -228,11 +228,11 @@ def config_of_table(text: str) -> dict[str, Any]:
     for line in lines[2:]:
         name, separator, value = line.strip().removeprefix("|").removesuffix("|").partition("|")
         if separator and name.strip():
-            settings[name.strip()] = parsed(value.strip())
+            settings[name.strip()] = parse_value(value.strip())
     return settings
 
 
-def parsed(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """The value that a text shows: a number, a Boolean, None, or the text itself."""
     if text in ("True", "False"):
         return text == "True"

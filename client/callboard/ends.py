@@ -27,7 +27,7 @@ from typing import Any
 
 from callboard.cleaning import as_text, kind_of
 from callboard.limits import MAX_REASON_CHARACTERS
-from callboard.rows import cleaned
+from callboard.rows import clean
 
 SIGNAL_TIMEOUT_S = 5.0
 """How long a process that a signal ends waits for the server."""
@@ -156,8 +156,8 @@ def outcome(error: BaseException | None) -> tuple[str, str | None]:
     by_signal = _recent_signal(_ENDING)
     text = _text_of(error)
     if by_signal is not None:
-        return "stopped", cleaned(f"{_ended_by(by_signal)} ({text})", MAX_REASON_CHARACTERS)
-    return "failed", cleaned(text, MAX_REASON_CHARACTERS)
+        return "stopped", clean(f"{_ended_by(by_signal)} ({text})", MAX_REASON_CHARACTERS)
+    return "failed", clean(text, MAX_REASON_CHARACTERS)
 
 
 def outcome_at_exit(watched: Watch) -> tuple[str, str | None]:
@@ -179,7 +179,7 @@ def _of_status(status: Any) -> tuple[str, str | None]:
     if status is None or (isinstance(status, int) and status == 0):
         return "finished", None
     text = f"exit status {int(status)}" if isinstance(status, int) else as_text(status)
-    return "failed", cleaned(text, MAX_REASON_CHARACTERS)
+    return "failed", clean(text, MAX_REASON_CHARACTERS)
 
 
 def _recent_signal(numbers: tuple[int, ...]) -> int | None:

@@ -25,7 +25,7 @@ from callboard.files import SentFile, checkpoint_of, video_of
 from callboard.handlers import pass_on
 from callboard.limits import LEVELS, MAX_FPS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
 from callboard.names import Names
-from callboard.rows import Description, Episode, Line, Points, cleaned, dumps
+from callboard.rows import Description, Episode, Line, Points, clean, dumps
 from callboard.spool import MAX_REQUEST_BYTES, Spool
 from callboard.syncing import sync
 from callboard.tally import Tally
@@ -280,7 +280,7 @@ class ExternalRun:
                 self._tally.change(f"a level that is none of {', '.join(LEVELS)}: info is used", shown(level))
                 level = "info"
             line = as_text(name) if text is None else f"{as_text(name)}: {as_text(text)}"
-            message = cleaned(line, MAX_MESSAGE_CHARACTERS)
+            message = clean(line, MAX_MESSAGE_CHARACTERS)
             if len(line) > MAX_MESSAGE_CHARACTERS:
                 self._tally.change(f"a text of more than {MAX_MESSAGE_CHARACTERS:,} characters: it is cut")
             self._background.add(Line(time.time(), level, message, steps), 1)

@@ -270,7 +270,7 @@ def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:
     return value
 
 
-def cleaned(value: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
+def clean(value: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
     """A text without what cannot be stored, cut if it is too long."""
     whole = value.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     return whole if len(whole) <= most else whole[: most - 1] + "…"

@@ -52,7 +52,7 @@ def user_of(session: Session, settings: Settings, identity: Identity) -> User:
     role = role_of(settings, identity.claims)
     user = repository.user_by_identity(session, identity.issuer, identity.subject)
     if user is None:
-        return _created(session, settings, identity, role)
+        return _create(session, settings, identity, role)
     if settings.oidc_roles:
         if role is None:
             raise Refused("no_role", f"the claim {settings.oidc_role_claim} has no value with a role")
@@ -60,7 +60,7 @@ def user_of(session: Session, settings: Settings, identity: Identity) -> User:
     return user
 
 
-def _created(session: Session, settings: Settings, identity: Identity, role: Role | None) -> User:
+def _create(session: Session, settings: Settings, identity: Identity, role: Role | None) -> User:
     if not settings.oidc_create_users:
         raise Refused("unknown", "no user is linked to this identity, and none are created at sign-in")
     if role is None:

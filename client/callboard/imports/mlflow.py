@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from callboard.config import parsed
+from callboard.config import parse_value
 from callboard.imports.log import Log, UnreadableLog
 from callboard.names import Names
 
@@ -71,7 +71,7 @@ def _log(client: Any, experiment: str, run: Any) -> Log:
     info = run.info
     name = info.run_name or info.run_id
     log = Log(f"{experiment}/{name}", f"mlflow {info.run_id}")
-    log.describe_by_config({key: parsed(text) for key, text in run.data.params.items()})
+    log.describe_by_config({key: parse_value(text) for key, text in run.data.params.items()})
     names = Names()
     started_ms = info.start_time or 0
     for key in run.data.metrics:

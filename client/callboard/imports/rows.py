@@ -66,10 +66,10 @@ def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
         UnreadableLog: it cannot be read; also while the rows are read.
     """
     if ending(path) in _PARQUET:
-        rows = _guarded(path, _parquet(path))
+        rows = _guard(path, _parquet(path))
         return Rows(next(rows), rows)
     not_kept: Counter[str] = Counter()
-    lines = _guarded(path, _lines(path, not_kept))
+    lines = _guard(path, _lines(path, not_kept))
     first = next((line for line in lines if line.strip()), "")
     lines = chain([first], lines) if first else iter(())
     if first.lstrip().startswith("{"):
@@ -77,7 +77,7 @@ def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
     return _csv(path, lines, not_kept, is_growing=is_growing)
 
 
-def _guarded(path: Path, items: Iterator[Any]) -> Iterator[Any]:
+def _guard(path: Path, items: Iterator[Any]) -> Iterator[Any]:
     """The items; what cannot be read becomes one error that names the file."""
     try:
         yield from items
@@ -117,7 +117,7 @@ def _csv(path: Path, lines: Iterator[str], not_kept: "Counter[str]", *, is_growi
         about |= _object(header[1:]) or {}
     delimiter = "\t" if ending(path) == ".tsv" else max("\t;,", key=header.count)
     state = _End()
-    reader = _guarded(
+    reader = _guard(
         path, csv.reader(state.watched(chain([header], lines), drops_open=is_growing), delimiter=delimiter)
     )
     columns = [of_cell(name) for name in next(reader, [])]

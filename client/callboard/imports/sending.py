@@ -15,7 +15,7 @@ from callboard.errors import Rejected, Unreachable
 from callboard.imports.log import Log
 from callboard.imports.meaning import candidates, has_score, interpret
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
-from callboard.rows import Frame, Line, cleaned, dumps, frames_of, json_number, split
+from callboard.rows import Frame, Line, clean, dumps, frames_of, json_number, split
 from callboard.spool import MAX_REQUEST_BYTES, new_ulid
 from callboard.transport import Transport
 
@@ -152,7 +152,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
     notes = f"Imported: {log.name}, {log.n_points:,} points from agent step {first:,}. {mark}"
     return {
         "origin": "external",
-        "name": cleaned(log.name, MAX_NAME),
+        "name": clean(log.name, MAX_NAME),
         "algorithm": _word(fields.get("algorithm") or log.algorithm or "unknown", MAX_ALGORITHM),
         "environment": _word(fields.get("environment") or log.environment or "unknown", MAX_ENVIRONMENT),
         "seed": log.seed if fields.get("seed") is None else fields["seed"],
@@ -160,7 +160,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
         "config_details": settings.details,
         "group": fields.get("group"),
         "tags": list(fields.get("tags") or ()),
-        "notes": cleaned(notes, MAX_NOTES),
+        "notes": clean(notes, MAX_NOTES),
         "return_metric": log.return_metric,
         "step_unit": log.step_unit,
         "import_options": options.stored(),
@@ -169,7 +169,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
 
 def _word(value: str, most: int) -> str:
     plain = "".join("_" if character in '"\\' or character < " " else character for character in value)
-    return cleaned(plain, most)
+    return clean(plain, most)
 
 
 def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: Mapping[str, Any]) -> None:
@@ -197,7 +197,7 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: M
         content = b'{"source":"%s","sequence":%d,"series":%s}' % (source.encode(), sequence, rows)
         _request(transport, "POST", f"runs/{run}/points", content=content)
         done.n_points += n_rows
-    lines = [Line(at if 0 <= at < MAX_TIME else 0.0, "info", cleaned(text)) for at, text in log.lines]
+    lines = [Line(at if 0 <= at < MAX_TIME else 0.0, "info", clean(text)) for at, text in log.lines]
     missing = []
     for line in lines:
         if lines_before[line.message] > 0:

@@ -276,7 +276,7 @@ def _records(path: Path) -> Iterator[bytes | None]:
                     break
         except (ValueError, EOFError, OSError) as error:
             problem = error  # after what is before it
-        yield from _verified([length for length, _ in batch], [record for _, record in batch])
+        yield from _verify([length for length, _ in batch], [record for _, record in batch])
         if problem is not None:
             raise problem
         if not batch:
@@ -302,7 +302,7 @@ def _framed(path: Path) -> Iterator[tuple[bytes, bytes]]:
             yield header, record
 
 
-def _verified(lengths: Sequence[bytes], records: Sequence[bytes]) -> Iterator[bytes | None]:
+def _verify(lengths: Sequence[bytes], records: Sequence[bytes]) -> Iterator[bytes | None]:
     for is_framed, is_right, record in zip(_are_right(lengths), _are_right(records), records, strict=True):
         if not is_framed:
             raise ValueError("a wrong length")

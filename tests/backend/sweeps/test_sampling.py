@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backend.runs.grid import merged
+from backend.runs.grid import merge_settings
 from backend.specs.sweep import SweepSpec
 from backend.sweeps.sampling import configurations
 
@@ -75,7 +75,7 @@ def test_random_configurations_are_distinct_and_depend_on_the_seed_alone() -> No
 
 def test_settings_are_merged_into_a_request_without_changing_it() -> None:
     body = {"algorithm": "paac", "config": {"n_e": 4}}
-    request = merged(body, {"config.gamma": 0.9, "stop.agent_steps": 10})
+    request = merge_settings(body, {"config.gamma": 0.9, "stop.agent_steps": 10})
     assert request == {
         "algorithm": "paac", "config": {"n_e": 4, "gamma": 0.9}, "stop": {"agent_steps": 10}
     }  # fmt: skip

@@ -84,7 +84,7 @@ def refuse_unknown_schema(settings: Settings) -> None:
     """Check that the database, if there is one, is of a version whose schema this one knows.
 
     Raises:
-        typer.Exit: it is not.
+        typer.Exit: the database is of another version.
     """
     from sqlalchemy.exc import OperationalError
 

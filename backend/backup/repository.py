@@ -107,7 +107,7 @@ def refuse_active_schema(path: Path) -> None:
     """Refuse a SQLite file with views or triggers, which ours have not: to read them may have no end.
 
     Raises:
-        DamagedRows: it has some.
+        DamagedRows: the file has some.
     """
     try:
         with closing(sqlite3.connect(path)) as connection:

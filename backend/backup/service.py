@@ -107,7 +107,7 @@ def restore(
         keep_tokens: whether the tokens stay valid, also those that were revoked after the backup.
 
     Raises:
-        BackupError: it is not possible.
+        BackupError: the backup cannot be restored.
     """
     report("checking the backup")
     manifest, identity = archive.verify(path)
@@ -227,7 +227,7 @@ def _db_engine(settings: Settings) -> Iterator[Engine]:
     """The installation's database.
 
     Raises:
-        BackupError: it is not available.
+        BackupError: the database is not available.
     """
     db_engine = make_engine(settings.database)
     try:

@@ -34,7 +34,7 @@ class Deadline:
         """Continue only while the request is to go on.
 
         Raises:
-            RequestEnded: it is to end.
+            RequestEnded: the request is to end.
         """
         if self.is_over:
             raise RequestEnded
@@ -43,7 +43,7 @@ class Deadline:
         """Call it when the request is to end, from the thread that ends it.
 
         Raises:
-            RequestEnded: it is to end now.
+            RequestEnded: the request is to end now.
         """
         with self._lock:
             if self.is_over:
@@ -69,7 +69,7 @@ def check() -> None:
     """Continue only while the request is to go on.
 
     Raises:
-        RequestEnded: it is to end.
+        RequestEnded: the request is to end.
     """
     if (deadline := _CURRENT.get()) is not None:
         deadline.check()

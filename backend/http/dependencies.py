@@ -203,7 +203,7 @@ def require_room(settings: Settings) -> None:
     """Refuse to store more on a disk that is nearly full: a full one ends all training on this machine.
 
     Raises:
-        Unavailable: it is.
+        Unavailable: the disk is nearly full.
     """
     if shutil.disk_usage(existing_folder(settings.home_dir)).free < settings.min_free_disk_bytes:
         raise Unavailable(

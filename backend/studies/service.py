@@ -373,7 +373,7 @@ def _retry_cells(session: Session, study: Study) -> int:
     """Queue failed and stopped runs again, and mark cells without a run as not started.
 
     Returns:
-        How many.
+        The number of these runs and cells.
     """
     cells = repository.cells(session, study.id)
     stopping = sum(cell.state == RunState.STOPPING for cell in cells)

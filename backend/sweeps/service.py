@@ -264,7 +264,7 @@ def _retry_members(session: Session, sweep: Sweep) -> int:
     Configurations that are worse than another stay eliminated, and their runs as they are.
 
     Returns:
-        How many.
+        The number of these runs.
     """
     members = repository.members(session, sweep, SweepSpec.model_validate(sweep.spec))
     stopping = sum(member.member.state == RunState.STOPPING for member in members)

@@ -72,8 +72,8 @@ class Delivery:
         """Prepare; nothing is sent.
 
         Args:
-            spool: what to send.
-            transport: where to.
+            spool: the spool to send.
+            transport: the server to send it to.
             on_refused: called with the reason and the number of rows of a request that was refused.
             on_dropped: called with the reason, the number of rows and details of what the server has dropped.
         """
@@ -88,8 +88,8 @@ class Delivery:
         """Send the next request; False if nothing is left.
 
         Raises:
-            Unreachable: not now; nothing is lost.
-            RunUnavailable: never; all of the spool is set aside.
+            Unreachable: the server cannot take it now; nothing is lost.
+            RunUnavailable: the server takes nothing of the spool any more, all of which is set aside.
         """
         with _writing():
             return self._send_next()
@@ -126,8 +126,8 @@ class Delivery:
         """Set the request aside if the server never accepts it.
 
         Raises:
-            Unreachable: it may accept it later.
-            RunUnavailable: it accepts nothing of the spool.
+            Unreachable: the server may accept it later.
+            RunUnavailable: the server accepts nothing of the spool.
         """
         self._judge_run(error)
         if (error.status, error.code) not in _ENDS_REQUEST:
@@ -139,7 +139,7 @@ class Delivery:
         """Set aside all that is left if the server accepts nothing of it.
 
         Raises:
-            RunUnavailable: it does not.
+            RunUnavailable: the server accepts nothing of it.
         """
         if (error.status, error.code) in _ENDS_RUN | more:
             with _writing():
@@ -191,7 +191,7 @@ class Delivery:
         """The answer to a request, which says that it is stored.
 
         Raises:
-            Unreachable: it does not: something else has answered.
+            Unreachable: the answer does not say so: something else has answered.
         """
         if request.kind == "state":
             return self._transport.fields_of(answer, state=str, stop_requested=bool)
@@ -229,7 +229,7 @@ class Delivery:
         """Report that the script runs; whether the run is to be stopped.
 
         Raises:
-            Unreachable: not now.
+            Unreachable: the server cannot take it now.
             RunUnavailable: the run was deleted.
         """
         with _writing():
@@ -245,7 +245,7 @@ class Delivery:
         """The run's id; creates the run if the server could not be reached before.
 
         Raises:
-            Unreachable: not now.
+            Unreachable: the server cannot take it now.
             RunUnavailable: the server refuses to create the run.
         """
         manifest = self._spool.manifest
@@ -266,7 +266,7 @@ class Delivery:
         """Set aside what the run has after these agent steps, before anything is sent.
 
         Raises:
-            Unreachable: not now.
+            Unreachable: the server cannot take it now.
             RunUnavailable: the run was deleted.
         """
         body = {"state": "running", "rewind_to": agent_steps}
@@ -318,7 +318,7 @@ class Delivery:
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """What is being sent is recorded in the spool before; without that, it is sent later."""
+    """Raise `Unreachable` if the spool cannot be written: what is not recorded there is sent later."""
     try:
         yield
     except OSError as error:
@@ -329,7 +329,7 @@ def create_run(transport: Transport, manifest: Manifest) -> str:
     """Create the run of a spool; its id. The same spool creates one run, however often this is called.
 
     Raises:
-        Unreachable: not now.
+        Unreachable: the server cannot take it now.
         Rejected: the server refuses it.
     """
     answer = transport.request("POST", "runs", body=manifest.create, idempotency_key=manifest.source)

@@ -88,7 +88,7 @@ def _given(argument: str, value: Any, variable: str) -> tuple[str | None, str]:
     """An argument, else a variable of the environment, without space around it; and its name.
 
     Raises:
-        NotConfigured: it is not text.
+        NotConfigured: the value is not text.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         text = os.environ.get(variable, "").strip()
@@ -102,7 +102,7 @@ def _address(text: str, name: str) -> str:
     """The address of a server, without the path of its API or of a page.
 
     Raises:
-        NotConfigured: it is not one.
+        NotConfigured: the text is no address of a server.
     """
     shown = re.sub(r"//[^/@]*@", "//...@", text)
     if not text.lower().startswith(("http://", "https://")):
@@ -128,7 +128,7 @@ def _secret(text: str, name: str) -> str:
     """A token. Messages never contain it.
 
     Raises:
-        NotConfigured: it cannot be one.
+        NotConfigured: the text cannot be a token.
     """
     token = text.removeprefix("Bearer ").strip().strip("\"'").strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:

@@ -54,7 +54,7 @@ class FileUpload:
         """Send the next part; False if there is none.
 
         Raises:
-            Unreachable: not now.
+            Unreachable: the server cannot take it now.
             Rejected: the server refuses the file.
             CopyUnreadable: it cannot be read.
         """

@@ -122,7 +122,7 @@ export function CompareCharts({
               value={spread.centre}
               data={CENTRES.map((value) => ({ value, label: CENTRE_LABELS[value] }))}
               onChange={({ currentTarget }) => {
-                const centre = CENTRES.find((each) => each === currentTarget.value) ?? spread.centre;
+                const centre = CENTRES.find((known) => known === currentTarget.value) ?? spread.centre;
                 onSpread(possible({ ...spread, centre }));
               }}
             />
@@ -137,7 +137,7 @@ export function CompareCharts({
                 disabled: possible({ ...spread, interval: value }).interval !== value,
               }))}
               onChange={({ currentTarget }) => {
-                const interval = INTERVALS.find((each) => each === currentTarget.value) ?? spread.interval;
+                const interval = INTERVALS.find((known) => known === currentTarget.value) ?? spread.interval;
                 onSpread({ ...spread, interval });
               }}
             />
@@ -177,7 +177,7 @@ export function CompareCharts({
                       resize(metric, size),
                     )}
                     menu={
-                      <Menu.Item onClick={() => onMetrics(metrics.filter((each) => each !== metric))}>
+                      <Menu.Item onClick={() => onMetrics(metrics.filter((other) => other !== metric))}>
                         Remove
                       </Menu.Item>
                     }

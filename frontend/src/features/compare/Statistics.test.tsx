@@ -122,12 +122,12 @@ it('shows how many seeds a comparison and a verdict need', () => {
 it('compares each config with the best one where there are many pairs, and all on request', () => {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-  const [one] = scored('training', null, 0).groups;
+  const [group] = scored('training', null, 0).groups;
   const estimate = (value: number) => ({ value, low: null, high: null });
   const pairs = ids.flatMap((a, at) => ids.slice(at + 1).map((b) => ({ a, b })));
   const comparison = {
     ...scored('training', null, 0),
-    groups: ids.map((id, at) => ({ ...one, id, name: id, iqm: estimate(id === 'c' ? 99 : at) })),
+    groups: ids.map((id, at) => ({ ...group, id, name: id, iqm: estimate(id === 'c' ? 99 : at) })),
     improvements: pairs.map((pair) => ({
       ...pair,
       probability: estimate(0.5),

@@ -13,8 +13,8 @@ const run = (config: object, more: object = {}): Run =>
   }) as unknown as Run;
 
 it('configDiff lists the values that differ and no others', () => {
-  const found = configDiff([run({ n_e: 8, gamma: 0.99 }), run({ n_e: 16, gamma: 0.99 }, { seed: 1 })]);
-  expect(found).toEqual([
+  const differences = configDiff([run({ n_e: 8, gamma: 0.99 }), run({ n_e: 16, gamma: 0.99 }, { seed: 1 })]);
+  expect(differences).toEqual([
     { path: 'seed', values: [0, 1] },
     { path: 'config.n_e', values: [8, 16] },
   ]);
@@ -31,8 +31,8 @@ it('configDiff leaves out what only runs of another kind lack', () => {
 });
 
 it('configDiff has no seed of a run whose script has named none', () => {
-  const found = configDiff([run({}), run({}, { seed_is_known: false })]);
-  expect(found).toEqual([{ path: 'seed', values: [0, undefined] }]);
+  const differences = configDiff([run({}), run({}, { seed_is_known: false })]);
+  expect(differences).toEqual([{ path: 'seed', values: [0, undefined] }]);
 });
 
 it('configDiff is empty for identical configs', () =>

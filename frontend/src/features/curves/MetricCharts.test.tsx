@@ -65,7 +65,7 @@ describe('MetricCharts', () => {
   it('shows the metrics of its filter in sections', () => {
     show();
     expect(charts()).toEqual(['loss/entropy', 'loss/value', 'optim/grad_norm']);
-    expect(screen.getAllByRole('region').map((each) => each.getAttribute('aria-label'))).toEqual(
+    expect(screen.getAllByRole('region').map((region) => region.getAttribute('aria-label'))).toEqual(
       expect.arrayContaining(['Metrics of loss', 'Metrics of optim']),
     );
   });

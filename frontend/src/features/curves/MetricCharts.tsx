@@ -46,7 +46,7 @@ export function MetricCharts({ run, filter }: Props) {
   const names = sections.map(([section]) => section);
   const allFolded = names.every((name) => collapsed.includes(name));
   const hide = (others: readonly string[], hiding: boolean): void => {
-    const rest = hidden.filter((each) => !others.includes(each));
+    const rest = hidden.filter((metric) => !others.includes(metric));
     arrange({ ...arrangement, hidden: hiding ? [...rest, ...others] : rest });
   };
   return (
@@ -95,9 +95,12 @@ export function MetricCharts({ run, filter }: Props) {
       <div className={classes.placed}>
         <div className={classes.flow}>
           {sections.map(([section, unordered]) => {
-            const its = ordered(unordered, order);
+            const sectionMetrics = ordered(unordered, order);
             const isFolded = collapsed.includes(section);
-            const columns = its.reduce((sum, metric) => sum + sizeOf(arrangement, metric).columns, 0);
+            const columns = sectionMetrics.reduce(
+              (sum, metric) => sum + sizeOf(arrangement, metric).columns,
+              0,
+            );
             return (
               <section
                 key={section}
@@ -115,12 +118,12 @@ export function MetricCharts({ run, filter }: Props) {
                     onClick={() => arrange({ ...arrangement, collapsed: toggled(collapsed, section) })}
                   >
                     {isFolded ? <IconChevronRight size={14} /> : <IconChevronDown size={14} />}
-                    {section} <span className="muted">{its.length}</span>
+                    {section} <span className="muted">{sectionMetrics.length}</span>
                   </button>
                 </h3>
                 {!isFolded && (
                   <div>
-                    {its.map((metric) => (
+                    {sectionMetrics.map((metric) => (
                       <MetricChart
                         key={metric}
                         runs={runs}
@@ -133,7 +136,7 @@ export function MetricCharts({ run, filter }: Props) {
                         source={ALL_SOURCES}
                         figure={{ metric }}
                         placement={placementOf(
-                          its,
+                          sectionMetrics,
                           metric,
                           sizeOf(arrangement, metric),
                           (names) => arrange({ ...arrangement, order: reordered(order, names) }),

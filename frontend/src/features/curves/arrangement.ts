@@ -35,7 +35,7 @@ export function ordered(names: readonly string[], order: readonly string[]): str
 
 /** The order in which `names` are as given; names of other sections keep theirs. */
 export const reordered = (order: readonly string[], names: readonly string[]): readonly string[] => [
-  ...order.filter((each) => !names.includes(each)),
+  ...order.filter((other) => !names.includes(other)),
   ...names,
 ];
 
@@ -52,7 +52,7 @@ export function resized(arrangement: Arrangement, metric: string, size: PanelSiz
 
 /** The list without `name` if it contains it, otherwise with it. */
 export const toggled = (list: readonly string[], name: string): readonly string[] =>
-  list.includes(name) ? list.filter((each) => each !== name) : [...list, name];
+  list.includes(name) ? list.filter((other) => other !== name) : [...list, name];
 
 /** The names that contain each of the typed words. */
 export function matching(names: readonly string[], find: string): string[] {

@@ -80,9 +80,9 @@ it('WaitingRuns lists the runs in order with their reasons', async () => {
 });
 
 it('WaitingRuns moves runs to the front, by an arrow key and by dragging, and cancels them', async () => {
-  const [one] = page.waiting_runs;
-  if (!one) throw new Error('no run');
-  const runs = ['a', 'b', 'c'].map((id) => ({ ...one, id, name: id }));
+  const [waiting] = page.waiting_runs;
+  if (!waiting) throw new Error('no run');
+  const runs = ['a', 'b', 'c'].map((id) => ({ ...waiting, id, name: id }));
   await show({ ...page, waiting_runs: runs });
   const order = () => screen.getAllByRole('link').map(({ textContent }) => textContent);
   const asked = () => sent.at(-1);

@@ -20,11 +20,11 @@ type Props = {
  */
 export function EnvironmentPicker({ environments, hosts, value, onChange }: Props) {
   const [typed, setTyped] = useState('');
-  const found = useMemo(() => findEnvironments(environments, typed), [environments, typed]);
+  const matching = useMemo(() => findEnvironments(environments, typed), [environments, typed]);
   const search = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const listId = useId();
-  const isFound = found.some(({ id }) => id === value);
+  const isFound = matching.some(({ id }) => id === value);
 
   useEffect(() => {
     // A touch device would open its keyboard, and what the user types into another field must go on.
@@ -42,15 +42,16 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
         list.current.scrollTop = top - clientHeight / 2;
       }
     }
-  }, [value, found]);
+  }, [value, matching]);
 
   const onKey = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const index = found.findIndex(({ id }) => id === value);
+    const index = matching.findIndex(({ id }) => id === value);
     if (by === undefined && event.key !== 'Enter') return;
     // Unlike in the other fields, Enter does not start the run: it ends a search.
     event.preventDefault();
-    const next = by === undefined ? (index < 0 ? found[0] : undefined) : found[index < 0 ? 0 : index + by];
+    const next =
+      by === undefined ? (index < 0 ? matching[0] : undefined) : matching[index < 0 ? 0 : index + by];
     if (next) onChange(next.id);
   };
 
@@ -79,7 +80,7 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
         tabIndex={-1}
         className={classes.environmentList}
       >
-        {found.map((environment) => (
+        {matching.map((environment) => (
           <button
             key={environment.id}
             id={listId + environment.id}
@@ -98,7 +99,7 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
             </span>
           </button>
         ))}
-        {found.length === 0 && <p className={classes.none}>No environment matches “{typed}”.</p>}
+        {matching.length === 0 && <p className={classes.none}>No environment matches “{typed}”.</p>}
       </div>
     </div>
   );

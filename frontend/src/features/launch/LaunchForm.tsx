@@ -149,7 +149,7 @@ export function LaunchForm(props: Props) {
   const onReset = useCallback(
     (path: string): void => {
       setDraft((draft) => {
-        const raw = Object.fromEntries(Object.entries(draft.raw).filter(([each]) => each !== path));
+        const raw = Object.fromEntries(Object.entries(draft.raw).filter(([key]) => key !== path));
         return { ...draft, raw: path in base ? { ...raw, [path]: base[path] ?? '' } : raw };
       });
       setServerErrors((before) => withoutPath(before, path));

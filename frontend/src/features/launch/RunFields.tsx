@@ -26,7 +26,7 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
   const n = nSeedsOf(draft);
   const first = parseNumber(draft.firstSeed);
   const error = (...fields: string[]): string | undefined =>
-    [...errors].find(([field]) => fields.some((each) => field === each || field.startsWith(`${each}.`)))?.[1];
+    [...errors].find(([field]) => fields.some((name) => field === name || field.startsWith(`${name}.`)))?.[1];
   return (
     <>
       <section className={`panel ${classes.block}`} aria-label={sweep ? 'This sweep' : 'This run'}>

@@ -20,7 +20,7 @@ export type Cost = {
 export type StartingPoint = { agent_steps: number; wall_time_s: number | null };
 
 const numberAt = (fields: readonly ConfigField[], draft: Draft, path: string): number | null => {
-  const field = fields.find((each) => each.path === path);
+  const field = fields.find((candidate) => candidate.path === path);
   if (!field) return null;
   const value = largestOf(field, draft);
   return typeof value === 'number' ? value : null;

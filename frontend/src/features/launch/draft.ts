@@ -108,7 +108,7 @@ export const baseOf = (catalogue: Catalogue, draft: Draft): Record<string, Raw> 
 
 /** The draft with the values of a preset, or with the defaults for null. */
 export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null): Draft {
-  const preset = presetsOf(catalogue, draft).find((each) => each.id === id);
+  const preset = presetsOf(catalogue, draft).find((candidate) => candidate.id === id);
   return { ...draft, preset: preset?.id ?? null, raw: presetRaw(preset) };
 }
 
@@ -225,7 +225,7 @@ export function withEnvironment(catalogue: Catalogue, draft: Draft, id: string):
   const supported = algorithmsFor(catalogue, environment);
   const isSupported = supported.some((algorithm) => algorithm.id === draft.algorithm);
   const presetFits =
-    draft.preset === null || presetsOf(catalogue, next).some((each) => each.id === draft.preset);
+    draft.preset === null || presetsOf(catalogue, next).some((preset) => preset.id === draft.preset);
   if (isSupported && before && environment?.observation === before.observation && presetFits) {
     const known = new Set(fieldsOf(catalogue, next).map(({ path }) => path));
     return {

@@ -79,9 +79,9 @@ export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
           size="xs"
           aria-label="Minimum level"
           value={level}
-          data={LEVELS.map((each) => ({
-            value: each,
-            label: each === 'debug' ? 'All levels' : `${each} and above`,
+          data={LEVELS.map((minimum) => ({
+            value: minimum,
+            label: minimum === 'debug' ? 'All levels' : `${minimum} and above`,
           }))}
           onChange={({ currentTarget }) => onLevel(currentTarget.value as Level)}
         />

@@ -41,13 +41,13 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
   const [scale, setScale] = useState<Scale>(item.scales[0]?.scale ?? 'minutes');
   const [wanted, setWanted] = useState<Players | null>(null);
   const [key] = useState(() => crypto.randomUUID());
-  const chosen = item.scales.find((one) => one.scale === scale);
+  const chosen = item.scales.find((candidate) => candidate.scale === scale);
   const games = item.needs_people ? (chosen?.environments ?? []) : [];
   const offersStarts = games.length > 0 && games.every((game) => game.startsWith('ALE/'));
   const { data: sets } = useQuery({ ...startSetsQuery, enabled: offersStarts });
-  const found = wanted && offersStarts ? setsOf(sets, games, wanted) : [];
+  const startSets = wanted && offersStarts ? setsOf(sets, games, wanted) : [];
   // Another scale may have games without a set.
-  const starting = found.length === games.length ? found : [];
+  const starting = startSets.length === games.length ? startSets : [];
   const players = starting.length > 0 ? wanted : null;
   const starts = Object.fromEntries(starting.map((set) => [set.environment, set.protocols[0] ?? '']));
   const estimate = useQuery(estimateQuery(item.id, scale, starts));
@@ -67,7 +67,7 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
           fullWidth
           value={scale}
           onChange={(value) => setScale(value)}
-          data={item.scales.map((one) => ({ value: one.scale, label: LABELS[one.scale] }))}
+          data={item.scales.map((offered) => ({ value: offered.scale, label: LABELS[offered.scale] }))}
         />
         {offersStarts && (
           <NativeSelect

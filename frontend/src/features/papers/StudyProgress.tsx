@@ -54,7 +54,7 @@ export function StudyFacts({ study }: Props) {
 /** Environments as rows, arms as columns: how many runs have finished, and their mean score. */
 export function StudyProgress({ study }: Props) {
   const { arms, environments } = study.spec;
-  const by = new Map(study.progress.map((one) => [`${one.arm} ${one.environment}`, one]));
+  const by = new Map(study.progress.map((progress) => [`${progress.arm} ${progress.environment}`, progress]));
   return (
     <section style={{ display: 'grid', gap: 8 }}>
       <h2 className="section-title">Progress</h2>
@@ -77,8 +77,12 @@ export function StudyProgress({ study }: Props) {
                   {shortEnvironmentName(environment)}
                 </th>
                 {arms.map(({ label }) => {
-                  const one = by.get(`${label} ${environment}`);
-                  return <td key={label}>{one && <ArmProgress runs={one.runs} score={one.score} />}</td>;
+                  const progress = by.get(`${label} ${environment}`);
+                  return (
+                    <td key={label}>
+                      {progress && <ArmProgress runs={progress.runs} score={progress.score} />}
+                    </td>
+                  );
                 })}
               </tr>
             ))}
@@ -190,7 +194,7 @@ export function StudyRuns({ study }: Props) {
 
 type RunState = (typeof STATES)[number];
 
-const isRunState = (state: string): state is RunState => STATES.some((one) => one === state);
+const isRunState = (state: string): state is RunState => STATES.some((known) => known === state);
 
 function CellState({ state }: { state: string }) {
   return isRunState(state) ? <StateBadge state={state} /> : <span className="muted">{state}</span>;

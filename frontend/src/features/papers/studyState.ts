@@ -18,7 +18,7 @@ const sum = (runs: Runs, states: readonly string[]): number =>
 
 /** The cells of a study, or of an arm, by how far their runs are. */
 export function partsOf(runs: Runs): { n: number; finished: number; active: number; failed: number } {
-  const n = Object.values(runs).reduce((total, one) => total + one, 0);
+  const n = Object.values(runs).reduce((total, runsInState) => total + runsInState, 0);
   return { n, finished: runs.finished ?? 0, active: sum(runs, ACTIVE), failed: sum(runs, FAILED) };
 }
 

@@ -56,7 +56,7 @@ export function BulkBar(props: Props) {
   const impossible = refused ?? tooLong;
   const tooMany = n > MAX_COMPARED ? `At most ${MAX_COMPARED} runs can be compared.` : undefined;
   const actions = (Object.keys(BULK_ACTIONS) as BulkAction[]).filter(
-    (each) => each !== (archived ? 'archive' : 'unarchive'),
+    (name) => name !== (archived ? 'archive' : 'unarchive'),
   );
   return (
     <div className={classes.bulk} role="toolbar" aria-label="Selected runs">
@@ -93,19 +93,19 @@ export function BulkBar(props: Props) {
             Fork
           </PermittedButton>
         ))}
-      {actions.map((each) => (
+      {actions.map((action) => (
         <PermittedButton
-          key={each}
+          key={action}
           denied={denied ?? impossible}
           variant="subtle"
           color="gray"
-          {...(BULK_ACTIONS[each]?.danger ? { className: classes.danger } : {})}
+          {...(BULK_ACTIONS[action]?.danger ? { className: classes.danger } : {})}
           onClick={({ currentTarget }) => {
             opener.current = currentTarget;
-            setAction(each);
+            setAction(action);
           }}
         >
-          {BULK_ACTIONS[each]?.label}…
+          {BULK_ACTIONS[action]?.label}…
         </PermittedButton>
       ))}
       {impossible === undefined ? (

@@ -25,7 +25,7 @@ export function CardsHeader({ selectAll, columns, sort, onSort }: CardsHeaderPro
         value={by}
         data={columns.flatMap(({ title, sort: value }) => (value ? [{ value, label: title }] : []))}
         onChange={({ currentTarget }) => {
-          const column = columns.find((each) => each.sort === currentTarget.value);
+          const column = columns.find((candidate) => candidate.sort === currentTarget.value);
           if (column?.sort) onSort(initialSort(column.sort, column));
         }}
       />

@@ -79,7 +79,7 @@ it('RunGroups lists 30 runs of a group by their ids', async () => {
 const matching = (n: number) => ({
   filter: toFilter(
     {},
-    Array.from({ length: n }, (_, each) => id(each)),
+    Array.from({ length: n }, (_, at) => id(at)),
   ),
   expected: 5,
 });
@@ -107,7 +107,7 @@ it('BulkBar disables Fork with the reason for a viewer', async () => {
 });
 
 it('BulkBar compares at most 100 runs', async () => {
-  const ids = (n: number) => new Set(Array.from({ length: n }, (_, each) => id(each)));
+  const ids = (n: number) => new Set(Array.from({ length: n }, (_, at) => id(at)));
   await show(<BulkBar ids={ids(101)} canFork={false} onClear={nothing} />);
   expect(screen.getByRole('button', { name: 'Compare' }).title).toBe('At most 100 runs can be compared.');
   expect(screen.getByRole('button', { name: 'Archive…' }).title).toBe('');
@@ -154,7 +154,7 @@ it('SelectEverything offers all runs that match once all loaded ones are selecte
   const selection = (selected: string[], everything = false) =>
     ({
       everything,
-      has: (each: string) => selected.includes(each),
+      has: (run: string) => selected.includes(run),
       selectEverything,
     }) as unknown as Selection;
   const offer = (chosen: Selection) => (

@@ -24,7 +24,7 @@ const BEFORE = 'progress';
 /** Shows or hides a column; a setting or metric is shown among the first columns. */
 export function toggled(layout: Layout, id: string): Layout {
   const { shown } = layout;
-  if (shown.includes(id)) return { ...layout, shown: shown.filter((each) => each !== id) };
+  if (shown.includes(id)) return { ...layout, shown: shown.filter((other) => other !== id) };
   const at = DEFAULT_SHOWN.includes(id) ? -1 : shown.indexOf(BEFORE);
   return { ...layout, shown: at < 0 ? [...shown, id] : [...shown.slice(0, at), id, ...shown.slice(at)] };
 }
@@ -33,7 +33,7 @@ export function toggled(layout: Layout, id: string): Layout {
 export function moved(layout: Layout, id: string, to: number): Layout {
   const from = layout.shown.indexOf(id);
   if (from < 0) return layout;
-  const rest = layout.shown.filter((each) => each !== id);
+  const rest = layout.shown.filter((other) => other !== id);
   const at = Math.max(0, Math.min(rest.length, to));
   return { ...layout, shown: [...rest.slice(0, at), id, ...rest.slice(at)] };
 }

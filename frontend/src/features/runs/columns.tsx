@@ -244,7 +244,7 @@ const formatSetting = (value: number): string =>
 /** A metric's name and statistic from a column's id, such as `loss/value.mean`. */
 export function metricColumn(id: string): { metric: string; statistic: Statistic } | null {
   if (!id.includes('/')) return null;
-  const statistic = STATISTICS.find((each) => id.endsWith(`.${each}`));
+  const statistic = STATISTICS.find((name) => id.endsWith(`.${name}`));
   return statistic
     ? { metric: id.slice(0, -statistic.length - 1), statistic }
     : { metric: id, statistic: 'last' };

@@ -36,7 +36,7 @@ const GROUP_SORTS = ['name', 'n', 'score', 'best_return', 'agent_steps', 'create
 
 /** The order of the groups, where the list's order is one that groups have too. */
 export const groupSort = ({ sort }: RunsSearch): GroupSort | undefined =>
-  GROUP_SORTS.flatMap((field) => [field, `-${field}`] as const).find((each) => each === sort);
+  GROUP_SORTS.flatMap((field) => [field, `-${field}`] as const).find((offered) => offered === sort);
 
 const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
 

@@ -64,7 +64,7 @@ export function useSelection(
       return;
     }
     setLast(id);
-    store(listed.has(id) ? [...listed].filter((each) => each !== id) : [...listed, id]);
+    store(listed.has(id) ? [...listed].filter((other) => other !== id) : [...listed, id]);
   };
   return {
     ids: everything ? NONE : listed,

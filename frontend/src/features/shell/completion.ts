@@ -49,7 +49,7 @@ const quoted = (value: string): string => (/[\s()"]/.test(value) ? `"${value}"` 
 const matching = (candidates: readonly string[], typed: string): string[] => {
   const lower = typed.toLowerCase();
   return candidates
-    .filter((each) => each.toLowerCase().includes(lower) && each !== typed)
+    .filter((candidate) => candidate.toLowerCase().includes(lower) && candidate !== typed)
     .slice(0, MAX_COMPLETIONS);
 };
 
@@ -110,7 +110,7 @@ const lowerStarts = (typed: string, start: string): boolean => typed.startsWith(
 /** The statistics of a metric, such as `loss/value.best`; of a setting, the setting itself. */
 const statisticsOf = (field: ExtraField): readonly ExtraField[] =>
   field.name.includes('/')
-    ? STATISTICS.map((each) => ({ ...field, name: `${field.name}.${each}` }))
+    ? STATISTICS.map((statistic) => ({ ...field, name: `${field.name}.${statistic}` }))
     : [field];
 
 /** Settings and metrics of which a part starts with the typed word, or whose path does, with their usual operators. */

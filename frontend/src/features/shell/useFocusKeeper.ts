@@ -18,8 +18,8 @@ export function useFocusKeeper(): void {
       if (!(focused instanceof HTMLElement) || focused.isConnected) return;
       if (document.activeElement !== document.body && document.activeElement !== null) return;
       const containers = path.filter(
-        (each): each is HTMLElement =>
-          each instanceof HTMLElement && each.isConnected && each.matches(CONTAINERS),
+        (target): target is HTMLElement =>
+          target instanceof HTMLElement && target.isConnected && target.matches(CONTAINERS),
       );
       path = [];
       const next = containers[0] ?? document.getElementById('main');

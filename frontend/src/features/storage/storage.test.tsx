@@ -92,7 +92,7 @@ function holdAnswers(): () => void {
   service.held = new Promise((resolve) => (release = resolve));
   return release;
 }
-const sent = (request: string) => service.requests.filter((each) => each.request === request);
+const sent = (request: string) => service.requests.filter((sentRequest) => sentRequest.request === request);
 
 it('KindTable shows sizes and shares with the database, and what is not counted', () => {
   const kinds = [

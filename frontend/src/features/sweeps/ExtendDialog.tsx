@@ -28,7 +28,7 @@ export function ExtendDialog({ sweep, onClose }: { sweep: Sweep; onClose: () => 
   const isValid = seedsError === null && furtherError === null;
   const isChanged = nSeeds !== max_seeds || nFurther > 0;
   const serverError = (field: string): string | null =>
-    asProblem(extend.error).fields.some((each) => each.field === field)
+    asProblem(extend.error).fields.some((problem) => problem.field === field)
       ? fieldError(extend.error, field)
       : null;
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {

@@ -53,7 +53,7 @@ export function SettingScatter({ sweep, titles, setting, onSetting, log, onLog }
           size="xs"
           aria-label="Hyperparameter"
           value={path}
-          data={paths.map((each) => ({ value: each, label: names.get(each) ?? each }))}
+          data={paths.map((other) => ({ value: other, label: names.get(other) ?? other }))}
           onChange={({ currentTarget }) => onSetting(currentTarget.value)}
         />
         {scored.length > 0 && canBeLog && (

@@ -30,7 +30,7 @@ export function SweepHeader({ sweep, onDeleted }: Props) {
     dialog?.opener.focus();
   };
   const actions = actionsOf(sweep);
-  const danger = actions.filter((each) => each.danger);
+  const danger = actions.filter((action) => action.danger);
   const button = (action: SweepAction) => (
     <PermittedButton
       key={action.id}
@@ -64,7 +64,7 @@ export function SweepHeader({ sweep, onDeleted }: Props) {
         </span>
         <span className="grow" />
         <div className={classes.actions}>
-          {actions.filter((each) => !each.danger).map(button)}
+          {actions.filter((action) => !action.danger).map(button)}
           <PermittedButton
             variant="default"
             denied={denied}

@@ -45,7 +45,7 @@ export function progressOf(sweep: Sweep, n_not_needed = 0): { fraction: number; 
   const n_started = Object.values(runs).reduce((sum, n) => sum + n, 0);
   const n_planned = Math.min(n_configurations * spec.max_seeds - n_not_needed, spec.budget?.runs ?? Infinity);
   const n_ended = ['finished', 'stopped', 'failed', 'deleted'].reduce(
-    (sum, one) => sum + (runs[one] ?? 0),
+    (sum, ended) => sum + (runs[ended] ?? 0),
     0,
   );
   const n = Math.max(n_started, state === 'running' ? n_planned : 0);

@@ -36,7 +36,7 @@ it('nextSort begins with the highest scores, and reverses', () => {
 });
 
 it('standingOf names the best, racing and eliminated configurations', () => {
-  expect([low, high, middle].map((each) => standingOf(sweep, each))).toEqual([
+  expect([low, high, middle].map((configuration) => standingOf(sweep, configuration))).toEqual([
     'eliminated',
     'best',
     'racing',

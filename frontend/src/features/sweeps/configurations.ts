@@ -56,11 +56,13 @@ function compare(a: number | string, b: number | string): number {
 export function sorted(sweep: SweepDetail, sort: string): Configuration[] {
   const column = sort.replace(/^-/, '');
   const sign = sort.startsWith('-') ? -1 : 1;
-  const values = new Map(sweep.configurations.map((each) => [each, valueOf(sweep, each, column)]));
-  return sweep.configurations.toSorted((one, other) => {
-    const [a, b] = [values.get(one) ?? null, values.get(other) ?? null];
-    if (a !== null && b !== null) return sign * compare(a, b) || one.number - other.number;
-    return Number(a === null) - Number(b === null) || one.number - other.number;
+  const values = new Map(
+    sweep.configurations.map((configuration) => [configuration, valueOf(sweep, configuration, column)]),
+  );
+  return sweep.configurations.toSorted((first, other) => {
+    const [a, b] = [values.get(first) ?? null, values.get(other) ?? null];
+    if (a !== null && b !== null) return sign * compare(a, b) || first.number - other.number;
+    return Number(a === null) - Number(b === null) || first.number - other.number;
   });
 }
 

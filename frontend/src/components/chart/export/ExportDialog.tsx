@@ -28,9 +28,9 @@ const DRAWN: ReadonlySet<Format> = new Set(['pdf', 'svg', 'png']);
 const LINE_WIDTHS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
 const options = (labels: Readonly<Record<string, string | { label: string }>>) =>
-  Object.entries(labels).map(([value, each]) => ({
+  Object.entries(labels).map(([value, option]) => ({
     value,
-    label: typeof each === 'string' ? each : each.label,
+    label: typeof option === 'string' ? option : option.label,
   }));
 
 function save(blob: Blob, name: string): void {
@@ -175,7 +175,7 @@ export default function ExportDialog({ source, log, onClose }: Props) {
           <NativeSelect
             label="Line width"
             value={String(print.line_width_pt)}
-            data={LINE_WIDTHS.map((each) => ({ value: String(each), label: `${each} pt` }))}
+            data={LINE_WIDTHS.map((width) => ({ value: String(width), label: `${width} pt` }))}
             onChange={({ currentTarget }) => set({ line_width_pt: Number(currentTarget.value) })}
           />
           <NativeSelect

@@ -42,7 +42,7 @@ export async function drawn(
       .documentElement as unknown as SVGSVGElement;
     if (svg.localName !== 'svg') throw new Error('The chart library gave no SVG.');
     // Transparent, for the pointer.
-    for (const each of svg.querySelectorAll('.legendtoggle, .drag')) each.remove();
+    for (const part of svg.querySelectorAll('.legendtoggle, .drag')) part.remove();
     svg.setAttribute('viewBox', `0 0 ${width} ${height_px}`);
     return { svg, width_px: width, height_px, fonts: await fontsFor(textsOf(svg)) };
   } finally {

@@ -67,7 +67,7 @@ export type Piece = { text: string; part: FontPart | undefined };
 export function piecesOf(text: string, parts: readonly FontPart[]): Piece[] {
   const pieces: Piece[] = [];
   for (const character of text) {
-    const part = parts.find((each) => has(each, character));
+    const part = parts.find((candidate) => has(candidate, character));
     const last = pieces.at(-1);
     if (last && last.part === part) last.text += character;
     else pieces.push({ text: character, part });

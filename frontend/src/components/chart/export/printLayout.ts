@@ -86,7 +86,7 @@ function printTrace(
   // Groups would be apart in the legend, each in a column of its own.
   const { line, marker, name, legendgroup: _group, ...rest } = trace as Drawn;
   const sized = (value: Sized['size']) =>
-    typeof value === 'object' ? value.map((each) => each * scale.font) : (value ?? 6) * scale.font;
+    typeof value === 'object' ? value.map((size) => size * scale.font) : (value ?? 6) * scale.font;
   return {
     ...rest,
     ...(name !== undefined && { name: label(name) }),
@@ -152,7 +152,7 @@ export function printFigure(
   const width = width_in * PX_PER_IN;
   const scale = { line: (options.line_width_pt * PX_PER_PT) / LINE_PX, font: font_px / FONT_PX };
   const lines = (text: string, room: number): string =>
-    wrapped(plain(text), room, (each) => widthOf(each, font_px))
+    wrapped(plain(text), room, (part) => widthOf(part, font_px))
       .map(escaped)
       .join('<br>');
   // A legend's entry has a symbol of 40 px before it.
@@ -216,13 +216,13 @@ export function printFigure(
           pad: { t: 0.4 * font_px + (n_title - 1) * 1.3 * font_px },
         },
       }),
-      annotations: (layout.annotations ?? []).map((each): Partial<Annotations> => ({
-        ...each,
-        font: { ...each.font, size: font_px * 0.9 },
+      annotations: (layout.annotations ?? []).map((annotation): Partial<Annotations> => ({
+        ...annotation,
+        font: { ...annotation.font, size: font_px * 0.9 },
       })),
-      shapes: (layout.shapes ?? []).map((each): Partial<Shape> => ({
-        ...each,
-        line: { ...each.line, width: (each.line?.width ?? LINE_PX) * scale.line },
+      shapes: (layout.shapes ?? []).map((shape): Partial<Shape> => ({
+        ...shape,
+        line: { ...shape.line, width: (shape.line?.width ?? LINE_PX) * scale.line },
       })),
     },
   };

@@ -19,8 +19,8 @@ const styleOf = (element: Element, name: string): string =>
   (element as SVGElement).style.getPropertyValue(name) || (element.getAttribute(name) ?? '');
 
 const inherited = (element: Element, name: string): string => {
-  for (let each: Element | null = element; each; each = each.parentElement) {
-    const value = styleOf(each, name);
+  for (let ancestor: Element | null = element; ancestor; ancestor = ancestor.parentElement) {
+    const value = styleOf(ancestor, name);
     if (value) return value;
   }
   return '';
@@ -35,18 +35,18 @@ const advance = ({ font }: FontPart, character: string, size: number): number =>
   (font.charToGlyph(character).advanceWidth / font.unitsPerEm) * size;
 
 const pieceWidth = ({ text, part }: Piece, size: number): number =>
-  Array.from(text).reduce((sum, each) => sum + (part ? advance(part, each, size) : EM * size), 0);
+  Array.from(text).reduce((sum, character) => sum + (part ? advance(part, character, size) : EM * size), 0);
 
 /** The lines of a text: plotly gives each a `tspan` with its own place. */
 function linesOf(element: Element, size: number): Line[] {
-  const at = (each: Element): Pick<Line, 'x' | 'y'> => ({
-    x: px(each.getAttribute('x') ?? element.getAttribute('x'), size),
+  const at = (line: Element): Pick<Line, 'x' | 'y'> => ({
+    x: px(line.getAttribute('x') ?? element.getAttribute('x'), size),
     y:
-      px(each.getAttribute('y') ?? element.getAttribute('y'), size) + px(each.getAttribute('dy') ?? '', size),
+      px(line.getAttribute('y') ?? element.getAttribute('y'), size) + px(line.getAttribute('dy') ?? '', size),
   });
   const spans = [...element.querySelectorAll('tspan.line')];
-  const each = spans.length > 0 ? spans : [element];
-  return each.map((line) => ({ text: line.textContent, ...at(line) }));
+  const lines = spans.length > 0 ? spans : [element];
+  return lines.map((line) => ({ text: line.textContent, ...at(line) }));
 }
 
 type Placed = Line & { size: number; fill: string; pieces: readonly Piece[]; transform: string | null };

@@ -274,8 +274,12 @@ def settings() -> str:
 
 
 def glossary() -> str:
-    """Every term that the pages explain in a popover."""
-    entries = json.loads((ROOT / "frontend/src/lib/glossary.json").read_text("utf-8"))
+    """Every term that the pages explain in a popover, and every algorithm."""
+    entries: dict[str, dict[str, Any]] = {
+        algorithm.id: {"term": algorithm.title, "text": algorithm.summary, "page": "explanation/methods.html"}
+        for algorithm in ALGORITHMS.values()
+    }
+    entries |= json.loads((ROOT / "frontend/src/lib/glossary.json").read_text("utf-8"))
     parts = ["# Glossary\n\nThe pages explain the same terms where they stand: press the dotted word.\n"]
     for id, entry in sorted(entries.items(), key=lambda item: item[1]["term"].lower()):
         names = ", ".join([entry["term"], *entry.get("also", ())])

@@ -6,9 +6,9 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { formatCount, formatExact, plural } from '@/lib/format';
 import { usePrinting } from '@/lib/hooks';
+import { printed } from '@/lib/printed';
 import { loadOlder, logQuery } from './lines';
 import classes from './log.module.css';
-import { printed } from './printed';
 
 export type Level = 'debug' | 'info' | 'warning' | 'error';
 const LEVELS: readonly Level[] = ['debug', 'info', 'warning', 'error'];

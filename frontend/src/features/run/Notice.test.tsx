@@ -134,6 +134,11 @@ it('a failed run claims only what it has', async () => {
   );
 });
 
+it('what its program printed is shown as a terminal would have left it', async () => {
+  await show(run({ state: 'failed', state_reason: 'x', error: '\x1b[31mValueError\x1b[0m: 10%\r20% \u202e' }));
+  expect(await screen.findByText(/ValueError/)).toHaveProperty('textContent', 'ValueError: 20% [U+202E]');
+});
+
 it('a starting run shows its phase, and that it was restarted', async () => {
   const attempts = [attempt(1, KILLED), attempt(2, null, 1000)];
   await show(run({ state: 'starting', host: 'a', state_reason: 'restoring a1-s1000.pt', attempts }));

@@ -1,6 +1,7 @@
 import { IconAlertTriangle, IconClock, IconRefresh } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
 import { hostSilenceQuery } from '@/api/hosts';
 import { checkpointsQuery, episodesQuery } from '@/api/runResources';
 import { queueQuery, type RunDetail, type Run } from '@/api/runs';
@@ -10,6 +11,8 @@ import { useNow } from '@/lib/hooks';
 import { hasEnded, isExternal } from '@/lib/run';
 import { keptText, lastRestart } from './restarts';
 import classes from './run.module.css';
+
+const Printed = lazy(() => import('./Printed'));
 
 const LONG_START_S = 20;
 
@@ -83,7 +86,9 @@ function Failed({ run }: { run: RunDetail }) {
           <details>
             <summary>{isExternal(run) ? 'Reported by its script' : 'Engine output'}</summary>
             <pre className={classes.traceback} tabIndex={0}>
-              {run.error}
+              <Suspense>
+                <Printed text={run.error} />
+              </Suspense>
             </pre>
           </details>
         )}

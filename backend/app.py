@@ -23,6 +23,7 @@ from backend.db.engine import make_engine
 from backend.external.files import uploads_of
 from backend.http import docs, errors, frontend, openapi
 from backend.http.access import Guards
+from backend.http.base_path import BasePathMiddleware
 from backend.http.bodies import RequestMiddleware
 from backend.http.conditional import ConditionalMiddleware
 from backend.http.counters import RequestCounters
@@ -117,7 +118,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=openapi.DESCRIPTION,
         contact={"name": "Callboard"},
         license_info={"name": "MIT", "identifier": "MIT"},
-        servers=[{"url": "/", "description": "This server."}],
+        servers=[{"url": settings.prefix or "/", "description": "This server."}],
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -126,7 +127,9 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.app_state = state
     app.state.auth_state = auth_state
-    frontend.install(app, settings.frontend_dir or files.pages(), files.documentation())
+    frontend.install(
+        app, settings.frontend_dir or files.pages(), files.documentation(), prefix=settings.prefix
+    )
     app.state.methods = HttpMethods(app, catch_all=frontend.CATCH_ALL)
     app.state.guards = Guards(app)
     errors.install(app)
@@ -143,6 +146,8 @@ def create_app(settings: Settings) -> FastAPI:
         cors_origins=settings.cors_origins,
         counters=counters,
     )
+    if settings.prefix:
+        app.add_middleware(BasePathMiddleware, prefix=settings.prefix)
     return app
 
 

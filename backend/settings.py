@@ -21,6 +21,11 @@ MAX_SOCKET_PATH_BYTES = 100
 PRINTABLE = r"^[\x21-\x7e]*$"
 """Characters of ids and secrets of OpenID Connect clients."""
 
+RESERVED_PATHS = frozenset(
+    {"api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets", "help", "login"}
+)
+"""First parts of addresses that a base path cannot begin with."""
+
 RoleName = Literal["viewer", "operator", "admin"]
 
 
@@ -50,6 +55,12 @@ class Settings(BaseSettings):
     port: int = Field(8642, ge=0, le=65535, description="Port that the web process uses; 0 for a free one.")
     allowed_hosts: list[str] = Field(
         ["localhost", "127.0.0.1", "[::1]"], description="Allowed Host headers of the web process."
+    )
+    base_path: str = Field(
+        "/",
+        max_length=200,
+        description="Path of a proxy's host below which the service is, such as /callboard/: pages, API, "
+        "documentation and streams.",
     )
     cors_origins: list[str] = Field(
         [],
@@ -222,6 +233,17 @@ class Settings(BaseSettings):
                 ) from None
         return trusted_proxies
 
+    @field_validator("base_path")
+    @classmethod
+    def _known_path(cls, path: str) -> str:
+        if re.fullmatch(r"/([A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*", f"{path.rstrip('/')}/") is None:
+            raise ValueError(
+                "must be a path such as /callboard/: letters, digits, dots, dashes and underscores between /"
+            )
+        if path.split("/")[1] in RESERVED_PATHS:
+            raise ValueError("must not begin with a path of the service itself: use one such as /callboard/")
+        return f"{path.rstrip('/')}/"
+
     @field_validator("cors_origins")
     @classmethod
     def _known_origins(cls, origins: list[str]) -> list[str]:
@@ -254,7 +276,7 @@ class Settings(BaseSettings):
             # Without the value, which may contain a password.
             raise ValueError("must be a URL such as https://callboard.example, without a user name, ? and #")
         if info.field_name == "public_url" and parts.path not in ("", "/"):
-            raise ValueError("must have no path: the pages are served at the root of a host")
+            raise ValueError("must have no path: CALLBOARD_BASE_PATH names that of the pages")
         if info.field_name == "oidc_issuer" and parts.scheme == "http" and not is_loopback(host):
             raise ValueError(
                 "must begin with https://: over http, an attacker on the network could sign in as any user; "
@@ -340,6 +362,11 @@ class Settings(BaseSettings):
     def home_dir(self) -> Path:
         """`home`, absolute, with `~` expanded."""
         return self.home.expanduser().absolute()
+
+    @cached_property
+    def prefix(self) -> str:
+        """`base_path` without its last slash: what stands before every address of the service."""
+        return self.base_path.rstrip("/")
 
     @cached_property
     def session_idle(self) -> timedelta:

@@ -73,7 +73,7 @@ def login_url(settings: Settings, url: str) -> str:
     require_schema(settings)
     with opened(settings.database) as db_engine, writing(db_engine) as session:
         token = auth.create_login_link(session)
-    return f"{url}/login?token={token}"
+    return f"{url}{settings.prefix}/login?token={token}"
 
 
 def _print_already_running(settings: Settings, installation: Installation) -> None:
@@ -241,7 +241,7 @@ def _print_ready(settings: Settings, url: str) -> None:
         f"Callboard is ready.\n\n"
         f"  Open   {login_url(settings, url)}\n"
         f"         (logs you in once; `callboard login-link` creates another)\n"
-        f"  Later  {url}\n"
+        f"  Later  {url}{settings.prefix}\n"
         f"  State  {settings.home_dir}\n\n"
         f"Control-C stops it; runs resume from their checkpoints next time."
     )

@@ -1,11 +1,20 @@
 import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
+import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
 const service = process.env.CALLBOARD_URL ?? 'http://127.0.0.1:8642';
 
+/** The page may be shown at any address: it names its files from the root, or as the service changes it. */
+const fromRoot: Plugin = {
+  name: 'from-root',
+  transformIndexHtml: { order: 'post', handler: (html) => html.replaceAll('="./', '="/') },
+};
+
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), fromRoot],
+  // Scripts find each other by their own addresses: only the running service knows the base path of a proxy.
+  base: './',
   resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
   build: {
     target: 'es2024',

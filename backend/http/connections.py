@@ -252,7 +252,7 @@ class WebSocketConnection(_SendTimeout, WebSocketsSansIOProtocol):
         now = self.loop.time()
         passed_s = now - self._refilled_at
         self._refilled_at = now
-        plays = self.scope["path"].startswith(PLAY_PATH)
+        plays = PLAY_PATH in self.scope["path"]  # a base path may stand before it
         bytes_per_s = PLAY_BYTES_PER_S if plays else SOCKET_BYTES_PER_S
         frames_per_s = PLAY_FRAMES_PER_S if plays else SOCKET_FRAMES_PER_S
         self._bytes_left = min(bytes_per_s, self._bytes_left + passed_s * bytes_per_s)

@@ -17,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 DOCUMENT = "/openapi.json"
 
 STORED_PAGE_SECRET = "callboard-page-secret"  # noqa: S105 - the name of a field
-"""Where a page keeps the secret of its session, in the local storage of its origin."""
+"""Where a page keeps the secret of its session, in the local storage of its origin: the base path follows."""
 
 FILES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
 
@@ -26,13 +26,13 @@ PAGE = """<!doctype html>
   <head>
     <meta charset="utf-8">
     <title>Callboard API</title>
-    <link rel="stylesheet" href="/docs/swagger-ui.css">
-    <link rel="icon" href="/docs/favicon.png">
+    <link rel="stylesheet" href="docs/swagger-ui.css">
+    <link rel="icon" href="docs/favicon.png">
   </head>
   <body>
     <div id="api"></div>
-    <script src="/docs/swagger-ui-bundle.js"></script>
-    <script src="/docs/start.js"></script>
+    <script src="docs/swagger-ui-bundle.js"></script>
+    <script src="docs/start.js"></script>
   </body>
 </html>
 """
@@ -41,13 +41,14 @@ PAGE = """<!doctype html>
 # pages of this origin keep; where there is a token too, that counts.
 START = f"""\
 function withPageSecret(request) {{
-  const secret = localStorage.getItem("{STORED_PAGE_SECRET}");
+  const base = location.pathname.replace(/\\/docs$/, "");
+  const secret = localStorage.getItem("{STORED_PAGE_SECRET}" + base);
   const ours = new URL(request.url, location.origin).origin === location.origin;
   if (secret !== null && ours) request.headers["{PAGE_SECRET_HEADER}"] = secret;
   return request;
 }}
 SwaggerUIBundle({{
-  url: "/openapi.json", dom_id: "#api", deepLinking: true, requestInterceptor: withPageSecret,
+  url: "openapi.json", dom_id: "#api", deepLinking: true, requestInterceptor: withPageSecret,
 }});
 """
 

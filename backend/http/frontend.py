@@ -9,10 +9,11 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from backend.http.base_path import page_below
 from backend.http.routing import HttpMethods
 
 router = APIRouter(include_in_schema=False)
@@ -52,12 +53,14 @@ class _Documentation(StaticFiles):
         return response
 
 
-def install(app: FastAPI, folder: Path, documentation: Path) -> None:
-    """Serve the pages built into `folder`, and the documentation built into another one.
+def install(app: FastAPI, folder: Path, documentation: Path, prefix: str = "") -> None:
+    """Serve the pages built into `folder`, and the documentation built into another one, to browsers that ask
+    for them below `prefix`.
 
     Call it last: it matches every remaining address.
     """
     app.state.frontend = folder
+    app.state.base_path = prefix
     if documentation.is_dir():
         app.mount("/help", _Documentation(directory=documentation, html=True))
     app.mount("/assets", _ImmutableFiles(directory=folder / "assets", check_dir=False))
@@ -69,6 +72,10 @@ def page(request: Request) -> Response:
     index = request.app.state.frontend / "index.html"
     if not index.is_file():
         return PlainTextResponse("The pages are not built: run `make up` once.", 503)
+    if prefix := request.app.state.base_path:
+        return HTMLResponse(
+            page_below(index.read_text("utf-8"), prefix), headers={"Cache-Control": "no-cache"}
+        )
     return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
 

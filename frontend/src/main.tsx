@@ -12,6 +12,7 @@ import { createQueryClient, onSignedOut } from '@/api/client';
 import { startLiveUpdates } from '@/api/liveUpdates';
 import { takeSecret } from '@/api/session';
 import { Toasts } from '@/components/toasts';
+import { served } from '@/lib/base';
 import { createAppRouter } from '@/router';
 import { theme } from '@/theme';
 
@@ -48,7 +49,7 @@ function show(root: HTMLElement): void {
 }
 
 const root = document.getElementById('root');
-if (root && location.pathname === '/login') show(root);
+if (root && location.pathname === served('/login')) show(root);
 else if (root) {
   // Videos and streams need the ticket that comes with it.
   const first = client.query({ ...meQuery, retry: false }).catch(() => undefined);

@@ -21,6 +21,7 @@ import {
 } from '@tanstack/react-router';
 import { Loading, Missing, Problem } from '@/components/feedback';
 import { AppShell } from '@/features/shell/AppShell';
+import { BASE } from '@/lib/base';
 import {
   auditSearch,
   compareSearch,
@@ -258,6 +259,7 @@ const routeTree = rootRoute.addChildren([
 export const createAppRouter = (client: QueryClient) =>
   createRouter({
     routeTree,
+    basepath: BASE || '/',
     context: { client },
     defaultPreload: 'intent',
     scrollRestoration: true,

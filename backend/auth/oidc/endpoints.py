@@ -151,7 +151,7 @@ def _provider(state: AuthState) -> "Provider":
 def _redirect_uri(request: Request, state: AppState) -> str:
     """Where the provider sends the browser back: it must be registered there."""
     base = state.settings.public_url or f"{request.scope['scheme']}://{request.headers['host']}"
-    return f"{base}{PATH}/callback"
+    return f"{base}{state.settings.prefix}{PATH}/callback"
 
 
 def _to_login_page(code: Code, attempt: SignInAttempt | None) -> Response:

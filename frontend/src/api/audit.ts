@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
@@ -54,5 +55,6 @@ export const auditActionsQuery = queryOptions({
 
 /** The address of a file with all matching entries. */
 export function auditExportUrl(filter: AuditFilter, format: 'csv' | 'json'): string {
-  return `/api/v1/audit/export?${new URLSearchParams({ format, ...auditParameters(filter) }).toString()}`;
+  const query = new URLSearchParams({ format, ...auditParameters(filter) }).toString();
+  return served(`/api/v1/audit/export?${query}`);
 }

@@ -1,5 +1,6 @@
 import { QueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
+import { BASE } from '@/lib/base';
 import { namesSeeds, withExactSeeds } from './exactSeeds';
 import type { paths } from './generated';
 import { ApiProblem, toProblem } from './problem';
@@ -18,6 +19,7 @@ export function onSignedOut(callback: (reason: SignedOut) => void): void {
 const { fetch: send } = globalThis;
 
 export const api = createClient<paths>({
+  baseUrl: BASE,
   fetch: (request) => {
     for (const [name, value] of Object.entries(sessionHeaders())) request.headers.set(name, value);
     return send(request);

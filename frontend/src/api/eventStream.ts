@@ -6,6 +6,7 @@
  * as lost, even if the browser has not noticed.
  */
 
+import { served } from '@/lib/base';
 import { withTicket } from './session';
 
 export type LiveEvent = {
@@ -43,7 +44,7 @@ type Listener = {
 };
 
 const NAME = 'callboard-live';
-const URL = '/api/v1/events';
+const URL = served('/api/v1/events');
 const RETRY_MS = 2000;
 /** Three missed heartbeats at a service under load; a lost connection shows within 5 s. */
 export const SILENCE_MS = 4000;

@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
@@ -71,6 +72,6 @@ export const deleteRecording = (id: string) =>
 export const isReplayable = ({ ended_at, length_steps }: Recording): boolean =>
   ended_at !== null && length_steps > 0;
 
-export const recordingVideoUrl = (id: string): string => `/api/v1/recordings/${id}/video`;
+export const recordingVideoUrl = (id: string): string => served(`/api/v1/recordings/${id}/video`);
 
-export const recordingFileUrl = (id: string): string => `/api/v1/recordings/${id}/file`;
+export const recordingFileUrl = (id: string): string => served(`/api/v1/recordings/${id}/file`);

@@ -6,8 +6,10 @@
  * in the address takes the header's place where a browser sends none: streams, media and downloads.
  */
 import { useMemo } from 'react';
+import { BASE } from '@/lib/base';
 
-const KEY = 'callboard-page-secret';
+/** Services below different paths of a host share its storage. */
+const KEY = `callboard-page-secret${BASE}`;
 const FRAGMENT = /^#page_secret=([\w-]{1,200})$/;
 export const PAGE_SECRET_HEADER = 'X-Page-Secret';
 

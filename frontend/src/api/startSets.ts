@@ -1,4 +1,5 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
@@ -43,7 +44,7 @@ export const playedGamesQuery = queryOptions({
 });
 
 /** The address of a verified set as a file. */
-export const exportUrl = (id: string): string => `/api/v1/start-sets/${id}/export`;
+export const exportUrl = (id: string): string => served(`/api/v1/start-sets/${id}/export`);
 
 /** Runs a change of the start sets, then refetches them. */
 export function useStartSetMutation<T>(change: (value: T) => Promise<unknown>) {

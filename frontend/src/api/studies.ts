@@ -5,6 +5,7 @@ import {
   useMutation,
   useQueryClient,
 } from '@tanstack/react-query';
+import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
@@ -154,7 +155,7 @@ export const customStudiesQuery = infiniteQueryOptions({
 });
 
 /** The address of everything of a study as one archive. */
-export const exportUrl = (id: string): string => `/api/v1/studies/${id}/export`;
+export const exportUrl = (id: string): string => served(`/api/v1/studies/${id}/export`);
 
 /** The actions on one study. */
 export const studyActions = {

@@ -1,6 +1,7 @@
 import { Popover } from '@mantine/core';
 import { IconHelpCircle } from '@tabler/icons-react';
 import { memo } from 'react';
+import { served } from '@/lib/base';
 import { entryOf, type TermId } from './glossary';
 import classes from './Term.module.css';
 
@@ -31,7 +32,7 @@ export const Term = memo(function Term({ id, children, icon = false }: Props) {
       <Popover.Dropdown className={classes.popover} aria-label={entry.term}>
         <strong>{entry.term}</strong>
         <p>{entry.text}</p>
-        <a href={`/help/${entry.page}`}>More in the documentation</a>
+        <a href={served(`/help/${entry.page}`)}>More in the documentation</a>
       </Popover.Dropdown>
     </Popover>
   );

@@ -6,6 +6,7 @@ import { Problem } from '@/components/feedback';
 import classes from '@/features/account/account.module.css';
 import { PasswordPanel } from '@/features/account/PasswordPanel';
 import { SessionsPanel } from '@/features/account/SessionsPanel';
+import { served } from '@/lib/base';
 
 const SCHEMES = [
   { value: 'auto', label: 'System' },
@@ -19,7 +20,7 @@ export default function AccountPage() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const { data: me, error, refetch } = useQuery(meQuery);
   // A full page load, so that nothing of the old session remains.
-  const signOut = useMutation({ mutationFn: logOut, onSuccess: () => location.assign('/login') });
+  const signOut = useMutation({ mutationFn: logOut, onSuccess: () => location.assign(served('/login')) });
   return (
     <div className="page" style={{ display: 'grid', gap: 16, maxWidth: 800 }}>
       <h1 className="page-title">Account</h1>

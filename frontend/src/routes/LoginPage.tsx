@@ -8,6 +8,7 @@ import { asProblem } from '@/api/problem';
 import { LoadingButton, PasswordField } from '@/components/controls';
 import { Loading } from '@/components/feedback';
 import { OidcProblem, OidcSignIn } from '@/features/account/OidcSignIn';
+import { served } from '@/lib/base';
 
 const route = getRouteApi('/login');
 
@@ -18,7 +19,7 @@ export default function LoginPage() {
   useDocumentTitle('Sign in · Callboard');
   return (
     <main style={{ display: 'grid', gap: 16, maxWidth: 480, margin: '10vh auto 0', padding: 24 }}>
-      <img src="/favicon.svg" alt="" width="40" height="40" />
+      <img src={served('/favicon.svg')} alt="" width="40" height="40" />
       <h1 className="page-title">Sign in to Callboard</h1>
       {isPending ? (
         <Loading label="Loading the sign-in methods" />
@@ -36,7 +37,7 @@ export default function LoginPage() {
         </>
       )}
       <p className="muted" style={{ margin: 0 }}>
-        Runs continue whether or not anyone is signed in. <a href="/help/">Documentation</a>
+        Runs continue whether or not anyone is signed in. <a href={served('/help/')}>Documentation</a>
       </p>
     </main>
   );
@@ -52,7 +53,7 @@ function LocalSignIn({ from, expired }: Props) {
   const signIn = useMutation({
     mutationFn: () => logIn(name, password),
     // A full page load, so that nothing of the old session remains.
-    onSuccess: () => location.assign(from ?? '/'),
+    onSuccess: () => location.assign(served(from ?? '/')),
     onError: () => field.current?.focus(),
   });
   return (

@@ -2,6 +2,7 @@ import { Button, Menu, Tooltip } from '@mantine/core';
 import type { BulkTarget } from '@/api/runs';
 import { withTicket } from '@/api/session';
 import { useDownload } from '@/components/download';
+import { served } from '@/lib/base';
 import { formatInteger, plural } from '@/lib/format';
 
 /** The most runs of one export, by their ids and by a filter. */
@@ -17,11 +18,11 @@ const FORMATS = [
 /** The address of a file with every point of these runs. */
 export function exportUrl(target: BulkTarget, format: string): string {
   if ('filter' in target)
-    return `/api/v1/runs/export?filter=${encodeURIComponent(target.filter)}&format=${format}`;
+    return served(`/api/v1/runs/export?filter=${encodeURIComponent(target.filter)}&format=${format}`);
   const [first] = target.ids;
   return target.ids.length === 1 && first
-    ? `/api/v1/runs/${first}/export?format=${format}`
-    : `/api/v1/runs/export?${target.ids.map((id) => `run=${id}&`).join('')}format=${format}`;
+    ? served(`/api/v1/runs/${first}/export?format=${format}`)
+    : served(`/api/v1/runs/export?${target.ids.map((id) => `run=${id}&`).join('')}format=${format}`);
 }
 
 type ItemsProps = {

@@ -1,4 +1,5 @@
 import { Button } from '@mantine/core';
+import { served } from '@/lib/base';
 import type { SignInError } from '@/lib/search';
 
 const ERRORS: Record<SignInError, (name: string) => string> = {
@@ -30,7 +31,7 @@ export function OidcSignIn({ name, from }: { name: string; from: string | undefi
   return (
     <Button
       component="a"
-      href={`/login/oidc${query}`}
+      href={served(`/login/oidc${query}`)}
       style={{ justifySelf: 'start' }}
       // A long name wraps on a phone.
       styles={{ root: { height: 'auto', minHeight: 36, paddingBlock: 4 }, label: { whiteSpace: 'normal' } }}

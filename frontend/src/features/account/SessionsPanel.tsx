@@ -6,6 +6,7 @@ import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { ShowMore } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { RelativeTime } from '@/components/text';
+import { served } from '@/lib/base';
 import { DASH } from '@/lib/format';
 import classes from './account.module.css';
 import { browserName, methodName } from './names';
@@ -92,7 +93,7 @@ export function SessionsPanel() {
         onConfirm={async () => {
           await accountActions.endAllSessions();
           // A full page load, so that nothing of the old session remains.
-          location.assign('/login');
+          location.assign(served('/login'));
         }}
       >
         This ends all your sessions, including this one. Tokens keep working until they are revoked.

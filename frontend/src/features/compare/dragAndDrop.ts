@@ -1,4 +1,5 @@
 import { useState, type DragEvent } from 'react';
+import { served } from '@/lib/base';
 
 const LINK = 'text/uri-list';
 
@@ -9,7 +10,7 @@ export const runIdFromLink = (link: string): string | undefined => /\/runs\/(\w{
 export const dragSource = (run: string) => ({
   draggable: true,
   onDragStart: ({ dataTransfer }: DragEvent): void =>
-    dataTransfer.setData(LINK, new URL(`/runs/${run}`, location.href).href),
+    dataTransfer.setData(LINK, new URL(served(`/runs/${run}`), location.href).href),
 });
 
 /** Props of an element that accepts dropped runs: any link to one, from other windows as well. */

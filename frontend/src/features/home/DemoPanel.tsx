@@ -3,6 +3,7 @@ import type { Episode } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { useMediaUrl } from '@/api/session';
 import { ButtonLink } from '@/components/controls';
+import { served } from '@/lib/base';
 import { formatCount, formatScore } from '@/lib/format';
 import classes from './home.module.css';
 import { LoopedVideo } from './LoopedVideo';
@@ -38,7 +39,7 @@ export function DemoPanel({ run, episodes, moving }: Props) {
 }
 
 function Moment({ run, episode, moving }: { run: Run; episode: Episode; moving: boolean }) {
-  const src = useMediaUrl(`/api/v1/episodes/${episode.id}/video`);
+  const src = useMediaUrl(served(`/api/v1/episodes/${episode.id}/video`));
   return (
     <Link
       to="/runs/$runId/episodes/$episodeId"

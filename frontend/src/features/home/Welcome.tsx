@@ -9,6 +9,7 @@ import { ButtonLink } from '@/components/controls';
 import { CopyCode } from '@/components/CopyCode';
 import { Loading, Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
+import { served } from '@/lib/base';
 import { runOf, type Offer } from '@/lib/offers';
 import { CARDS } from './cards';
 import { DemoPanel } from './DemoPanel';
@@ -95,7 +96,7 @@ export function Welcome() {
           </h2>
           <p>
             Three lines in any script on this machine. Its run appears here within a second.{' '}
-            <a href="/help/guides/log.html">How it works</a>
+            <a href={served('/help/guides/log.html')}>How it works</a>
           </p>
           <CopyCode label="Python code" code={SCRIPT} />
         </section>
@@ -105,7 +106,7 @@ export function Welcome() {
           </h2>
           <p>
             Logs of TensorBoard, CSV and Parquet files, from a terminal. In a clone the command is{' '}
-            <code>.venv/bin/callboard</code>. <a href="/help/guides/import.html">What is imported</a>
+            <code>.venv/bin/callboard</code>. <a href={served('/help/guides/import.html')}>What is imported</a>
           </p>
           <CopyCode label="Commands" code={IMPORTS} />
         </section>

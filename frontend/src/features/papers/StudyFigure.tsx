@@ -80,9 +80,8 @@ export function StudyFigure({ study, figure, title, item }: Props) {
 
 /** The figure for a paper: with its panels side by side as far as its width allows. */
 function exportSource(study: StudyDetail, figure: string, title: string): ExportSource {
-  const path = `/api/v1/studies/${study.id}/figures/${figure}`;
   return {
-    ...sourceAt({ name: figure, title }, path, {}),
+    ...sourceAt({ name: figure, title }, `/api/v1/studies/${study.id}/figures/${figure}`, {}),
     depends_on_width: true,
     figure: async (signal, width) => {
       const { figure: drawn } = await fetchStudyFigure(study.id, figure, { theme: 'light', width }, signal);

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState, type RefObject } from 'react';
 import { renewTicket } from '@/api/client';
 import { withTicket } from '@/api/session';
+import { BASE } from '@/lib/base';
 import { looksSame, readMessage, type Status } from './stream';
 
 const RETRY_MS = 1000;
@@ -49,7 +50,7 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
       await renewTicket().catch(() => undefined); // without it the service refuses, and this is tried again
       if (closed) return;
       const opened = new WebSocket(
-        withTicket(`${location.origin.replace(/^http/, 'ws')}/api/v1/play/${session}/stream`),
+        withTicket(`${location.origin.replace(/^http/, 'ws')}${BASE}/api/v1/play/${session}/stream`),
       );
       opened.binaryType = 'arraybuffer';
       opened.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {

@@ -3,6 +3,7 @@ import { useDocumentVisibility } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { withTicket } from '@/api/session';
 import { Term } from '@/components/Term';
+import { BASE } from '@/lib/base';
 import { formatInteger } from '@/lib/format';
 import classes from './replay.module.css';
 
@@ -46,7 +47,8 @@ export function LiveView({ run }: { run: string }) {
       bitmap.close();
     };
     const open = (): void => {
-      socket = new WebSocket(withTicket(`${location.origin.replace(/^http/, 'ws')}/api/v1/runs/${run}/live`));
+      const origin = location.origin.replace(/^http/, 'ws');
+      socket = new WebSocket(withTicket(`${origin}${BASE}/api/v1/runs/${run}/live`));
       socket.binaryType = 'arraybuffer';
       // A corrupt frame is skipped: the next one follows.
       socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => void show(data).catch(() => undefined);

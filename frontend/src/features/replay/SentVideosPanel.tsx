@@ -3,6 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { videosQuery } from '@/api/runResources';
 import { useMediaUrl } from '@/api/session';
 import { Empty } from '@/components/feedback';
+import { served } from '@/lib/base';
 import { formatCount } from '@/lib/format';
 import classes from './replay.module.css';
 
@@ -11,7 +12,7 @@ export function SentVideosPanel({ run, step, onShow }: { run: string; step: stri
   const { data } = useInfiniteQuery(videosQuery(run));
   const videos = data?.pages.flatMap(({ items }) => items) ?? [];
   const latest = videos.find(({ state }) => state === 'done');
-  const src = useMediaUrl(`/api/v1/videos/${latest?.id ?? ''}/file`);
+  const src = useMediaUrl(served(`/api/v1/videos/${latest?.id ?? ''}/file`));
   if (videos.length === 0) return null;
   return (
     <section className={`panel ${classes.agent}`} aria-label="Videos">

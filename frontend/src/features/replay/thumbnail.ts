@@ -2,6 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { keys } from '@/api/keys';
 import { toProblem } from '@/api/problem';
 import { sessionHeaders } from '@/api/session';
+import { served } from '@/lib/base';
 
 const POLL_MS = 2000;
 
@@ -19,7 +20,7 @@ async function requestThumbnail(
   again: boolean,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const url = `/api/v1/episodes/${episode}/thumbnail${again ? '?again=true' : ''}`;
+  const url = served(`/api/v1/episodes/${episode}/thumbnail${again ? '?again=true' : ''}`);
   const response = await fetch(url, { headers: sessionHeaders(), signal });
   if (response.status === 200) return dataUrl(await response.blob());
   if (response.status === 202 || response.status === 429) {

@@ -9,6 +9,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
+import { served } from '@/lib/base';
 import { formatBytes, formatDuration, formatInteger, formatScore } from '@/lib/format';
 import { isExternal, stepsTitle } from '@/lib/run';
 import { EvaluateDialog } from './EvaluateDialog';
@@ -71,7 +72,7 @@ export function CheckpointsTab({ run }: { run: Run }) {
                 <td className="right num">{formatBytes(checkpoint.size_bytes)}</td>
                 <td className="mono nowrap">
                   <Anchor
-                    href={withTicket(`/api/v1/checkpoints/${checkpoint.id}/file`)}
+                    href={withTicket(served(`/api/v1/checkpoints/${checkpoint.id}/file`))}
                     // There may be a newer ticket.
                     onClick={({ currentTarget }) => {
                       currentTarget.href = withTicket(currentTarget.href);

@@ -135,8 +135,10 @@ it('a failed run claims only what it has', async () => {
 });
 
 it('what its program printed is shown as a terminal would have left it', async () => {
-  await show(run({ state: 'failed', state_reason: 'x', error: '\x1b[31mValueError\x1b[0m: 10%\r20% \u202e' }));
-  expect(await screen.findByText(/ValueError/)).toHaveProperty('textContent', 'ValueError: 20% [U+202E]');
+  await show(
+    run({ state: 'failed', state_reason: 'x', error: '\x1b[31mError\x1b[0m: bad\n10%\r20% \u202e' }),
+  );
+  expect(await screen.findByText(/Error: bad/)).toHaveProperty('textContent', 'Error: bad\n20% [U+202E]');
 });
 
 it('a starting run shows its phase, and that it was restarted', async () => {

@@ -7,6 +7,7 @@ import { ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
+import { served } from '@/lib/base';
 import { DASH, formatBytes, formatCount, formatDuration, formatInteger } from '@/lib/format';
 import classes from './run.module.css';
 
@@ -31,7 +32,7 @@ type Props = {
 /** The videos that the script of an external run has sent. */
 export function VideosTab({ run, step, selected, onSelect }: Props) {
   const [broken, setBroken] = useState<string | null>(null);
-  const src = useMediaUrl(`/api/v1/videos/${selected ?? ''}/file`);
+  const src = useMediaUrl(served(`/api/v1/videos/${selected ?? ''}/file`));
   const pages = useInfiniteQuery(videosQuery(run));
   const { data, error, refetch, hasNextPage, fetchNextPage } = pages;
   const isListed = data?.pages.some(({ items }) => items.some(({ id }) => id === selected)) ?? false;

@@ -1,5 +1,6 @@
 import type { MouseEvent } from 'react';
 import type { ScoreCell, ScoreColumn } from '@/api/scores';
+import { served } from '@/lib/base';
 import {
   DASH,
   formatCount,
@@ -83,7 +84,9 @@ function describe(cell: ScoreCell, isNormalised: boolean): string {
 }
 
 function runsAddress({ runs }: ScoreCell): string {
-  return runs.length === 1
-    ? `/runs/${runs[0] ?? ''}`
-    : `/compare?runs=${runs.slice(0, MAX_COMPARED).join('%2C')}&score=evaluation`;
+  return served(
+    runs.length === 1
+      ? `/runs/${runs[0] ?? ''}`
+      : `/compare?runs=${runs.slice(0, MAX_COMPARED).join('%2C')}&score=evaluation`,
+  );
 }

@@ -5,6 +5,7 @@ import type { ScoreColumn, ScoreRow, Scores } from '@/api/scores';
 import { ButtonLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
+import { served } from '@/lib/base';
 import { isPlayable } from '@/lib/environments';
 import { DASH, formatScore, plural } from '@/lib/format';
 import { EnvironmentCell } from './EnvironmentCell';
@@ -134,7 +135,13 @@ function Missing({ row, column, denied, follow }: MissingProps) {
   });
   const label = `Train ${column.title} on ${row.title}`;
   return (
-    <a className={classes.missing} href={`/new?${search}`} onClick={follow} title={label} aria-label={label}>
+    <a
+      className={classes.missing}
+      href={served(`/new?${search}`)}
+      onClick={follow}
+      title={label}
+      aria-label={label}
+    >
       +
     </a>
   );

@@ -6,6 +6,7 @@ import { useConnection } from '@/api/liveUpdates';
 import { MenuLink } from '@/components/controls';
 import { useDenied } from '@/components/permission';
 import { ShortcutsDialog } from '@/components/Shortcuts';
+import { served } from '@/lib/base';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
 import { DiskBanner } from './DiskBanner';
@@ -39,7 +40,7 @@ export function AppShell({ children }: { children?: ReactNode }) {
 }
 
 /** The documentation, which the service has beside the pages. */
-const HELP = '/help/';
+const HELP = served('/help/');
 
 /** The pages of the navigation, which their routes declare. */
 function usePages() {
@@ -63,7 +64,7 @@ function NavBar() {
   return (
     <nav aria-label="Pages" className={classes.nav}>
       <Link to="/" className={classes.brand} aria-label="Callboard: all runs">
-        <img src="/favicon.svg" alt="" width="28" height="28" />
+        <img src={served('/favicon.svg')} alt="" width="28" height="28" />
         Callboard
       </Link>
       <NewRunLink />

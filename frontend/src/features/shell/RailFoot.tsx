@@ -3,6 +3,7 @@ import { IconMoon, IconSun } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { logOut, meQuery } from '@/api/account';
 import { MenuLink } from '@/components/controls';
+import { served } from '@/lib/base';
 import classes from './shell.module.css';
 
 /** The other theme, and what switches to it. */
@@ -52,6 +53,6 @@ export function ThemeItem() {
 /** Ends the session. */
 export function SignOutItem() {
   // A full page load, so that nothing of the old session remains.
-  const signOut = useMutation({ mutationFn: logOut, onSuccess: () => location.assign('/login') });
+  const signOut = useMutation({ mutationFn: logOut, onSuccess: () => location.assign(served('/login')) });
   return <Menu.Item onClick={() => signOut.mutate()}>Sign out</Menu.Item>;
 }

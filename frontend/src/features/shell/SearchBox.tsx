@@ -8,6 +8,7 @@ import { flushSync } from 'react-dom';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
+import { served } from '@/lib/base';
 import { STATES } from '@/lib/run';
 import { defined } from '@/lib/search';
 import { complete, isUnfinished, type Values } from './completion';
@@ -57,14 +58,14 @@ export function SearchBox() {
     void navigate({
       to: '/',
       search: (before) => defined({ ...before, q: query }),
-      replace: location.pathname === '/',
+      replace: location.pathname === served('/'),
     });
   };
   /** Searches while typing, on the runs page only, unless the text changes in the meantime. */
   const searchSoon = (text: string): void => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      if (location.pathname === '/' && input.current?.value === text) search(text);
+      if (location.pathname === served('/') && input.current?.value === text) search(text);
     }, DEBOUNCE_MS);
   };
   const type = (text: string, at: number): void => {

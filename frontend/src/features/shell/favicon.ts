@@ -1,6 +1,7 @@
 import { useEffect } from 'react';
+import { served } from '@/lib/base';
 
-const PLAIN = '/favicon.svg';
+const PLAIN = served('/favicon.svg');
 const STEPS = 20;
 
 /** The icon of the page, filled from below as far as a run has progressed. */

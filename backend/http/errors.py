@@ -105,6 +105,13 @@ class TooLarge(HttpProblem):
     code = "body_too_large"
 
 
+class PreconditionFailed(HttpProblem):
+    """The request names an entity tag that cannot match."""
+
+    status = HTTPStatus.PRECONDITION_FAILED
+    code = "precondition_failed"
+
+
 class BadRange(HttpProblem):
     """The file has no such range."""
 

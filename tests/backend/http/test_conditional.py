@@ -1,4 +1,4 @@
-"""A script that asks for a list again gets 304 until it has changed."""
+"""A script that asks for a list again gets 304 until it has changed; changes depend on no tag."""
 
 import pytest
 
@@ -30,3 +30,16 @@ def test_list_has_a_tag_that_changes_with_it(sqlite_service: RunningService) -> 
         assert client.head("/api/v1/runs").headers["etag"] == changed.headers["etag"]
         assert "etag" not in client.get("/api/v1/runs/none").headers
         assert "etag" not in client.post("/api/v1/runs", json={}).headers
+
+
+def test_change_that_depends_on_a_tag_is_refused_and_not_made(sqlite_service: RunningService) -> None:
+    run = make_run(sqlite_service.engine)
+    path = f"/api/v1/runs/{run.id}"
+    tag = sqlite_service.client.get(path).headers["etag"]
+    for given in (tag, '"other"', f'{tag}, "other"'):
+        refused = sqlite_service.client.patch(path, json={"notes": "new"}, headers={"If-Match": given})
+        assert (refused.status_code, refused.json()["code"]) == (412, "precondition_failed")
+        assert "`expected`" in refused.json()["detail"]
+    assert sqlite_service.client.get(path).headers["etag"] == tag
+    changed = sqlite_service.client.patch(path, json={"notes": "new"}, headers={"If-Match": "*"})
+    assert (changed.status_code, changed.json()["notes"]) == (200, "new")

@@ -2,22 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import av
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import PlaySetup
-from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec
-from workers.engine.envs import Env, env_config, make_env
+from workers.engine.envs import Env
 from workers.engine.files import replacing
+from workers.engine.training.restore import RecordedEpisode, environment_of_episode, environment_of_game
 
 SHORT_SIDE_PIXELS = 320
 """Small frames are enlarged by whole factors, so that pixels stay sharp."""
@@ -30,10 +27,6 @@ _THUMBNAIL_QUALITY = 80
 
 _OBSERVATIONS_PER_SECOND = 15
 """Frame rate of observation videos; a player that shows both keeps them in step."""
-
-
-class ReplayMismatchError(RuntimeError):
-    """Repeating a replay gave other rewards: another emulator version, or a damaged file."""
 
 
 def render(
@@ -56,8 +49,8 @@ def render(
         ReplayMismatchError: the rewards differ from the recorded ones.
         ValueError: the starts are missing.
     """
-    env, recorded = _environment_of(spec, replay, starts)
-    return _write_video(env, recorded, out, observed)
+    env, episode = environment_of_episode(spec, replay, starts)
+    return _write_video(env, episode, out, observed)
 
 
 def render_game(setup: PlaySetup, replay: Path, out: Path) -> int:
@@ -74,21 +67,13 @@ def render_game(setup: PlaySetup, replay: Path, out: Path) -> int:
     Raises:
         ReplayMismatchError: the rewards, or the ROM, differ from the recorded ones.
     """
-    config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
-    env = make_env(setup.environment, config)
-    with np.load(replay, allow_pickle=False) as data:
-        recorded = _Recorded(int(data["seed"]), data["actions"], data["rewards"])
-        rom = str(data["rom_sha256"])
+    env, episode = environment_of_game(setup, replay)
     if setup.environment.startswith("ALE/"):
-        from workers.engine.envs.atari import rom_sha256
-
         env.show_every_frame()  # type: ignore[attr-defined]
-        if rom != rom_sha256(setup.environment):
-            raise ReplayMismatchError("the game was played with another ROM than this host has")
-    return _write_video(env, recorded, out, None)
+    return _write_video(env, episode, out, None)
 
 
-def _write_video(env: Env, recorded: "_Recorded", out: Path, observed: Path | None) -> int:
+def _write_video(env: Env, episode: RecordedEpisode, out: Path, observed: Path | None) -> int:
     observation = np.empty(env.observation_shape, env.observation_dtype)
     are_images = len(env.observation_shape) == 3 and env.observation_dtype == np.uint8
     with ExitStack() as files:
@@ -99,11 +84,11 @@ def _write_video(env: Env, recorded: "_Recorded", out: Path, observed: Path | No
             else None
         )
         env.on_frame = video.append
-        env.reset(recorded.seed, observation)
-        for t in range(len(recorded.actions)):
+        env.reset(episode.seed, observation)
+        for t in range(len(episode.actions)):
             if inputs is not None:
                 inputs.append(side_by_side(observation))
-            recorded.repeat(env, t, observation)
+            episode.repeat(env, t, observation)
     env.close()
     return video.n_frames
 
@@ -123,15 +108,15 @@ def middle_frame(spec: RunSpec, replay: Path, starts: Path | None = None) -> NDA
         ReplayMismatchError: the rewards differ from the recorded ones.
         ValueError: the starts are missing.
     """
-    env, recorded = _environment_of(spec, replay, starts)
+    env, episode = environment_of_episode(spec, replay, starts)
     observation = np.empty(env.observation_shape, env.observation_dtype)
     frames: list[NDArray[np.uint8]] = []
-    middle = len(recorded.actions) // 2
-    env.reset(recorded.seed, observation)
+    middle = len(episode.actions) // 2
+    env.reset(episode.seed, observation)
     for t in range(middle + 1):
         if t == middle:  # frames before it cost time
             env.on_frame = lambda frame: frames.append(frame.copy())
-        recorded.repeat(env, t, observation)
+        episode.repeat(env, t, observation)
     env.close()
     return max(frames, key=np.std)  # flickering sprites are drawn every other frame
 
@@ -166,34 +151,6 @@ def write_thumbnail(frame: NDArray[np.uint8], out: Path) -> None:
     _, encoded = cv2.imencode(".jpg", resized, [cv2.IMWRITE_JPEG_QUALITY, _THUMBNAIL_QUALITY])
     with replacing(out) as partial:
         partial.write_bytes(encoded.tobytes())
-
-
-@dataclass(frozen=True)
-class _Recorded:
-    """What a replay holds that is needed to repeat it."""
-
-    seed: int
-    actions: NDArray[Any]
-    rewards: NDArray[Any]
-
-    def repeat(self, env: Env, t: int, observation: NDArray[Any]) -> None:
-        """Take the decision `t` again, and compare its reward."""
-        step = env.step(self.actions[t], observation)
-        if step.reward != self.rewards[t]:
-            raise ReplayMismatchError(
-                f"decision {t} gave reward {step.reward}, but {self.rewards[t]} was recorded: "
-                "the emulator's version differs, or the replay is damaged"
-            )
-
-
-def _environment_of(spec: RunSpec, replay: Path, starts: Path | None) -> tuple[Env, _Recorded]:
-    with np.load(replay, allow_pickle=False) as data:
-        recorded = _Recorded(int(data["seed"]), data["actions"], data["rewards"])
-        protocol = str(data["protocol"]) or None  # none: a training episode
-    has_set = protocol is not None and starts_protocol(protocol) is not None
-    if has_set and starts is None:
-        raise ValueError(f"the replay starts from a point of {protocol}, whose states are missing")
-    return make_env(spec.environment, env_config(spec, protocol), starts if has_set else None), recorded
 
 
 def side_by_side(observation: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -14,8 +14,8 @@ from workers.engine.envs import make_env
 from workers.engine.envs.racing import RacingEnv
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.training.loop import Training
+from workers.engine.training.restore import ReplayMismatchError
 from workers.engine.training.video import (
-    ReplayMismatchError,
     middle_frame,
     middle_frame_of_video,
     render,

@@ -60,6 +60,11 @@ def thumbnail_file(episode_id: str) -> str:
     return f"{episode_id}-thumbnail.jpg"
 
 
+def states_file(episode_id: str) -> str:
+    """File name of the emulator states of an episode or a recorded game."""
+    return f"{episode_id}-states.npz"
+
+
 def game_file(recording_id: str) -> str:
     """File name of the video of a recorded game."""
     return f"{recording_id}.mp4"

@@ -19,7 +19,7 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.artifacts import encoded_file, game_file, observations_file, thumbnail_file
+from backend.artifacts import encoded_file, game_file, observations_file, states_file, thumbnail_file
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
@@ -167,13 +167,15 @@ class JobRunner(threading.Thread):
         video = self._run_dir / "videos" / f"{episode.id}.mp4"
         video.parent.mkdir(parents=True, exist_ok=True)
         observed = video.with_name(observations_file(episode.id))
+        states = video.with_name(states_file(episode.id))
         options = ("--replay", str(replay), "--out", str(video), "--observed", str(observed))
+        options += ("--states", str(states))
         with self._starts_of(episode) as of_starts:
             self._run_engine(run, "video", *options, *of_starts)
         replay.unlink(missing_ok=True)  # the store has it
         digests: dict[Path, str] = {}
         n_bytes = 0
-        for file in (observed, video):
+        for file in (observed, states, video):
             if file.is_file():
                 digests[file] = file_sha256(file)
                 n_bytes += file.stat().st_size
@@ -186,6 +188,7 @@ class JobRunner(threading.Thread):
             file=video.name,
             sha256=digests.get(video),
             observations_sha256=digests.get(observed),
+            states_sha256=digests.get(states),
             n_bytes=n_bytes,
         )
 
@@ -330,14 +333,27 @@ class JobRunner(threading.Thread):
         try:
             with self._job_folder() as folder:
                 replay, out = folder / "replay.npz", folder / game_file(recording_id)
+                states = folder / states_file(recording_id)
                 replay.write_bytes(content)
                 (folder / "spec.json").write_text(setup.model_dump_json())
-                self._wait_for_engine(folder, "game", ("--replay", str(replay), "--out", str(out)))
-                sha256, n_bytes = file_sha256(out), out.stat().st_size
-                self._retry_until_available(partial(self._context.store.put, out, recording_id, "videos"))
+                options = ("--replay", str(replay), "--out", str(out), "--states", str(states))
+                self._wait_for_engine(folder, "game", options)
+                files = [file for file in (out, states) if file.is_file()]
+                digests = {file: file_sha256(file) for file in files}
+                n_bytes = sum(file.stat().st_size for file in files)
+                for file in files:
+                    self._retry_until_available(
+                        partial(self._context.store.put, file, recording_id, "videos")
+                    )
         finally:
             shutil.rmtree(self._run_dir, ignore_errors=True)
-        return partial(recordings.record_video, recording_id=recording_id, sha256=sha256, n_bytes=n_bytes)
+        return partial(
+            recordings.record_video,
+            recording_id=recording_id,
+            sha256=digests[out],
+            states_sha256=digests.get(states),
+            n_bytes=n_bytes,
+        )
 
     def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
         """The checkpoint to evaluate, with its file fetched to this host; None unless intact."""

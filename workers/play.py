@@ -23,6 +23,7 @@ from backend.play import service as play
 from backend.pubsub.bus import PLAY_PREFIX, play_channel
 from backend.specs.play import Pause, PlaySetup
 from backend.specs.recordings import FRAME, GAME_REPORT, REPORT, GamePlayed, GameStarted
+from workers import resume
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
 from workers.gameplay import TIMEOUT_S, Gameplay
 
@@ -116,12 +117,14 @@ class PlaySessions:
             if claimed is None:
                 return False
             session_id = claimed.id
-            setup = PlaySetup(environment=claimed.environment, environment_config=claimed.environment_config)
-        log.info("play.claimed", session=session_id, environment=setup.environment)
+            opened = play.opened(session, claimed)
+        if opened is None:
+            return True
+        log.info("play.claimed", session=session_id, environment=opened.setup.environment)
         runner = PlayRunner(
             self._context,
             session_id,
-            setup,
+            opened,
             self._gameplay,
             folder=self._folder,
             command=self._command,
@@ -155,7 +158,7 @@ class PlayRunner(threading.Thread):
         self,
         context: Context,
         session_id: str,
-        setup: PlaySetup,
+        opened: play.Opened,
         gameplay: Gameplay,
         *,
         folder: Path,
@@ -165,7 +168,7 @@ class PlayRunner(threading.Thread):
         super().__init__(name=f"play-{session_id}", daemon=True)
         self._context = context
         self._id = session_id
-        self._setup = setup
+        self._opened = opened
         self._gameplay = gameplay
         self._parent = folder
         self._command = command
@@ -208,7 +211,9 @@ class PlayRunner(threading.Thread):
         self._parent.mkdir(parents=True, exist_ok=True)
         folder = Path(mkdtemp(prefix=f"{self._id}-", dir=self._parent))
         try:
-            (folder / "spec.json").write_text(self._setup.model_dump_json())
+            if not self._fetch_checkpoint(folder):
+                return "the checkpoint of its agent is missing or damaged"
+            (folder / "spec.json").write_text(self._fetch_states(folder).model_dump_json())
             process = EngineProcess(
                 ["play", str(folder)], output=folder / "output.log", control=True, command=self._command
             )
@@ -220,6 +225,27 @@ class PlayRunner(threading.Thread):
                 process.reap()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _fetch_checkpoint(self, folder: Path) -> bool:
+        """Write the checkpoint of the session's agent; False if it is missing or damaged."""
+        checkpoint = self._opened.checkpoint
+        if checkpoint is None:
+            return True
+        run_id, file, sha256 = checkpoint.run_id, checkpoint.file, checkpoint.sha256
+        return resume.fetch_into(self._context, run_id, "checkpoints", file, sha256, folder)
+
+    def _fetch_states(self, folder: Path) -> PlaySetup:
+        """Write the emulator states of the session's episode; return its setup.
+
+        States that are lost are left out of it: they only save time.
+        """
+        setup, states = self._opened.setup, self._opened.states
+        if states is None or setup.moment is None:
+            return setup
+        owner_id, file, sha256 = states.owner_id, states.file, states.sha256
+        if resume.fetch_into(self._context, owner_id, "videos", file, sha256, folder):
+            return setup
+        return setup.model_copy(update={"moment": setup.moment.model_copy(update={"states": None})})
 
     def _watch(self, process: EngineProcess) -> str:
         """Pass on what the engine sends until the session ends; return why it does."""

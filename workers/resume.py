@@ -119,6 +119,16 @@ def fetch(context: Context, checkpoint: Checkpoint) -> Path | None:
     return _fetch(context, checkpoint.run_id, "checkpoints", checkpoint.file, checkpoint.sha256)
 
 
+def fetch_into(
+    context: Context, owner_id: str, kind: ArtifactKind, file: str, sha256: str, folder: Path
+) -> bool:
+    """Get a file from the artifact store into a folder of its own; return whether it is intact."""
+    try:
+        return file_sha256(context.store.get(owner_id, kind, file, folder)) == sha256
+    except FileNotFoundError:
+        return False
+
+
 def fetch_replay(context: Context, episode: Episode) -> Path | None:
     """The episode's replay on this host, fetched from the artifact store if needed; None unless intact."""
     return _fetch(context, episode.run_id, "replays", episode.replay, episode.replay_sha256)

@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind, check_file_name, observations_file, thumbnail_file
+from backend.artifacts import ArtifactKind, check_file_name, observations_file, states_file, thumbnail_file
 from backend.db import (
     Base,
     Checkpoint,
@@ -203,6 +203,8 @@ def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str 
             yield episode.run_id, "videos", episode.video, episode.video_sha256
         if episode.observations_sha256 is not None:
             yield episode.run_id, "videos", observations_file(episode.id), episode.observations_sha256
+        if episode.states_sha256 is not None:
+            yield episode.run_id, "videos", states_file(episode.id), episode.states_sha256
         if episode.thumbnail_bytes is not None:
             yield episode.run_id, "videos", thumbnail_file(episode.id), episode.thumbnail_sha256
     for video in session.scalars(select(Video).execution_options(yield_per=_ROWS)):

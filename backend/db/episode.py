@@ -36,10 +36,12 @@ class Episode(Base):
     video_sha256: Mapped[str | None] = mapped_column(String(64))
     """SHA-256 of the video; below, of the video of the network input, if there is one."""
     observations_sha256: Mapped[str | None] = mapped_column(String(64))
+    states_sha256: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the emulator states of a long Atari episode; None if there are none."""
     replay_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """Size of the replay."""
     video_bytes: Mapped[int | None] = mapped_column(BigInteger)
-    """Size of the video and of that of the network input; None without a video."""
+    """Size of the video, of that of the network input, and of the emulator states; None without a video."""
     video_rendered_at: Mapped[datetime | None]
     thumbnail_sha256: Mapped[str | None] = mapped_column(String(64))
     """SHA-256 of the thumbnail; None until it is rendered."""

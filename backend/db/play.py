@@ -21,6 +21,14 @@ class PlaySession(Base):
     environment_config: Mapped[dict[str, Any]]
     scripted: Mapped[bool]
     """Whether a script has opened it or has sent actions."""
+    actors: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    """Who can act in its games, as `backend.specs.recordings.Actor`: the player first."""
+    agent: Mapped[dict[str, Any] | None]
+    """The checkpoint of its agent, which is the last of the actors: `run_id` and `checkpoint_id`."""
+    source: Mapped[dict[str, Any] | None]
+    """The episode from which its games go on: `kind`, `id`, `run_id` and `decision`."""
+    moment: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
+    """Compressed JSON of `backend.play.sources.Beginning`, until the session has ended."""
     state: Mapped[str] = mapped_column(String(20))
     """`queued`, `running` or `ended`."""
     end_reason: Mapped[str | None] = mapped_column(Text)
@@ -48,7 +56,11 @@ class Recording(Base):
     environment: Mapped[str] = mapped_column(String(200))
     environment_config: Mapped[dict[str, Any]]
     protocol: Mapped[str] = mapped_column(String(50))
-    """`human_play` or `scripted`."""
+    """`human_play`, `scripted` or `joint`."""
+    actors: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    """Who has acted, as `backend.specs.recordings.Actor`; empty: the player alone."""
+    source: Mapped[dict[str, Any] | None]
+    """The episode from which it goes on: `kind`, `id`, `run_id` and `decision`."""
     seed: Mapped[int] = mapped_column(BigInteger)
     frames_per_step: Mapped[int]
     action_names: Mapped[list[str]]
@@ -67,6 +79,9 @@ class Recording(Base):
     video_sha256: Mapped[str | None] = mapped_column(String(64))
     """SHA-256 of the rendered video; None before the first request."""
     video_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """Size of the video and of the emulator states."""
+    states_sha256: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the emulator states of a long game; None if there are none."""
 
 
 class RecordingPart(Base):

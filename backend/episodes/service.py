@@ -77,6 +77,7 @@ def record_video(
     sha256: str | None,
     observations_sha256: str | None,
     n_bytes: int,
+    states_sha256: str | None = None,
 ) -> None:
     """Record the rendered video of an episode.
 
@@ -86,11 +87,12 @@ def record_video(
         file: name of the video's file.
         sha256: checksum of the video.
         observations_sha256: checksum of the video of the network input; None if there is none.
-        n_bytes: size of both.
+        n_bytes: size of all.
+        states_sha256: checksum of the emulator states; None if there are none.
     """
     episode = session.get_one(Episode, episode_id)
     episode.video, episode.video_sha256 = file, sha256
-    episode.observations_sha256 = observations_sha256
+    episode.observations_sha256, episode.states_sha256 = observations_sha256, states_sha256
     episode.video_bytes, episode.video_rendered_at = n_bytes, database_now(session)
 
 
@@ -211,6 +213,8 @@ class RepeatableEpisode:
     actions: list[int]
     """Indices of discrete actions."""
     rewards: list[float]
+    lives: list[int]
+    """Lives left after each action."""
 
 
 def latest(session: Session, run_id: str, kind: str | None, limit: int) -> list[Episode]:
@@ -241,6 +245,7 @@ def read_game(store: ArtifactStore, episode: Episode) -> RepeatableEpisode:
                 protocol=str(replay["protocol"]) or None,
                 actions=replay["actions"].tolist(),
                 rewards=replay["rewards"].tolist(),
+                lives=replay["lives"].tolist(),
             )
     except (FileNotFoundError, *UNREADABLE) as error:
         log.warning("replay.damaged", run_id=episode.run_id, episode=episode.id, error=repr(error))
@@ -297,5 +302,5 @@ def _rounded(array: NDArray[np.floating[Any]]) -> Any:
 def _forget_video(session: Session, episode_id: str) -> None:
     """Remove a damaged or lost video from the episode's row."""
     episode = session.get_one(Episode, episode_id)
-    episode.video = episode.video_sha256 = episode.observations_sha256 = None
+    episode.video = episode.video_sha256 = episode.observations_sha256 = episode.states_sha256 = None
     episode.video_bytes = episode.video_rendered_at = None

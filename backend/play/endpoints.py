@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Response
 
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.transfer import json_response
-from backend.play import repository, service
+from backend.play import repository, service, sources
 from backend.play.schemas import PlayRequest, PlaySessionOut, PlaySessionPage
 from backend.specs.fields import ULID
 
@@ -45,21 +45,34 @@ def list_play_sessions(
 
 @router.post("", status_code=201)
 def open_play_session(
-    body: PlayRequest, principal: Operator, session: WriteSession, state: AppStateDep
+    body: PlayRequest, principal: Operator, session: WriteSession, state: AppStateDep, artifacts: Artifacts
 ) -> PlaySessionOut:
     """Open a session on a worker that has the environment; it needs no slot for training.
+
+    With `from`, each of its games goes on from the state of a recorded episode, which is simulated again with
+    the settings of that episode. With `agent`, the controls can be handed to the agent of a checkpoint and
+    taken over again, at any decision.
 
     Then connect to the WebSocket `/api/v1/play/{id}/stream`. Each of its binary messages is the length of a
     JSON object (u16, little-endian), the object, and a JPEG, which is missing in the last message. The object
     has `score`, `lives`, `frames`, `action`, `paused`, `over`, `speed`, `game` (number of the game in the
-    session), `seq` (of the latest action that a decision has read) and, in the last message, `ended` with the
-    reason. Frames that a client does not read in time are skipped. Its player sends JSON: `{"type": "action",
-    "action": 3, "seq": 17}` holds an action down until the next one (null: nothing is held; without an action
-    for that, the game waits), `{"type": "pause", "paused": true}`, `{"type": "speed", "speed": 0.5}`,
-    `{"type": "new_game"}`. A message that is refused is answered by a text message `{"refused": "why"}`; more
-    than 120 a second end the connection. A game starts paused, and with the first action. A session ends 30 s
-    after its player has left, and after 10 minutes without a message.
+    session), `acting` (`person` or `agent`), `seq` (of the latest action that a decision has read) and, in
+    the last message, `ended` with the reason. Frames that a client does not read in time are skipped. Its
+    player sends JSON: `{"type": "action", "action": 3, "seq": 17}` holds an action down until the next one
+    (null: nothing is held; without an action for that, the game waits), `{"type": "pause", "paused": true}`,
+    `{"type": "speed", "speed": 0.5}`, `{"type": "new_game"}`, `{"type": "control", "to": "agent"}` or
+    `"person"`. A message that is refused is answered by a text message `{"refused": "why"}`; more than 120 a
+    second end the connection. A game starts paused, and with the first action, or when the agent gets the
+    controls. A session ends 30 s after its player has left, and after 10 minutes without a message.
     """
+    source, agent = None, None
+    if (start := body.start) is not None:
+        if start.episode is not None:
+            source = sources.of_episode(session, artifacts, start.episode, start.decision)
+        elif start.recording is not None:
+            source = sources.of_recording(session, start.recording, start.decision)
+    if body.agent is not None:
+        agent = sources.agent_of(session, body.agent.run, body.agent.checkpoint, source)
     play = service.request(
         session,
         principal,
@@ -67,6 +80,8 @@ def open_play_session(
         every_frame=body.every_frame,
         scripted=body.scripted,
         lease_s=state.settings.lease_s,
+        source=source,
+        agent=agent,
     )
     return PlaySessionOut.of(play, principal.name, service.why_waiting(session, play, state.settings.lease_s))
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import PlaySession, User, keyset
+from backend.db import Attempt, PlaySession, User, keyset
 
 
 def add(session: Session, play: PlaySession) -> None:
@@ -46,6 +46,12 @@ def names(session: Session, sessions: Sequence[PlaySession]) -> dict[str, str]:
     """The names of the players, by id."""
     users = select(User.id, User.name).where(User.id.in_({row.user_id for row in sessions}))
     return {row[0]: row[1] for row in session.execute(users)}
+
+
+def packages(session: Session, run_id: str, attempt: int) -> dict[str, str]:
+    """Versions of the packages of an attempt of a run; empty if they are not known."""
+    row = session.get(Attempt, (run_id, attempt))
+    return {} if row is None or row.provenance is None else dict(row.provenance.get("packages", {}))
 
 
 def count_open(session: Session, user_id: str | None = None) -> int:

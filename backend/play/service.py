@@ -1,24 +1,36 @@
 """Play sessions: requested by users, claimed by workers under a lease, and ended by either."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy.orm import Session
 
-from backend.db import PlaySession
+from backend.checkpoints import service as checkpoints
+from backend.db import Checkpoint, PlaySession
 from backend.db.base import new_id, storable
 from backend.db.changes import host_queue, record_work
 from backend.db.clock import database_now
 from backend.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from backend.hosts import service as hosts
 from backend.play import repository
+from backend.play.sources import Agent, Beginning, Source, StoredStates, encoded, states_of
 from backend.principals import Principal, Role
-from backend.recordings import repository as recording_rows
 from backend.recordings import service as recordings
-from backend.specs.environments import ENVIRONMENTS
-from backend.specs.play import HUMAN_PLAY, SCRIPTED, play_config, play_refusal
+from backend.runs import service as runs
+from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
+from backend.specs.play import (
+    HUMAN_PLAY,
+    JOINT,
+    SCRIPTED,
+    PlayAgent,
+    PlaySetup,
+    play_config,
+    play_refusal,
+    version_refusal,
+)
 from backend.specs.problems import quoted
-from backend.specs.recordings import GameStart, Part
+from backend.specs.recordings import Actor, GameStart, Part
 
 MAX_OPEN = 200
 MAX_OPEN_OF_USER = 20
@@ -47,18 +59,94 @@ def request(
     session: Session,
     principal: Principal,
     *,
-    environment: str,
+    environment: str | None,
     every_frame: bool,
     scripted: bool,
     lease_s: float,
+    source: Source | None = None,
+    agent: Agent | None = None,
 ) -> PlaySession:
     """Queue a session. One opened with an API token is scripted.
 
+    Args:
+        session: a writing session.
+        principal: the player.
+        environment: id; None: that of `source` or `agent`.
+        every_frame: whether actions are read at every frame.
+        scripted: whether a script plays.
+        lease_s: how long a worker counts as alive without a heartbeat.
+        source: the moment of an episode at which its games begin; None: at the start of an episode.
+        agent: that can act in its games.
+
     Raises:
-        Invalid: there is no such environment, or people cannot play it.
+        Invalid: there is no such environment, or people cannot play it, or the agent cannot act in it.
         Conflict: no running worker has it.
         TooMany: too many sessions wait or are played.
     """
+    known, config = _environment(environment, every_frame, source, agent)
+    able = [
+        active.host
+        for active in hosts.active_hosts(session, lease_s)
+        if active.alive and known.id in active.host.environments
+    ]
+    if not able:
+        raise Conflict(f"no running worker has {known.id}: start one, or choose another environment")
+    if source is not None:
+        versions = source.moment.versions
+        refusals = [version_refusal(known.family, versions, host.versions) for host in able]
+        if (refusal := refusals[0]) is not None and all(refusals):
+            raise Invalid.field(f"from.{source.kind}", refusal)
+    of_user = repository.count_open(session, principal.id)
+    if of_user >= MAX_OPEN_OF_USER or repository.count_open(session) >= MAX_OPEN:
+        raise TooMany("too many play sessions are open: end some, or try again later", RETRY_S)
+    is_scripted = scripted or principal.credential.kind == "token"
+    play = PlaySession(
+        id=new_id(),
+        user_id=principal.id,
+        environment=known.id,
+        environment_config=config.model_dump(mode="json"),
+        scripted=is_scripted,
+        state="queued",
+        created_at=database_now(session),
+    )
+    actors = [Actor(kind="script" if is_scripted else "person", user_id=principal.id)]
+    if source is not None:
+        beginning, actors = source.beginning(actors[0])
+        play.source, play.moment = source.described(), beginning.stored()
+    if agent is not None:
+        actors.append(agent.actor())
+        play.agent = agent.described()
+    play.actors = encoded(actors) if source is not None or agent is not None else []
+    repository.add(session, play)
+    for host in able:
+        record_work(session, host_queue(host.id))
+    return play
+
+
+def _environment(
+    environment: str | None, every_frame: bool, source: Source | None, agent: Agent | None
+) -> tuple[Environment, EnvironmentConfig]:
+    """The environment of a session, and its settings.
+
+    Raises:
+        Invalid: the parts of the request do not fit each other, or people cannot play the environment.
+    """
+    implied = source or agent
+    if implied is not None and environment not in (None, implied.environment.id):
+        message = f"is {quoted(str(environment))}, but that of the rest is {implied.environment.id}"
+        raise Invalid.field("environment", message)
+    if implied is not None and every_frame:
+        message = "an agent's actions are read as it was trained, and an episode goes on as it was played"
+        raise Invalid.field("every_frame", message)
+    if source is not None:
+        if agent is not None:
+            agent.check(source.config, "agent.run")
+        return source.environment, source.config
+    if agent is not None:
+        trained = agent.spec.environment_config
+        return agent.environment, play_config(agent.environment, every_frame=False, trained=trained)
+    if environment is None:
+        raise Invalid.field("environment", "is needed, unless the session goes on from an episode")
     known = ENVIRONMENTS.get(environment)
     if known is None:
         raise Invalid.field(
@@ -66,29 +154,7 @@ def request(
         )
     if (refusal := play_refusal(known)) is not None:
         raise Invalid.field("environment", refusal)
-    able = [
-        active.host.id
-        for active in hosts.active_hosts(session, lease_s)
-        if active.alive and environment in active.host.environments
-    ]
-    if not able:
-        raise Conflict(f"no running worker has {environment}: start one, or choose another environment")
-    of_user = repository.count_open(session, principal.id)
-    if of_user >= MAX_OPEN_OF_USER or repository.count_open(session) >= MAX_OPEN:
-        raise TooMany("too many play sessions are open: end some, or try again later", RETRY_S)
-    play = PlaySession(
-        id=new_id(),
-        user_id=principal.id,
-        environment=environment,
-        environment_config=play_config(known, every_frame=every_frame).model_dump(mode="json"),
-        scripted=scripted or principal.credential.kind == "token",
-        state="queued",
-        created_at=database_now(session),
-    )
-    repository.add(session, play)
-    for host in able:
-        record_work(session, host_queue(host))
-    return play
+    return known, play_config(known, every_frame=every_frame)
 
 
 def why_waiting(session: Session, play: PlaySession, lease_s: float) -> str | None:
@@ -125,6 +191,43 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
     play.lease_expires_at = now + timedelta(seconds=lease_s)
     session.flush()
     return play
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a worker needs to play a session."""
+
+    setup: PlaySetup
+    checkpoint: Checkpoint | None
+    """Of the session's agent, which `setup` names by its file; None without an agent."""
+    states: StoredStates | None
+    """Emulator states of the episode from which the games go on, which `setup` names; None without some."""
+
+
+def opened(session: Session, play: PlaySession) -> Opened | None:
+    """What the worker that has claimed a session needs to play it.
+
+    Returns:
+        None if the checkpoint of its agent has been removed meanwhile: the session has ended.
+    """
+    beginning = None if play.moment is None else Beginning.loaded(play.moment)
+    agent, checkpoint = None, None
+    if play.agent is not None:
+        try:
+            checkpoint = checkpoints.get_stored(session, play.agent["checkpoint_id"])
+            run = runs.get(session, checkpoint.run_id)
+        except NotFound as error:
+            _end(session, play, f"its agent cannot be loaded: {error}")
+            return None
+        agent = PlayAgent(spec=run.spec, checkpoint=checkpoint.file, actor=len(play.actors) - 1)
+    states = None if play.source is None else states_of(session, play.source)
+    moment = None if beginning is None else beginning.moment
+    if moment is not None and states is not None:
+        moment = moment.model_copy(update={"states": states.file})
+    setup = PlaySetup(
+        environment=play.environment, environment_config=play.environment_config, moment=moment, agent=agent
+    )
+    return Opened(setup, checkpoint, states)
 
 
 def renew(session: Session, host: str, ids: Collection[str], lease_s: float) -> set[str]:
@@ -202,11 +305,15 @@ def set_scripted(session: Session, session_id: str) -> None:
     play = get(session, session_id, for_update=True)
     if not play.scripted:
         play.scripted = True
-        recording_rows.set_protocol(session, session_id, SCRIPTED)
+        play.actors = recordings.with_script(play.actors)
+        recordings.set_scripted(session, session_id)
 
 
 def start_game(session: Session, session_id: str, host: str, game: GameStart) -> str | None:
-    """Begin the recording of a game, and return its id; None if the host no longer holds the session."""
+    """Begin the recording of a game, and return its id; None if the host no longer holds the session.
+
+    A game that goes on from an episode begins with the episode's decisions.
+    """
     play = repository.get(session, session_id, for_update=True)
     if play is None or play.state != "running" or play.host != host:
         return None
@@ -216,9 +323,23 @@ def start_game(session: Session, session_id: str, host: str, game: GameStart) ->
         user_id=play.user_id,
         environment=play.environment,
         environment_config=play.environment_config,
-        protocol=SCRIPTED if play.scripted else HUMAN_PLAY,
+        protocol=JOINT if play.actors else SCRIPTED if play.scripted else HUMAN_PLAY,
         game=game,
+        actors=play.actors,
+        source=play.source,
     )
+    if play.moment is not None:
+        beginning = Beginning.loaded(play.moment)
+        before = Part(
+            first_step=0,
+            actions=beginning.moment.actions,
+            rewards=beginning.moment.rewards,
+            lives=beginning.lives,
+            n_frames=game.restored_frames,
+            inputs=[],
+            turns=beginning.turns,
+        )
+        recordings.append(session, recording.id, before)
     return recording.id
 
 
@@ -233,6 +354,6 @@ def record(session: Session, session_id: str, host: str, recording_id: str, part
 def _end(session: Session, play: PlaySession, reason: str) -> None:
     now = database_now(session)
     play.state, play.end_reason, play.ended_at = "ended", storable(reason), now
-    play.lease_expires_at = None
+    play.lease_expires_at = play.moment = None
     recordings.end_all(session, play.id, now)
     session.flush()

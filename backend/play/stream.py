@@ -21,8 +21,7 @@ from backend.play import repository, service
 from backend.principals import Principal, Role
 from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S, play_channel
 from backend.pubsub.subscription import Frames, cancel_all
-from backend.specs.environments import ENVIRONMENTS
-from backend.specs.play import PLAYER_MESSAGE, Act, Pause
+from backend.specs.play import PLAYER_MESSAGE, Act, HandOver, Pause, actions_of
 
 router = APIRouter()
 
@@ -43,6 +42,7 @@ class _Client:
     """Whether it is the session's player; others watch."""
     scripted: bool
     n_actions: int
+    has_agent: bool
     ended: str | None
     """Why the session has ended; None if it is open."""
 
@@ -86,7 +86,8 @@ def _find(state: AppState, websocket: WebSocket, session_id: str) -> _Client | N
             session_id,
             may_play=play.user_id == viewer.id and viewer.role.covers(Role.OPERATOR),
             scripted=play.scripted,
-            n_actions=len(ENVIRONMENTS[play.environment].action_names),
+            n_actions=len(actions_of(play.environment, play.environment_config)),
+            has_agent=play.agent is not None,
             ended=play.end_reason if play.state == "ended" else None,
         )
 
@@ -154,6 +155,8 @@ async def _forward(state: AppState, client: _Client, message: str | bytes) -> st
         return f"{'.'.join(map(str, problem['loc'])) or 'message'}: {problem['msg']}"
     if isinstance(parsed, Act) and parsed.action is not None and parsed.action >= client.n_actions:
         return f"there is no action {parsed.action}: this environment has actions 0 to {client.n_actions - 1}"
+    if isinstance(parsed, HandOver) and not client.has_agent:
+        return "this session has no agent: open one with `agent`"
     if client.viewer.credential.kind == "token" and not client.scripted:
         await run_in_threadpool(_set_scripted, state, client.session_id)
         client.scripted = True

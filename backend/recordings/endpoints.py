@@ -17,7 +17,7 @@ from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.recordings import repository, service
-from backend.recordings.schemas import RecordingOut, RecordingPage, RecordingTrace
+from backend.recordings.schemas import ActorOut, RecordingOut, RecordingPage, RecordingTrace
 from backend.specs.fields import ULID
 
 router = APIRouter(prefix="/recordings", tags=["play"])
@@ -32,7 +32,8 @@ def list_recordings(
     environment: Annotated[str | None, Query(max_length=200, description="Only of this environment.")] = None,
     mine: Annotated[bool, Query(description="Only your own.")] = False,
     protocol: Annotated[
-        Literal["human_play", "scripted"] | None, Query(description="Only games of people, or of scripts.")
+        Literal["human_play", "scripted", "joint"] | None,
+        Query(description="Only games of people, of scripts, or of a person and agents."),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -64,7 +65,16 @@ def read_recording_trace(
 ) -> RecordingTrace:
     """The decisions of a recording, and what was pressed. A damaged recording: 410."""
     recording = service.get(session, recording_id)
-    return RecordingTrace.of(recording, service.read_parts(session, recording))
+    parts = service.read_parts(session, recording)
+    actors = service.actors(recording)
+    users = repository.user_names(session, {actor.user_id for actor in actors if actor.user_id})
+    runs = repository.run_names(session, {actor.run_id for actor in actors if actor.run_id})
+    names = users | runs
+    named = [
+        ActorOut(name=names.get(actor.user_id or actor.run_id or ""), **actor.model_dump())
+        for actor in actors
+    ]
+    return RecordingTrace.of(recording, parts, named, service.turns(parts))
 
 
 @router.get(

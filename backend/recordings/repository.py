@@ -1,12 +1,12 @@
 """Recordings of games in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Job, PlaySession, Recording, RecordingPart, User, keyset
+from backend.db import Job, PlaySession, Recording, RecordingPart, Run, User, keyset
 from backend.db.job import GAME
 
 
@@ -64,8 +64,7 @@ def page(
 
 def names(session: Session, recordings: Sequence[Recording]) -> dict[str, str]:
     """The names of the players, by id."""
-    users = select(User.id, User.name).where(User.id.in_({row.user_id for row in recordings}))
-    return {row[0]: row[1] for row in session.execute(users)}
+    return user_names(session, {row.user_id for row in recordings})
 
 
 def open_sessions(session: Session, recordings: Sequence[Recording]) -> set[str]:
@@ -84,9 +83,19 @@ def end_all(session: Session, session_id: str, at: datetime) -> None:
     )
 
 
-def set_protocol(session: Session, session_id: str, protocol: str) -> None:
-    """Set the protocol of all games of a session."""
-    session.execute(update(Recording).where(Recording.session_id == session_id).values(protocol=protocol))
+def of_session(session: Session, session_id: str) -> Sequence[Recording]:
+    """The games of a session."""
+    return session.scalars(select(Recording).where(Recording.session_id == session_id)).all()
+
+
+def run_names(session: Session, ids: Collection[str]) -> dict[str, str]:
+    """The names of runs, by id."""
+    return {row[0]: row[1] for row in session.execute(select(Run.id, Run.name).where(Run.id.in_(ids)))}
+
+
+def user_names(session: Session, ids: Collection[str]) -> dict[str, str]:
+    """The names of users, by id."""
+    return {row[0]: row[1] for row in session.execute(select(User.id, User.name).where(User.id.in_(ids)))}
 
 
 def orphaned_jobs(session: Session, now: datetime) -> Sequence[Job]:

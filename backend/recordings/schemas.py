@@ -9,7 +9,37 @@ from pydantic import Field
 from backend.db import Recording
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import Schema
-from backend.specs.recordings import Part
+from backend.specs.recordings import Part, Turns
+
+
+class GameSource(Schema):
+    """The state of an episode from which a game goes on."""
+
+    kind: Literal["episode", "recording"]
+    """Whether it is an episode of a run, or a recording of a game."""
+    id: Id
+    """Id of the episode or recording, which may have been deleted."""
+    run_id: Id | None = None
+    """Id of the episode's run; null for a recording."""
+    decision: int
+    """Number of decisions before the state."""
+
+
+class ActorOut(Schema):
+    """Who has acted in a game."""
+
+    kind: Literal["person", "script", "agent"]
+    """Whether it is a person, a script of a person, or the agent of a run."""
+    name: str | None
+    """Name of the person or of the run; null if that has been deleted."""
+    user_id: Id | None = None
+    """Id of the person, or of whose script it is; null for an agent."""
+    run_id: Id | None = None
+    """Id of the agent's run; null for others."""
+    agent_steps: int | None = None
+    """Agent steps for which the agent was trained; null for others."""
+    checkpoint_id: Id | None = None
+    """Id of the agent's checkpoint; null for others, and for who played a recorded episode of training."""
 
 
 class RecordingOut(Schema):
@@ -27,9 +57,12 @@ class RecordingOut(Schema):
     """Id of the environment."""
     environment_config: dict[str, Any]
     """Settings of the environment."""
-    protocol: Literal["human_play", "scripted"]
+    protocol: Literal["human_play", "scripted", "joint"]
     """`human_play`: a person has played in a browser. `scripted`: a script has opened the session, or has
-    sent actions. Neither is ranked with scores of agents."""
+    sent actions. `joint`: it goes on from another episode, or an agent could act in it. None is ranked with
+    scores of agents, and a joint game is the score of nobody."""
+    source: GameSource | None
+    """The state of an episode from which it goes on; null: it begins with its seed."""
     seed: int
     """Seed with which the environment was reset."""
     frames_per_step: int
@@ -83,10 +116,16 @@ class RecordingTrace(Schema):
     inputs: list[list[int]]
     """Changes of the held action: emulator frame of the game, milliseconds since its start, action (-1:
     nothing)."""
+    actors: list[ActorOut]
+    """Who has acted; the first is the player."""
+    turns: list[list[int]]
+    """Who made the decisions, one stretch after the other: index in `actors`, number of decisions."""
 
     @classmethod
-    def of(cls, recording: Recording, parts: Sequence[Part]) -> "RecordingTrace":
-        """From the row of the recording and its parts."""
+    def of(
+        cls, recording: Recording, parts: Sequence[Part], actors: list[ActorOut], turns: Turns
+    ) -> "RecordingTrace":
+        """From the row of the recording, its parts, and who made their decisions."""
         return cls(
             seed=recording.seed,
             frames_per_step=recording.frames_per_step,
@@ -95,4 +134,6 @@ class RecordingTrace(Schema):
             rewards=[reward for part in parts for reward in part.rewards],
             lives=[lives for part in parts for lives in part.lives],
             inputs=[list(change) for part in parts for change in part.inputs],
+            actors=actors,
+            turns=[list(turn) for turn in turns],
         )

@@ -6,9 +6,11 @@ recording's.
 
 import hashlib
 import io
+import json
 import zlib
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -24,8 +26,8 @@ from backend.jobs import repository as job_rows
 from backend.jobs import service as jobs
 from backend.principals import Principal, Role
 from backend.recordings import repository
-from backend.specs.play import HUMAN_PLAY, PlaySetup
-from backend.specs.recordings import GameStart, Part
+from backend.specs.play import HUMAN_PLAY, JOINT, SCRIPTED, PlaySetup
+from backend.specs.recordings import Actor, GameStart, Part, Turns, joined
 from backend.storage import service as storage
 
 MAX_WAITING_VIDEOS = 200
@@ -34,6 +36,11 @@ MAX_WAITING_VIDEOS_OF_USER = 30
 RETRY_S = 10.0
 WOKEN_QUEUE = "cpu"
 """Queue whose workers are woken for a video; every worker that has the environment may render it."""
+
+
+def find(session: Session, recording_id: str) -> Recording | None:
+    """The recording, or None."""
+    return repository.get(session, recording_id)
 
 
 def get(session: Session, recording_id: str) -> Recording:
@@ -73,6 +80,8 @@ def start(
     environment_config: dict[str, object],
     protocol: str,
     game: GameStart,
+    actors: Sequence[dict[str, Any]] = (),
+    source: dict[str, Any] | None = None,
 ) -> Recording:
     """Begin the recording of a game."""
     recording = Recording(
@@ -88,7 +97,9 @@ def start(
         episode_return=0.0,
         length_steps=0,
         length_frames=0,
-        **game.model_dump(),
+        actors=list(actors),
+        source=source,
+        **game.model_dump(exclude={"restored_frames"}),
     )
     repository.add(session, recording)
     return recording
@@ -123,6 +134,33 @@ def append(session: Session, recording_id: str, part: Part) -> bool:
     return True
 
 
+def set_scripted(session: Session, session_id: str) -> None:
+    """Record that a script may have played the games of a session: a joint one stays joint, with a script in
+    place of its player."""
+    for recording in repository.of_session(session, session_id):
+        if recording.protocol == JOINT:
+            recording.actors = with_script(recording.actors)
+        else:
+            recording.protocol = SCRIPTED
+
+
+def with_script(actors: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Actors with a script in place of the player, who is the first."""
+    return [{**actor, "kind": "script"} if number == 0 else actor for number, actor in enumerate(actors)]
+
+
+def actors(recording: Recording) -> list[Actor]:
+    """Who has acted in a game: its player, and in a joint one others."""
+    if recording.actors:
+        return [Actor.model_validate(actor) for actor in recording.actors]
+    return [Actor(kind="script" if recording.protocol == SCRIPTED else "person", user_id=recording.user_id)]
+
+
+def turns(parts: Sequence[Part]) -> Turns:
+    """Who made the decisions of a recording, one turn after the other."""
+    return joined(turn for part in parts for turn in part.turns or [(0, len(part.actions))])
+
+
 def end_all(session: Session, session_id: str, at: datetime) -> None:
     """End the game that a session plays, complete up to its latest part."""
     repository.end_all(session, session_id, at)
@@ -154,7 +192,8 @@ def replay_file(recording: Recording, parts: Sequence[Part]) -> bytes:
     """The recording as an .npz file: an agent's replay, with the times of the keys.
 
     `inputs` has a row for each change of the held action: emulator frame of the game, milliseconds since its
-    start, index of the action (-1: nothing).
+    start, index of the action (-1: nothing). `turns` has a row for each stretch of decisions by one actor:
+    its number in `actors`, a JSON list, and how many decisions there are.
     """
     actions = [action for part in parts for action in part.actions]
     inputs = [change for part in parts for change in part.inputs]
@@ -174,6 +213,8 @@ def replay_file(recording: Recording, parts: Sequence[Part]) -> bytes:
         environment=np.str_(recording.environment),
         rom_sha256=np.str_(recording.rom_sha256 or ""),
         played_as=np.str_(recording.protocol),
+        turns=np.asarray(turns(parts), np.int64).reshape(-1, 2),
+        actors=np.str_(json.dumps([actor.model_dump(exclude_none=True) for actor in actors(recording)])),
     )
     return file.getvalue()
 
@@ -222,7 +263,7 @@ def request_video(
     if job is not None and job.state == "failed" and not again:
         lines = (job.error or "").strip().splitlines() or ["unknown error"]
         raise Conflict(f"rendering the video failed: {lines[-1]}; retry with again=true")
-    recording.video_sha256 = recording.video_bytes = None
+    recording.video_sha256 = recording.video_bytes = recording.states_sha256 = None
     return jobs.request(session, GAME, None, recording.id, queue=WOKEN_QUEUE, requested_by=requested_by)
 
 
@@ -264,13 +305,16 @@ def to_render(session: Session, recording_id: str) -> tuple[PlaySetup, bytes] | 
     return setup, replay_file(recording, read_parts(session, recording))
 
 
-def record_video(session: Session, recording_id: str, *, sha256: str, n_bytes: int) -> None:
+def record_video(
+    session: Session, recording_id: str, *, sha256: str, n_bytes: int, states_sha256: str | None = None
+) -> None:
     """Record the rendered video of a recording; that of one that has been deleted meanwhile is removed."""
     recording = repository.get(session, recording_id)
     if recording is None:
         storage.remove_all_files(session, recording_id)
     else:
         recording.video_sha256, recording.video_bytes = sha256, n_bytes
+        recording.states_sha256 = states_sha256
 
 
 def remove_orphans(session: Session) -> int:

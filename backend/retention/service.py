@@ -6,7 +6,7 @@ from time import monotonic
 
 from sqlalchemy.orm import Session
 
-from backend.artifacts import observations_file, thumbnail_file
+from backend.artifacts import observations_file, states_file, thumbnail_file
 from backend.checkpoints import repository as checkpoints
 from backend.db import RetentionSettings
 from backend.db.clock import database_now
@@ -31,7 +31,14 @@ PREVIEW_S = 2.0
 _PREVIEW_RUNS = 200
 
 _OF_THUMBNAIL = ("thumbnail_sha256", "thumbnail_bytes")
-_OF_VIDEO = ("video", "video_sha256", "observations_sha256", "video_bytes", "video_rendered_at")
+_OF_VIDEO = (
+    "video",
+    "video_sha256",
+    "observations_sha256",
+    "states_sha256",
+    "video_bytes",
+    "video_rendered_at",
+)
 
 
 def policies(session: Session) -> Policies:
@@ -160,7 +167,8 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
         rendered = [row for row in (*removal.episodes, *removal.videos) if row.video is not None]
         repository.update_episodes(session, rendered, dict.fromkeys(_OF_VIDEO))
         for row in rendered:
-            storage.remove_files(session, run_id, "videos", [row.video or "", observations_file(row.id)])
+            files = [row.video or "", observations_file(row.id), states_file(row.id)]
+            storage.remove_files(session, run_id, "videos", files)
         with_thumbnail = [row for row in removal.episodes if row.thumbnail_bytes is not None]
         repository.update_episodes(session, with_thumbnail, dict.fromkeys(_OF_THUMBNAIL))
         storage.remove_files(session, run_id, "videos", [thumbnail_file(row.id) for row in with_thumbnail])

@@ -1,5 +1,6 @@
 """Recordings of played games: what the engine sends to its worker, and the worker stores."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -7,6 +8,44 @@ from pydantic import Field, TypeAdapter
 from backend.specs.fields import Frozen
 
 Count = Annotated[int, Field(ge=0)]
+
+
+class Actor(Frozen):
+    """Who has acted in a game."""
+
+    kind: Literal["person", "script", "agent"]
+    user_id: str | None = None
+    """The person, or whose script it is."""
+    run_id: str | None = None
+    """Run of the agent. Below, how far it was trained, and its checkpoint, if one is known."""
+    agent_steps: int | None = None
+    checkpoint_id: str | None = None
+
+
+Turns = list[tuple[int, int]]
+"""Who made consecutive decisions: number of the actor and of decisions, one after the other."""
+
+
+def joined(turns: Iterable[tuple[int, int]]) -> Turns:
+    """Turns in which no actor follows itself."""
+    merged: Turns = []
+    for actor, n in turns:
+        if merged and merged[-1][0] == actor:
+            merged[-1] = (actor, merged[-1][1] + n)
+        elif n:
+            merged.append((actor, n))
+    return merged
+
+
+def first_turns(turns: Turns, decisions: int) -> Turns:
+    """The turns of the first decisions."""
+    first: Turns = []
+    for actor, n in turns:
+        if decisions <= 0:
+            break
+        first.append((actor, min(n, decisions)))
+        decisions -= n
+    return first
 
 
 class GameStart(Frozen):
@@ -17,6 +56,8 @@ class GameStart(Frozen):
     action_names: list[str]
     rom_sha256: str | None
     versions: dict[str, str]
+    restored_frames: Count = 0
+    """Emulator frames of the decisions before the moment from which it goes on."""
 
 
 class Part(Frozen):
@@ -34,6 +75,8 @@ class Part(Frozen):
     inputs: list[tuple[int, int, int]]
     """Changes of the held action: emulator frame of the game, milliseconds since its start, action (-1:
     nothing)."""
+    turns: Turns = Field(default=[])
+    """Who made the decisions; empty: all are the player's."""
     finished: bool = False
     """Whether the game is over."""
     left: bool = False

@@ -25,7 +25,7 @@ from backend.recordings import service as recordings
 from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.environments.atari import ROM_MD5, AtariConfig
-from backend.specs.play import HUMAN_PLAY
+from backend.specs.play import HUMAN_PLAY, JOINT
 from backend.specs.problems import problems_of, quoted
 from backend.specs.protocols import MAX_FRAMES, starts_protocol
 from backend.specs.start_sets import (
@@ -149,6 +149,9 @@ def games_of_recordings(session: Session, recording_ids: Sequence[str]) -> Recor
             raise Invalid.field(fields[-1], str(error)) from None
         if recordings.in_open_sessions(session, [row]):
             raise Invalid.field(fields[-1], "its play session is open: end it first")
+        if row.protocol == JOINT:
+            message = "it is a joint game of a person and agents, which no start set has"
+            raise Invalid.field(fields[-1], message)
         if row.environment not in ROM_MD5:
             message = f"start sets are of Atari games, and this recording is of {row.environment}"
             raise Invalid.field(fields[-1], message)

@@ -38,6 +38,7 @@ def add_game(
         file,
         actions=np.arange(n, dtype=np.int16) % 4,
         rewards=np.ones(n, np.float32),
+        lives=np.full(n, 3, np.int8),
         seed=np.int64(7),
         protocol=np.str_(protocol),
     )

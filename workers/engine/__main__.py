@@ -4,15 +4,17 @@
     python -m workers.engine evaluate FOLDER --checkpoint PATH [--protocol ID] --episodes N --seed S
         [--starts PATH]
     python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH] [--starts PATH]
+        [--states PATH]
+    python -m workers.engine game FOLDER --replay PATH --out PATH [--states PATH]
     python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH [--starts PATH]
     python -m workers.engine start-set FOLDER --document PATH --out PATH
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
 
-RUN_DIR, or FOLDER, holds `spec.json`; `encode` and `start-set` do not read it, and that of `play` is a
-`PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes: 0 done, 1 failed, 2 bad
-input; after a signal, the signal's; after a fault of the machine's disk, or if the checkpoint to resume from
-is damaged, as `backend.specs.machine_faults` gives it, without a final event.
+RUN_DIR, or FOLDER, holds `spec.json`; `encode` and `start-set` do not read it, and that of `play` and `game`
+is a `PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes: 0 done, 1 failed, 2
+bad input; after a signal, the signal's; after a fault of the machine's disk, or if the checkpoint to resume
+from is damaged, as `backend.specs.machine_faults` gives it, without a final event.
 """
 
 import argparse
@@ -90,7 +92,7 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
 def _video(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.training.video import render
 
-    render(spec, args.replay, args.out, args.observed, args.starts)
+    render(spec, args.replay, args.out, args.observed, args.starts, args.states)
     return 0
 
 
@@ -99,7 +101,7 @@ def _game(args: argparse.Namespace) -> int:
     from workers.engine.training.video import render_game
 
     setup = PlaySetup.model_validate_json((args.run_dir / "spec.json").read_text("utf-8"))
-    render_game(setup, args.replay, args.out)
+    render_game(setup, args.replay, args.out, args.states)
     return 0
 
 
@@ -136,9 +138,14 @@ def _encode(args: argparse.Namespace) -> int:
 def _play(args: argparse.Namespace) -> int:
     from backend.specs.play import PlaySetup
     from workers.engine.training.play import play
+    from workers.engine.training.restore import ReplayMismatchError
 
     setup = PlaySetup.model_validate_json((args.run_dir / "spec.json").read_text("utf-8"))
-    play(setup, args.control_fd)
+    try:
+        play(setup, args.control_fd, args.run_dir)
+    except ReplayMismatchError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     return 0
 
 
@@ -173,6 +180,8 @@ def main() -> int:
     source.add_argument("--video", type=Path, help="take it from the rendered video")
     thumbnail.add_argument("--out", type=Path, required=True)
     thumbnail.set_defaults(execute=_thumbnail)
+    for command in (video, game):
+        command.add_argument("--states", type=Path, help="where to write emulator states of a long episode")
     for command in (evaluate, video, thumbnail):
         command.add_argument("--starts", type=Path, help="states of the protocol's start set")
     encode = commands.add_parser("encode", help="encode an uploaded video; prints one JSON line")

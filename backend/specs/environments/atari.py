@@ -1,7 +1,7 @@
 """Atari 2600 games, with the papers' settings as defaults (Mnih et al. 2015, 2016; Clemente et al. 2017).
 
-`atari_games.csv` lists each game's ROM with its MD5, minimal action set, modes and difficulties, as ale-py
-has them.
+`atari_games.csv` lists each game's ROM with its MD5 and SHA-256, minimal action set, modes and difficulties,
+as ale-py has them.
 `atari_scores.csv` and `atari_a3c_and_noop_scores.csv` list published scores with their protocols. The second
 has the scores of a random agent and of a person from no-op starts, by which scores of that protocol are
 normalised, and A3C's. The human and random rows of Babaeizadeh et
@@ -201,3 +201,5 @@ ATARI: tuple[Environment, ...] = _games()
 
 ROM_MD5: dict[str, str] = {f"ALE/{row['game']}-v5": row["rom_md5"] for row in _rows("atari_games.csv")}
 """MD5 of each game's ROM, by environment: ale-py accepts no other."""
+ROM_SHA256: dict[str, str] = {f"ALE/{row['game']}-v5": row["rom_sha256"] for row in _rows("atari_games.csv")}
+"""SHA-256 of the same ROM."""

@@ -52,14 +52,17 @@ export const recordingQuery = (id: string) =>
   });
 
 /** The decisions of a recorded game, like those of an agent's episode but without values and policies. */
-export async function readRecordingTrace(id: string, signal: AbortSignal): Promise<Trace> {
+export async function readRecordingTrace(
+  id: string,
+  signal: AbortSignal,
+): Promise<Trace & Pick<components['schemas']['RecordingTrace'], 'actors' | 'turns'>> {
   const trace = await unwrap(
     api.GET('/api/v1/recordings/{recording_id}/trace', { params: { path: { recording_id: id } }, signal }),
   );
   return { ...trace, values: trace.actions.map(() => null), policies: [], action_values: false };
 }
 
-export const openPlaySession = (body: Partial<PlayRequest> & { environment: string }) =>
+export const openPlaySession = (body: Partial<PlayRequest>) =>
   unwrap(api.POST('/api/v1/play', { body: { every_frame: false, scripted: false, ...body } }));
 
 export const endPlaySession = (id: string) =>

@@ -6,6 +6,7 @@ import { playSessionQuery } from '@/api/play';
 import { Loading, PageProblem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
 import { PlayView } from '@/features/play/PlayView';
+import { SourceLink } from '@/features/play/SourceLink';
 import { shortEnvironmentName } from '@/lib/environments';
 
 const route = getRouteApi('/shell/play/$sessionId');
@@ -19,8 +20,9 @@ export default function PlaySessionPage() {
   useDocumentTitle(`${name} · Play · Callboard`);
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>
-      <div className="row">
+      <div className="row wrap">
         <h1 className="page-title">{name}</h1>
+        {session && <SourceLink source={session.source} agent={session.agent} />}
         <Link to="/play">All games</Link>
       </div>
       {error && <PageProblem error={error} onRetry={() => void refetch()} back="/play" />}

@@ -1,6 +1,7 @@
 import { useDebouncedCallback, useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { keys } from '@/api/keys';
 import {
   isReplayable,
@@ -12,6 +13,9 @@ import {
 } from '@/api/play';
 import { useDownload } from '@/components/download';
 import { Empty, Loading, PageProblem, titleOf } from '@/components/feedback';
+import { AgentChoice } from '@/features/play/AgentChoice';
+import { PlayFromHere } from '@/features/play/PlayFromHere';
+import { SourceLink } from '@/features/play/SourceLink';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
 import type { Source } from '@/features/replay/source';
 import { shortEnvironmentName } from '@/lib/environments';
@@ -43,6 +47,7 @@ export default function RecordingPage() {
     DEBOUNCE_MS,
   );
   const { data: recording, error, refetch } = useQuery(recordingQuery(recordingId));
+  const [agent, setAgent] = useState<string>();
   const { onClick, problem } = useDownload();
   const name = recording && shortEnvironmentName(recording.environment);
   const title = name ? `Game of ${name}` : titleOf(error, 'Game');
@@ -57,9 +62,10 @@ export default function RecordingPage() {
               by {recording.player}, score <b className="num">{formatScore(recording.episode_return)}</b>,{' '}
               <span className="num">{formatInteger(recording.length_frames)}</span> frames,{' '}
               {recording.finished ? 'played to its end' : 'left before the end'},{' '}
-              {recording.protocol === 'scripted' ? 'scripted' : 'human play'},{' '}
+              {recording.protocol.replace('_', ' ')},{' '}
               {formatExact(recording.started_at)}
             </span>
+            <SourceLink source={recording.source} />
             <a href={recordingFileUrl(recording.id)} onClick={onClick}>
               Export
             </a>
@@ -91,6 +97,12 @@ export default function RecordingPage() {
               large
               at={at}
               onAt={saveStep}
+              atStep={(step) => (
+                <>
+                  <AgentChoice environment={recording.environment} value={agent} onChange={setAgent} />
+                  <PlayFromHere from={{ recording: recordingId }} step={step} agent={agent} />
+                </>
+              )}
             />
           </section>
           <p className="muted" style={{ margin: 0 }}>

@@ -6,6 +6,7 @@ import { environmentsQuery } from '@/api/catalogue';
 import { episodeQuery } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
 import { Loading, PageProblem, titleOf } from '@/components/feedback';
+import { PlayFromHere } from '@/features/play/PlayFromHere';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
 import { sourceOfEpisode } from '@/features/replay/source';
 import { learnerOf } from '@/features/replay/trace';
@@ -37,6 +38,7 @@ export default function ReplayPage() {
   useStepTaken('replay', episode.isSuccess);
   const { data: environments } = useQuery(environmentsQuery);
   const environment = environments?.find(({ id }) => id === run.data?.environment);
+  const playable = environment !== undefined && isPlayable(environment);
   const name = run.data?.name;
   const config = run.data?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);
@@ -65,7 +67,7 @@ export default function ReplayPage() {
             run, seed <span className="num">{episode.data.seed}</span>
           </span>
         )}
-        {!error && environment && isPlayable(environment) && (
+        {!error && playable && (
           <Link to="/play" search={{ environment: environment.id }}>
             Play {environment.title} yourself
           </Link>
@@ -85,6 +87,11 @@ export default function ReplayPage() {
               large
               at={at}
               onAt={saveStep}
+              atStep={
+                playable
+                  ? (step) => <PlayFromHere from={{ episode: episodeId }} step={step} agent={runId} />
+                  : undefined
+              }
             />
           </section>
           <p className="muted" style={{ margin: 0 }}>

@@ -20,6 +20,7 @@ resized by area averaging; the papers name no method.
 """
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,10 @@ CROPPED_ROWS = slice(34, 194)
 EMULATOR_FRAMES_PER_VIDEO_FRAME = 2
 """Every second frame is passed to `on_frame`: 30 a second."""
 EMULATOR_FRAMES_PER_SECOND = 60
+
+Snapshot = dict[str, NDArray[Any]]
+"""State of a game: the emulator's, the latest screens, the stacked frames, counters, and the random numbers
+of sticky actions."""
 
 cv2.setNumThreads(1)  # one thread per process: the processes are the parallelism
 ALEInterface.setLoggerMode(LoggerMode.Error)
@@ -168,6 +173,33 @@ class AtariEnv:
     def frames(self) -> int:
         """Frames of the episode so far."""
         return self._frames
+
+    def snapshot(self) -> Snapshot:
+        """The whole state of the game, from which `restore_snapshot` plays on exactly.
+
+        The emulator's own screen is no part of it: the screen is right again after the next decision.
+        """
+        generator = "" if self._sticky is None else json.dumps(self._sticky.bit_generator.state)
+        return {
+            "emulator": np.frombuffer(self.ale.cloneSystemState().serialize(), np.uint8),
+            "screens": self.screens.copy(),
+            "stack": self._stack.copy(),
+            "counters": np.array([self._frames, self._lives, self._held.value], np.int64),
+            "sticky": np.array(generator),
+        }
+
+    def restore_snapshot(self, snapshot: Snapshot, out: NDArray[Any]) -> None:
+        """Return to a state of a game with the same settings; write its observation to `out`."""
+        self.ale.restoreSystemState(ALEState(snapshot["emulator"].tobytes()))
+        self.screens[:] = snapshot["screens"]
+        self._stack[:] = snapshot["stack"]
+        self._frames, self._lives, held = snapshot["counters"].tolist()
+        self._held = Action(held)
+        self._sticky = None
+        if generator := str(snapshot["sticky"]):
+            self._sticky = np.random.default_rng(0)
+            self._sticky.bit_generator.state = json.loads(generator)
+        np.copyto(out, self._stack.view(np.uint8).reshape(out.shape))
 
     def show_every_frame(self) -> None:
         """Pass every frame to `on_frame`, 60 a second: people see what flickers."""

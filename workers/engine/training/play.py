@@ -3,6 +3,10 @@
 The worker's clock sets the pace: each frame of the environment is shown at its time, 60 a second in Atari
 games. The action that is held down is read at each decision, every `frame_skip` frames as agents decide, and
 repeated in between. Every decision is reported to the worker, which records it; frames may be lost.
+
+A game may go on from a moment of a recorded episode. In a session with an agent, the player hands it the
+controls and takes them over at any decision. A recurrent agent observes every decision from the first of the
+episode on, whoever makes it, so that its state is the one that it would have had if it had watched.
 """
 
 import json
@@ -12,17 +16,42 @@ import struct
 from collections import deque
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from secrets import randbits
 from time import monotonic
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.play import PLAYER_MESSAGE, Act, NewGame, Pause, PlaySetup, SetSpeed, no_op
-from backend.specs.recordings import FRAME, REPORT, GamePlayed, GameStart, GameStarted, Part
+from backend.specs.play import (
+    PLAYER_MESSAGE,
+    SIMULATED_BY,
+    Act,
+    HandOver,
+    NewGame,
+    Pause,
+    PlaySetup,
+    SetSpeed,
+    no_op,
+    version_refusal,
+)
+from backend.specs.recordings import (
+    FRAME,
+    REPORT,
+    GamePlayed,
+    GameStart,
+    GameStarted,
+    Part,
+    Turns,
+    joined,
+)
+from backend.specs.run import parse_run_spec
 from workers.engine.envs import Discrete, Env, make_env
+from workers.engine.methods.base import Policy
+from workers.engine.training.restore import RecordedEpisode, ReplayMismatchError, check_rom, restore
 
 REPORT_INTERVAL_S = 1.0
 """How much of a game is lost if the worker dies."""
@@ -32,35 +61,82 @@ MAX_LATE_S = 0.1
 """A game that is later than this, since the machine was busy, goes on from now and does not catch up."""
 _JPEG = [cv2.IMWRITE_JPEG_QUALITY, 92, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
 _LENGTH = struct.Struct("<H")
-_VERSIONED = {"atari": "ale-py", "labyrinth": "vizdoom", "racing": "gymnasium", "classic": "gymnasium"}
-"""Family -> the package that simulates it."""
+_PLAYER = 0
+"""The player's number among the actors of a game."""
+_ENVIRONMENT = np.zeros(1, np.int64)
+"""Index of the environment, for the policy."""
 
 
 class WorkerGone(Exception):
     """The worker has closed the socket."""
 
 
-def play(setup: PlaySetup, control_fd: int) -> None:
+def play(setup: PlaySetup, control_fd: int, folder: Path) -> None:
     """Play games until the worker closes the socket.
 
     Args:
-        setup: the environment.
+        setup: the environment, where its games begin, and the agent.
         control_fd: a socket that keeps message boundaries: messages of the player in; frames and reports out.
+        folder: of the agent's checkpoint and the emulator states.
+
+    Raises:
+        ReplayMismatchError: the episode from which the games go on cannot be simulated here as it was.
     """
+    check_moment(setup)
+    agent = None if setup.agent is None else load_agent(setup, folder)
     config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
     env = make_env(setup.environment, config)
     try:
         with suppress(WorkerGone):
-            Player(setup, env, socket.socket(fileno=control_fd)).run()
+            Player(setup, env, socket.socket(fileno=control_fd), agent, folder).run()
     finally:
         env.close()
+
+
+def check_moment(setup: PlaySetup) -> None:
+    """Check that this host simulates the episode from which a session's games go on as it was simulated.
+
+    Raises:
+        ReplayMismatchError: it has another ROM, or another version of the package.
+    """
+    if (moment := setup.moment) is None:
+        return
+    if moment.rom_sha256 is not None:
+        check_rom(setup.environment, moment.rom_sha256)
+    family = ENVIRONMENTS[setup.environment].family
+    if (refusal := version_refusal(family, moment.versions, _versions(family))) is not None:
+        raise ReplayMismatchError(f"the episode cannot be played on: {refusal}")
+
+
+def load_agent(setup: PlaySetup, folder: Path) -> Policy:
+    """The policy of a session's agent, which acts as in evaluations."""
+    from workers.engine.nn.devices import prepare_torch
+    from workers.engine.training.evaluation import load_policy
+
+    assert setup.agent is not None
+    prepare_torch()
+    spec = parse_run_spec(setup.agent.spec)
+    return load_policy(spec, folder / setup.agent.checkpoint, randbits(31))
 
 
 class Player:
     """One session."""
 
-    def __init__(self, setup: PlaySetup, env: Env, channel: socket.socket) -> None:
+    def __init__(
+        self,
+        setup: PlaySetup,
+        env: Env,
+        channel: socket.socket,
+        agent: Policy | None = None,
+        folder: Path = Path(),
+    ) -> None:
         self._setup = setup
+        self._folder = folder
+        self._agent = agent
+        self._is_recurrent = agent is not None and _is_recurrent(agent)
+        self._agent_acts = False
+        self._advised: int | None = None
+        """The agent's action at the latest decision at which it was asked."""
         self._env = env
         self._channel = channel
         channel.setblocking(False)
@@ -87,6 +163,7 @@ class Player:
         self._actions: list[int] = []
         self._rewards: list[float] = []
         self._lives: list[int] = []
+        self._turns: Turns = []
         self._inputs: list[tuple[int, int, int]] = []
         self._started_at = self._reported_at = monotonic()
 
@@ -97,7 +174,8 @@ class Player:
             WorkerGone: the worker has closed the socket.
         """
         while True:
-            self._play_game(randbits(31))
+            moment = self._setup.moment
+            self._play_game(randbits(31) if moment is None else moment.seed)
 
     def _play_game(self, seed: int) -> None:
         self._start_game(seed)
@@ -105,8 +183,10 @@ class Player:
             action = self._next_action()
             if action is None:
                 break
+            turn = (self._setup.agent.actor if self._agent_acts and self._setup.agent else _PLAYER, 1)
             step = self._env.step(action, self._observation)
             self._actions.append(action)
+            self._turns = joined((*self._turns, turn))
             self._rewards.append(step.reward)
             self._lives.append(self._env.lives())
             self._score += step.reward
@@ -121,15 +201,18 @@ class Player:
             self._receive(IDLE_FRAME_S)
 
     def _start_game(self, seed: int) -> None:
-        self._show_beginning(seed)
-        self._env.reset(seed, self._observation)
+        if self._agent is not None:
+            self._agent.forget(0)
+        restored_frames = self._restore(seed)
         self._env.on_frame = self._on_frame
+        moment = self._setup.moment
         self._n_games += 1
-        self._wants_new_game = self._over = False
+        self._wants_new_game = self._over = self._agent_acts = False
         self._paused, self._held = True, None
-        self._score = 0.0
-        self._game_frames = self._part_frames = self._n_steps = 0
-        self._actions, self._rewards, self._lives, self._inputs = [], [], [], []
+        self._score = 0.0 if moment is None else float(sum(moment.rewards))
+        self._n_steps = 0 if moment is None else len(moment.actions)
+        self._game_frames, self._part_frames = restored_frames, 0
+        self._clear_part()
         self._started_at = self._reported_at = monotonic()
         start = GameStart(
             seed=seed,
@@ -137,8 +220,42 @@ class Player:
             action_names=list(self._env.action_names),
             rom_sha256=_rom_sha256(self._setup.environment),
             versions=_versions(ENVIRONMENTS[self._setup.environment].family),
+            restored_frames=restored_frames,
         )
         self._send_report(GameStarted(game=start))
+
+    def _clear_part(self) -> None:
+        self._actions, self._rewards, self._lives, self._inputs, self._turns = [], [], [], [], []
+
+    def _restore(self, seed: int) -> int:
+        """Bring the environment to where a game begins; return the emulator frames before that."""
+        moment = self._setup.moment
+        if moment is None or not moment.actions:
+            self._show_beginning(seed)
+            self._env.reset(seed, self._observation)
+            return 0
+        frames: list[NDArray[np.uint8]] = []
+
+        def watch(t: int, observation: NDArray[Any]) -> None:
+            if self._is_recurrent:
+                self._advise()
+            if t == len(moment.actions) - 1:  # its last frame is the one of the moment
+                self._env.on_frame = lambda frame: frames.append(frame.copy())
+
+        self._env.on_frame = None
+        episode = RecordedEpisode(seed, np.asarray(moment.actions), np.asarray(moment.rewards, np.float32))
+        # A recurrent agent's state follows from all observations.
+        has_states = moment.states is not None and not self._is_recurrent
+        n_frames = restore(
+            self._env,
+            episode,
+            len(moment.actions),
+            self._observation,
+            watch=watch,
+            states=self._folder / str(moment.states) if has_states else None,
+        )
+        self._frame = frames[-1] if frames else None
+        return n_frames
 
     def _show_beginning(self, seed: int) -> None:
         """Take a decision for its first frame: nothing else draws the beginning of a game."""
@@ -174,21 +291,31 @@ class Player:
             self._due = monotonic()
         self._rests = False
         self._read_seq = self._seq
-        return None if self._wants_new_game else self._no_op if self._held is None else self._held
+        if self._wants_new_game:
+            return None
+        self._advised = self._advise() if self._agent_acts or self._is_recurrent else None
+        return self._advised if self._agent_acts else self._no_op if self._held is None else self._held
+
+    def _advise(self) -> int:
+        """The agent's action. A recurrent agent must be asked once at each decision."""
+        assert self._agent is not None
+        action_N, _, _ = self._agent.act(self._observation[None], _ENVIRONMENT)
+        return int(action_N[0])
 
     def _waits(self) -> bool:
-        return self._paused or (self._held is None and self._no_op is None)
+        return self._paused or (self._held is None and self._no_op is None and not self._agent_acts)
 
     def _show(self) -> None:
         status = {
             "score": self._score,
             "lives": self._env.lives(),
             "frames": self._game_frames,
-            "action": self._held,
+            "action": self._advised if self._agent_acts else self._held,
             "paused": self._rests,
             "over": self._over,
             "speed": self._speed,
             "game": self._n_games,
+            "acting": "agent" if self._agent_acts else "person",
             "seq": self._read_seq,
         }
         text = json.dumps(status, separators=(",", ":")).encode()
@@ -230,6 +357,9 @@ class Player:
                 self._speed = float(speed)
             case NewGame():
                 self._wants_new_game = True
+            case HandOver(to=to) if self._agent is not None and not self._over:
+                self._agent_acts = to == "agent"
+                self._paused = self._paused and not self._agent_acts
 
     def _report(self, *, finished: bool = False, left: bool = False) -> None:
         """Report the decisions since the last report."""
@@ -243,11 +373,12 @@ class Player:
             lives=self._lives,
             n_frames=self._part_frames,
             inputs=self._inputs,
+            turns=self._turns,
             finished=finished,
             left=left,
         )
         self._n_steps += len(self._actions)
-        self._actions, self._rewards, self._lives, self._inputs = [], [], [], []
+        self._clear_part()
         self._part_frames = 0
         self._send_report(GamePlayed(part=part))
 
@@ -268,6 +399,12 @@ class Player:
             raise WorkerGone from error
 
 
+def _is_recurrent(agent: Policy) -> bool:
+    from workers.engine.nn.policies import GaussianPolicy, RecurrentPolicy
+
+    return isinstance(agent, RecurrentPolicy | GaussianPolicy)
+
+
 def encoded(frame: NDArray[np.uint8]) -> bytes:
     """A frame, (H, W, 3) RGB, as a JPEG."""
     return cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), _JPEG)[1].tobytes()
@@ -283,7 +420,7 @@ def _rom_sha256(environment: str) -> str | None:
 
 def _versions(family: str) -> dict[str, str]:
     versions: dict[str, str] = {}
-    for package in ("callboard", _VERSIONED.get(family, "numpy")):
+    for package in ("callboard", SIMULATED_BY.get(family, "numpy")):
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return versions

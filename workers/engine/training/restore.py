@@ -62,6 +62,7 @@ def restore(
     observation: NDArray[Any],
     *,
     watch: Watch | None = None,
+    states: Path | None = None,
 ) -> int:
     """Bring an environment to the state of an episode before a decision.
 
@@ -70,7 +71,9 @@ def restore(
         episode: the episode.
         decision: number of decisions before the state; 0: the episode's first state.
         observation: where to write the observation of that state.
-        watch: called before each of those decisions, such as to carry a recurrent agent's state.
+        watch: called before each decision that is repeated, such as to carry a recurrent agent's state.
+        states: file of the episode's emulator states: only the decisions since the latest one are repeated.
+            None: all are.
 
     Returns:
         The emulator frames of those decisions.
@@ -81,9 +84,10 @@ def restore(
     """
     if not 0 <= decision <= len(episode.actions):
         raise ValueError(f"the episode has {len(episode.actions)} decisions, and no state {decision}")
-    env.reset(episode.seed, observation)
-    frames = 0
-    for t in range(decision):
+    first, frames = (0, 0) if states is None else _restore_latest(env, states, decision, observation)
+    if first == 0:
+        env.reset(episode.seed, observation)
+    for t in range(first, decision):
         if watch is not None:
             watch(t, observation)
         step = episode.repeat(env, t, observation)
@@ -91,6 +95,22 @@ def restore(
         if step.episode_over:
             raise ReplayMismatchError(f"the episode is over after decision {t}: it has no later state")
     return frames
+
+
+def _restore_latest(env: Env, states: Path, decision: int, observation: NDArray[Any]) -> tuple[int, int]:
+    """Return to the latest of an Atari episode's emulator states before a decision.
+
+    Returns:
+        The decisions and the emulator frames before it; 0 if there is none.
+    """
+    from workers.engine.envs.atari import AtariEnv
+    from workers.engine.training.emulator_states import latest_before
+
+    state = latest_before(states, decision)
+    if state is None or not isinstance(env, AtariEnv):
+        return 0, 0
+    env.restore_snapshot(state.snapshot, observation)
+    return state.decision, state.frames
 
 
 def environment_of_episode(spec: RunSpec, replay: Path, starts: Path | None) -> tuple[Env, RecordedEpisode]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import av
 import cv2
@@ -15,6 +16,9 @@ from backend.specs.run import RunSpec
 from workers.engine.envs import Env
 from workers.engine.files import replacing
 from workers.engine.training.restore import RecordedEpisode, environment_of_episode, environment_of_game
+
+if TYPE_CHECKING:
+    from workers.engine.training.emulator_states import EmulatorStates
 
 SHORT_SIDE_PIXELS = 320
 """Small frames are enlarged by whole factors, so that pixels stay sharp."""
@@ -30,7 +34,12 @@ _OBSERVATIONS_PER_SECOND = 15
 
 
 def render(
-    spec: RunSpec, replay: Path, out: Path, observed: Path | None = None, starts: Path | None = None
+    spec: RunSpec,
+    replay: Path,
+    out: Path,
+    observed: Path | None = None,
+    starts: Path | None = None,
+    states: Path | None = None,
 ) -> int:
     """Write an MP4 of a replay to `out`, atomically.
 
@@ -41,6 +50,7 @@ def render(
         observed: where to write a second video, of the network's input, one frame per decision; not written
             if the observations are not images.
         starts: file of the start set of the replay's protocol; None if it has no set.
+        states: where to write the emulator states of a long Atari episode; not written for others.
 
     Returns:
         The number of frames.
@@ -50,16 +60,17 @@ def render(
         ValueError: the starts are missing.
     """
     env, episode = environment_of_episode(spec, replay, starts)
-    return _write_video(env, episode, out, observed)
+    return _write_video(env, episode, out, observed, states)
 
 
-def render_game(setup: PlaySetup, replay: Path, out: Path) -> int:
+def render_game(setup: PlaySetup, replay: Path, out: Path, states: Path | None = None) -> int:
     """Write an MP4 of a game that a person has played to `out`, atomically: every frame that was shown.
 
     Args:
         setup: setup of the game's session.
         replay: the recording as an .npz file.
         out: the file to write.
+        states: as of `render`.
 
     Returns:
         The number of frames.
@@ -70,11 +81,14 @@ def render_game(setup: PlaySetup, replay: Path, out: Path) -> int:
     env, episode = environment_of_game(setup, replay)
     if setup.environment.startswith("ALE/"):
         env.show_every_frame()  # type: ignore[attr-defined]
-    return _write_video(env, episode, out, None)
+    return _write_video(env, episode, out, None, states)
 
 
-def _write_video(env: Env, episode: RecordedEpisode, out: Path, observed: Path | None) -> int:
+def _write_video(
+    env: Env, episode: RecordedEpisode, out: Path, observed: Path | None, states: Path | None
+) -> int:
     observation = np.empty(env.observation_shape, env.observation_dtype)
+    kept = None if states is None else _emulator_states(env)
     are_images = len(env.observation_shape) == 3 and env.observation_dtype == np.uint8
     with ExitStack() as files:
         video = files.enter_context(VideoFile.opened(out, env.frames_per_second))
@@ -88,9 +102,24 @@ def _write_video(env: Env, episode: RecordedEpisode, out: Path, observed: Path |
         for t in range(len(episode.actions)):
             if inputs is not None:
                 inputs.append(side_by_side(observation))
-            episode.repeat(env, t, observation)
+            step = episode.repeat(env, t, observation)
+            if kept is not None:
+                kept.add(t + 1, step.frames)
+    if states is not None and kept is not None:
+        kept.save(states)
     env.close()
     return video.n_frames
+
+
+def _emulator_states(env: Env) -> "EmulatorStates | None":
+    """Collects the emulator states of an Atari game; None for other environments."""
+    if type(env).__name__ != "AtariEnv":
+        return None
+    from workers.engine.envs.atari import AtariEnv
+    from workers.engine.training.emulator_states import EmulatorStates
+
+    assert isinstance(env, AtariEnv)
+    return EmulatorStates(env)
 
 
 def middle_frame(spec: RunSpec, replay: Path, starts: Path | None = None) -> NDArray[np.uint8]:

@@ -56,6 +56,9 @@ export function PlayView({ session, mine }: Props) {
 
   const paused = status?.paused ?? false;
   const over = status?.over ?? false;
+  const hasAgent = session.agent !== null;
+  const agentActs = status?.acting === 'agent';
+  const other = agentActs ? 'person' : 'agent';
   useEffect(() => {
     if (!mine || !isOpen) return undefined;
     const onKey = (event: KeyboardEvent): void => {
@@ -64,12 +67,13 @@ export function PlayView({ session, mine }: Props) {
         return;
       if (event.code === 'KeyP' && !over) send({ type: 'pause', paused: !paused });
       else if (event.code === 'KeyN') send({ type: 'new_game' });
+      else if (event.code === 'KeyT' && hasAgent && !over) send({ type: 'control', to: other });
       else return;
       event.preventDefault();
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [mine, isOpen, paused, over, send]);
+  }, [mine, isOpen, paused, over, hasAgent, other, send]);
 
   const notice = noticeOf({
     session,
@@ -78,7 +82,8 @@ export function PlayView({ session, mine }: Props) {
     paused,
     over,
     mine,
-    started: (status?.frames ?? 0) > 0,
+    hasAgent,
+    started: session.source === null && (status?.frames ?? 0) > 0,
   });
   return (
     <div className={classes.game}>
@@ -111,14 +116,32 @@ export function PlayView({ session, mine }: Props) {
             <dd className="num">{status?.game ?? 1}</dd>
             <dt>Action</dt>
             <dd className="mono">{status?.action == null ? 'none' : names[status.action]}</dd>
+            {hasAgent && (
+              <>
+                <dt>Acting</dt>
+                <dd>{agentActs ? 'agent' : session.player}</dd>
+              </>
+            )}
             <dt>Player</dt>
             <dd>{session.player}</dd>
             <dt>Recorded as</dt>
-            <dd>{session.scripted ? 'scripted' : 'human play'}</dd>
+            <dd>{recordedAs(session)}</dd>
           </dl>
         </div>
         {mine && isOpen && (
           <>
+            {session.agent !== null && (
+              <Button
+                title="T"
+                disabled={!isReady || over}
+                onClick={({ currentTarget }) => {
+                  send({ type: 'control', to: other });
+                  currentTarget.blur(); // so that Space is the game's
+                }}
+              >
+                {agentActs ? 'Take over' : 'Hand over to the agent'}
+              </Button>
+            )}
             <ControlPad controls={controls} held={held} onTouch={touch} />
             <div className={classes.buttons}>
               <Button
@@ -169,6 +192,10 @@ export function PlayView({ session, mine }: Props) {
   );
 }
 
+/** The protocol of a session's games, in words. */
+const recordedAs = ({ source, agent, scripted }: PlaySession): string =>
+  source !== null || agent !== null ? 'joint' : scripted ? 'scripted' : 'human play';
+
 type Moment = {
   session: PlaySession;
   ended: string | null;
@@ -176,16 +203,20 @@ type Moment = {
   paused: boolean;
   over: boolean;
   mine: boolean;
+  hasAgent: boolean;
   started: boolean;
 };
 
 /** What stands over the game; null while it is played. */
-function noticeOf({ session, ended, ready, paused, over, mine, started }: Moment): string | null {
+function noticeOf({ session, ended, ready, paused, over, mine, hasAgent, started }: Moment): string | null {
   if (ended !== null || session.state === 'ended')
     return `The session has ended: ${ended ?? session.end_reason ?? ''}. Its games are recorded.`;
   if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
   if (!ready) return 'The game is starting…';
   if (over) return mine ? 'The game is over. Press N for a new one.' : 'The game is over.';
-  if (paused && mine) return started ? 'Paused. Press a control to go on.' : 'Press a control to start.';
+  if (paused && mine) {
+    const how = hasAgent ? ', or T to hand over to the agent' : '';
+    return started ? `Paused. Press a control to go on${how}.` : `Press a control to start${how}.`;
+  }
   return paused ? 'Paused.' : null;
 }

@@ -10,6 +10,7 @@ const STATUS: Status = {
   over: false,
   speed: 1,
   game: 1,
+  acting: 'person',
   seq: 9,
 };
 
@@ -29,5 +30,6 @@ it('readMessage splits a frame into status and JPEG, and knows the end of a sess
 it('looksSame ignores what no part of the page shows', () => {
   expect(looksSame(STATUS, { ...STATUS, frames: 121, seq: 10 })).toBe(true);
   expect(looksSame(STATUS, { ...STATUS, score: 4 })).toBe(false);
+  expect(looksSame(STATUS, { ...STATUS, acting: 'agent' })).toBe(false);
   expect(looksSame(null, STATUS)).toBe(false);
 });

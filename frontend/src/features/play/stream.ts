@@ -6,13 +6,15 @@ export type Status = {
   lives: number;
   /** Emulator frames of the game. */
   frames: number;
-  /** The action that is held down; null for nothing. */
+  /** The action that is held down, or the agent's; null for nothing. */
   action: number | null;
   paused: boolean;
   over: boolean;
   speed: number;
   /** Number of the game in the session, from 1. */
   game: number;
+  /** Who acts: the player, or the session's agent. */
+  acting: 'person' | 'agent';
   seq: number;
 };
 
@@ -32,6 +34,6 @@ export function readMessage(data: ArrayBuffer): Message {
 /** Whether two statuses look the same: a page need not be drawn again for each frame. */
 export const looksSame = (a: Status | null, b: Status): boolean =>
   a !== null &&
-  (['score', 'lives', 'action', 'paused', 'over', 'speed', 'game'] as const).every(
+  (['score', 'lives', 'action', 'paused', 'over', 'speed', 'game', 'acting'] as const).every(
     (key) => a[key] === b[key],
   );

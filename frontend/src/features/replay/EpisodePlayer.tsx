@@ -2,7 +2,7 @@ import { ActionIcon, Button, Loader, NativeSelect } from '@mantine/core';
 import { useReducedMotion, useWindowEvent } from '@mantine/hooks';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useRef, useState, type CSSProperties } from 'react';
+import { useMemo, useRef, useState, type CSSProperties, type ReactNode } from 'react';
 import { useMediaUrl } from '@/api/session';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
@@ -12,6 +12,7 @@ import { Observations } from './Observations';
 import classes from './replay.module.css';
 import type { Source } from './source';
 import { Timeline } from './Timeline';
+import { TurnsBar } from './TurnsBar';
 import { discountedReturns, toTrace, type Learner } from './trace';
 import { usePlayback } from './usePlayback';
 import { shapeOf, USUAL_SHAPE, videoQueryAt } from './video';
@@ -37,10 +38,12 @@ type Props = {
   at?: number | undefined;
   /** Receives the step after each seek. */
   onAt?: (step: number) => void;
+  /** What can be done at the step that is shown, below the controls. */
+  atStep?: (step: number) => ReactNode;
 };
 
 /** The video of an episode or game with its rewards, values and policy at each step. */
-export function EpisodePlayer({ source, onEnded, learner, large = false, at, onAt }: Props) {
+export function EpisodePlayer({ source, onEnded, learner, large = false, at, onAt, atStep }: Props) {
   const root = useRef<HTMLDivElement>(null);
   const [retries, setRetries] = useState(0);
   const [shape, setShape] = useState(USUAL_SHAPE);
@@ -215,19 +218,23 @@ export function EpisodePlayer({ source, onEnded, learner, large = false, at, onA
         <span className="num muted grow right">
           {formatClock(time_s)} / {formatClock(duration_s)}
         </span>
+        {atStep?.(step)}
       </div>
       {recording.isError && <Problem error={recording.error} onRetry={() => void recording.refetch()} />}
       {trace && (
-        <Timeline
-          trace={trace}
-          returns={returns}
-          errors={errors}
-          jumps={jumps}
-          step={step}
-          onSeek={seek}
-          compact={!large}
-          hasValues={source.byAgent}
-        />
+        <div>
+          {trace.played && <TurnsBar played={trace.played} step={step} />}
+          <Timeline
+            trace={trace}
+            returns={returns}
+            errors={errors}
+            jumps={jumps}
+            step={step}
+            onSeek={seek}
+            compact={!large}
+            hasValues={source.byAgent}
+          />
+        </div>
       )}
     </div>
   );

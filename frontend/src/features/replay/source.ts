@@ -1,5 +1,6 @@
 import { keys } from '@/api/keys';
-import { readTrace, type Episode, type Trace } from '@/api/runResources';
+import { readTrace, type Episode } from '@/api/runResources';
+import type { Recorded } from './trace';
 import { videoUrl } from './video';
 
 /** What the player shows: an agent's episode, or a game that a person or script has played. */
@@ -9,7 +10,7 @@ export type Source = {
   videoUrl: string;
   videoKey: readonly unknown[];
   traceKey: readonly unknown[];
-  readTrace: (id: string, signal: AbortSignal) => Promise<Trace>;
+  readTrace: (id: string, signal: AbortSignal) => Promise<Recorded>;
   label: string;
   /** Whether an agent has played it, with values, policies and observations. */
   byAgent: boolean;

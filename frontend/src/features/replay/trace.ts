@@ -1,4 +1,8 @@
-import type { Trace as Recorded } from '@/api/runResources';
+import type { Trace as OfEpisode } from '@/api/runResources';
+import type { Played } from './turns';
+
+/** A trace as the service sends it; that of a game names who played it. */
+export type Recorded = OfEpisode & Partial<Played>;
 
 /** A recorded episode, by step; missing values are NaN and leave gaps in the timeline. */
 export type Trace = {
@@ -11,6 +15,8 @@ export type Trace = {
   framesPerStep: number;
   /** Whether `policies` holds the Q value of each action instead of its probability. */
   actionValues: boolean;
+  /** Who made the decisions, where several did. */
+  played: Played | undefined;
 };
 
 /** Atari's action names, in words: UPRIGHTFIRE is "up right fire". */
@@ -40,7 +46,14 @@ export const toTrace = (recorded: Recorded): Trace => ({
   actionNames: recorded.action_names.map(readableAction),
   framesPerStep: recorded.frames_per_step,
   actionValues: recorded.action_values,
+  played: playedOf(recorded),
 });
+
+/** Undefined where nobody but the first actor has acted. */
+function playedOf({ actors, turns }: Recorded): Played | undefined {
+  if (!actors || !turns?.some(([actor]) => actor !== 0)) return undefined;
+  return { actors, turns };
+}
 
 /** How the learner of a run discounts and clips rewards. */
 export type Learner = {

@@ -1,0 +1,38 @@
+import { NativeSelect } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { runsQuery } from '@/api/runs';
+import { formatScore } from '@/lib/format';
+
+/** Runs that are offered, best first. */
+const LIMIT = 20;
+
+type Props = {
+  environment: string;
+  /** Id of the run; undefined for none. */
+  value: string | undefined;
+  onChange: (run: string | undefined) => void;
+};
+
+/** Chooses the run whose agent can act in a session; absent if no run has played the environment. */
+export function AgentChoice({ environment, value, onChange }: Props) {
+  const { data } = useInfiniteQuery(
+    runsQuery({ environment: [environment], sort: '-score', limit: LIMIT }),
+  );
+  const runs = data?.pages[0]?.items.filter(({ origin, agent_steps }) => origin === 'callboard' && agent_steps > 0) ?? [];
+  if (runs.length === 0) return null;
+  return (
+    <NativeSelect
+      size="xs"
+      aria-label="Agent that can act in the session"
+      value={value ?? ''}
+      data={[
+        { value: '', label: 'without an agent' },
+        ...runs.map(({ id, name, score }) => ({
+          value: id,
+          label: `with the agent of ${name}, score ${formatScore(score)}`,
+        })),
+      ]}
+      onChange={({ currentTarget }) => onChange(currentTarget.value || undefined)}
+    />
+  );
+}

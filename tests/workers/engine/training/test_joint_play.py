@@ -1,0 +1,177 @@
+"""Games that go on from an episode, and controls that change hands: real emulator, network and stream."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from backend.specs.environments.atari import AtariConfig
+from backend.specs.play import Moment, PlayAgent, PlaySetup
+from backend.specs.recordings import GameStarted, joined
+from backend.specs.run import RunSpec, parse_run_spec
+from tests.support.waiting import PATIENCE_S
+from tests.workers.engine.training.test_play import Session
+from workers.engine.envs import Env, make_env
+from workers.engine.envs.atari import AtariEnv, rom_sha256
+from workers.engine.methods.base import Policy
+from workers.engine.methods.registry import METHODS
+from workers.engine.training.play import Player, WorkerGone, check_moment, encoded
+from workers.engine.training.restore import ReplayMismatchError
+
+BREAKOUT = "ALE/Breakout-v5"
+CONFIG = AtariConfig(noop_max=30)
+"""An agent's: its episodes start with no-ops."""
+SEED, K = 9, 40
+AGENT = 1
+
+
+@contextmanager
+def _session(setup: PlaySetup, env: Env, agent: Policy | None = None) -> Iterator[Session]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(PATIENCE_S)
+
+    def run() -> None:
+        with suppress(WorkerGone):
+            Player(setup, env, theirs, agent).run()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield Session(ours)
+    finally:
+        ours.close()
+        thread.join()
+        theirs.close()
+
+
+def _repeated(actions: list[int]) -> tuple[AtariEnv, list[float]]:
+    """The environment after an episode's first actions, and their rewards."""
+    env = AtariEnv(BREAKOUT, CONFIG)
+    out = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(SEED, out)
+    return env, [env.step(action, out).reward for action in actions]
+
+
+def _moment(actions: list[int], **changes: Any) -> Moment:
+    return Moment(seed=SEED, actions=actions, rewards=_repeated(actions)[1], **changes)
+
+
+def _actions(n: int) -> list[int]:
+    return [1, *np.random.default_rng(1).integers(4, size=n - 1).tolist()]
+
+
+def test_session_from_a_decision_has_the_memory_and_screen_of_the_episode_there() -> None:
+    actions = _actions(K)
+    setup = PlaySetup(
+        environment=BREAKOUT, environment_config=CONFIG.model_dump(mode="json"), moment=_moment(actions)
+    )
+    env = AtariEnv(BREAKOUT, CONFIG)
+    episode, rewards = _repeated(actions)
+    memory, screen = episode.ale.getRAM(), episode.ale.getScreenRGB()
+    with _session(setup, env) as session:
+        for game in (1, 2):  # a new game begins there again
+            session.until(paused=True, game=game)
+            assert np.array_equal(env.ale.getRAM(), memory)
+            assert np.array_equal(env.ale.getScreenRGB(), screen)
+            assert session.shown[-1][1] == encoded(screen)
+            assert session.status["frames"] == 4 * K
+            assert session.status["score"] == sum(rewards)
+            session.send(type="speed", speed=4)
+            session.send(type="action", action=3)
+            session.after(4 * K + 20)
+            session.send(type="new_game")
+        session.until(game=3)
+    starts = [report.game for report in session.reports if isinstance(report, GameStarted)]
+    assert {(start.seed, start.restored_frames) for start in starts} == {(SEED, 4 * K)}
+    first = session.parts()[0].part
+    assert (first.first_step, first.actions[0]) == (K, 3)
+    assert joined(turn for report in session.parts() for turn in report.part.turns) == [
+        (0, sum(len(report.part.actions) for report in session.parts()))
+    ]
+
+
+def test_episode_of_another_rom_or_emulator_is_refused_in_one_sentence() -> None:
+    def setup(**changes: Any) -> PlaySetup:
+        return PlaySetup(
+            environment=BREAKOUT,
+            environment_config=CONFIG.model_dump(mode="json"),
+            moment=Moment(seed=SEED, actions=[], rewards=[], **changes),
+        )
+
+    check_moment(setup(rom_sha256=rom_sha256(BREAKOUT)))
+    with pytest.raises(ReplayMismatchError, match="another ROM than this host has"):
+        check_moment(setup(rom_sha256="0" * 64))
+    with pytest.raises(ReplayMismatchError, match=r"it was simulated by ale-py 0\.1, and there is"):
+        check_moment(setup(versions={"ale-py": "0.1"}))
+
+
+def _recurrent(environment: str) -> RunSpec:
+    request = {"algorithm": "a3c", "environment": environment, "config": {"recurrent": True}}
+    return parse_run_spec(request | {"stop": {"agent_steps": 1}})
+
+
+def _policy(spec: RunSpec, env: Env) -> Policy:
+    torch.manual_seed(5)
+    method = METHODS[spec.algorithm]
+    policy: Policy = method.policy(method.network(spec.config, env), torch.device("cpu"), 7)
+    return policy
+
+
+def test_controls_go_to_the_agent_and_back_and_its_recurrent_state_is_that_of_who_has_watched() -> None:
+    actions = _actions(12)
+    spec = _recurrent(BREAKOUT)
+    setup = PlaySetup(
+        environment=BREAKOUT,
+        environment_config=CONFIG.model_dump(mode="json"),
+        moment=_moment(actions),
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
+    env = AtariEnv(BREAKOUT, CONFIG)
+    with _session(setup, env, _policy(spec, env)) as session:
+        session.until(paused=True, game=1)
+        session.send(type="speed", speed=4)
+        session.send(type="action", action=2)
+        session.after(80)
+        session.send(type="control", to="agent")
+        session.until(acting="agent")
+        session.after(120)
+        session.send(type="control", to="person")
+        session.until(acting="person")
+        session.after(150)
+        session.send(type="pause", paused=True)
+        session.until(paused=True)
+        session.send(type="control", to="agent")  # which goes on
+        session.until(acting="agent", paused=False)
+        session.after(180)
+        session.send(type="new_game")
+        session.until(game=2, acting="person")
+    parts = [report.part for report in session.parts()]
+    turns = joined(turn for part in parts for turn in part.turns)
+    assert [actor for actor, _ in turns] == [0, AGENT, 0, AGENT]
+    played = [action for part in parts for action in part.actions]
+    assert sum(n for _, n in turns) == len(played)
+
+    watcher = _policy(spec, env)
+    advised = _watched(watcher, [*actions, *played])[len(actions) :]
+    acted = [actor for actor, n in turns for _ in range(n)]
+    by_agent = [t for t, actor in enumerate(acted) if actor == AGENT]
+    assert [played[t] for t in by_agent] == [advised[t] for t in by_agent]
+    assert {played[t] for t, actor in enumerate(acted) if actor == 0} <= {0, 2}
+
+
+def _watched(policy: Policy, actions: list[int]) -> list[int]:
+    """What an agent would do at each decision of an episode that it watches."""
+    env = make_env(BREAKOUT, CONFIG)
+    out: NDArray[np.uint8] = np.empty(env.observation_shape, np.uint8)
+    env.reset(SEED, out)
+    advised = []
+    for action in actions:
+        advised.append(int(policy.act(out[None], np.zeros(1, np.int64))[0][0]))
+        env.step(action, out)
+    return advised

@@ -168,8 +168,8 @@ class JobRunner(threading.Thread):
         video.parent.mkdir(parents=True, exist_ok=True)
         observed = video.with_name(observations_file(episode.id))
         states = video.with_name(states_file(episode.id))
-        options = ("--replay", str(replay), "--out", str(video), "--observed", str(observed))
-        options += ("--states", str(states))
+        options = ["--replay", str(replay), "--out", str(video)]
+        options += ["--observed", str(observed), "--states", str(states)]
         with self._starts_of(episode) as of_starts:
             self._run_engine(run, "video", *options, *of_starts)
         replay.unlink(missing_ok=True)  # the store has it

@@ -2102,16 +2102,21 @@ export interface paths {
          * Open Play Session
          * @description Open a session on a worker that has the environment; it needs no slot for training.
          *
+         *     With `from`, each of its games goes on from the state of a recorded episode, which is simulated again with
+         *     the settings of that episode. With `agent`, the controls can be handed to the agent of a checkpoint and
+         *     taken over again, at any decision.
+         *
          *     Then connect to the WebSocket `/api/v1/play/{id}/stream`. Each of its binary messages is the length of a
          *     JSON object (u16, little-endian), the object, and a JPEG, which is missing in the last message. The object
          *     has `score`, `lives`, `frames`, `action`, `paused`, `over`, `speed`, `game` (number of the game in the
-         *     session), `seq` (of the latest action that a decision has read) and, in the last message, `ended` with the
-         *     reason. Frames that a client does not read in time are skipped. Its player sends JSON: `{"type": "action",
-         *     "action": 3, "seq": 17}` holds an action down until the next one (null: nothing is held; without an action
-         *     for that, the game waits), `{"type": "pause", "paused": true}`, `{"type": "speed", "speed": 0.5}`,
-         *     `{"type": "new_game"}`. A message that is refused is answered by a text message `{"refused": "why"}`; more
-         *     than 120 a second end the connection. A game starts paused, and with the first action. A session ends 30 s
-         *     after its player has left, and after 10 minutes without a message.
+         *     session), `acting` (`person` or `agent`), `seq` (of the latest action that a decision has read) and, in
+         *     the last message, `ended` with the reason. Frames that a client does not read in time are skipped. Its
+         *     player sends JSON: `{"type": "action", "action": 3, "seq": 17}` holds an action down until the next one
+         *     (null: nothing is held; without an action for that, the game waits), `{"type": "pause", "paused": true}`,
+         *     `{"type": "speed", "speed": 0.5}`, `{"type": "new_game"}`, `{"type": "control", "to": "agent"}` or
+         *     `"person"`. A message that is refused is answered by a text message `{"refused": "why"}`; more than 120 a
+         *     second end the connection. A game starts paused, and with the first action, or when the agent gets the
+         *     controls. A session ends 30 s after its player has left, and after 10 minutes without a message.
          */
         post: operations["open_play_session"];
         delete?: never;
@@ -2437,6 +2442,43 @@ export interface components {
              *     for a request that was authenticated by a ticket.
              */
             ticket: string | null;
+        };
+        /**
+         * ActorOut
+         * @description Who has acted in a game.
+         */
+        ActorOut: {
+            /**
+             * Kind
+             * @description Whether it is a person, a script of a person, or the agent of a run.
+             * @enum {string}
+             */
+            kind: "person" | "script" | "agent";
+            /**
+             * Name
+             * @description Name of the person or of the run; null if that has been deleted.
+             */
+            name: string | null;
+            /**
+             * User Id
+             * @description Id of the person, or of whose script it is; null for an agent.
+             */
+            user_id?: string | null;
+            /**
+             * Run Id
+             * @description Id of the agent's run; null for others.
+             */
+            run_id?: string | null;
+            /**
+             * Agent Steps
+             * @description Agent steps for which the agent was trained; null for others.
+             */
+            agent_steps?: number | null;
+            /**
+             * Checkpoint Id
+             * @description Id of the agent's checkpoint; null for others, and for who played a recorded episode of training.
+             */
+            checkpoint_id?: string | null;
         };
         /**
          * AlgorithmOut
@@ -4559,6 +4601,34 @@ export interface components {
             notes?: string | null;
         };
         /**
+         * GameSource
+         * @description The state of an episode from which a game goes on.
+         */
+        GameSource: {
+            /**
+             * Kind
+             * @description Whether it is an episode of a run, or a recording of a game.
+             * @enum {string}
+             */
+            kind: "episode" | "recording";
+            /**
+             * Id
+             * @description Id of the episode or recording, which may have been deleted.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Run Id
+             * @description Id of the episode's run; null for a recording.
+             */
+            run_id?: string | null;
+            /**
+             * Decision
+             * @description Number of decisions before the state.
+             */
+            decision: number;
+        };
+        /**
          * GpuLoad
          * @description Load of one GPU; null for values it does not report.
          */
@@ -5839,6 +5909,64 @@ export interface components {
             new: string;
         };
         /**
+         * PlayAgentOut
+         * @description The agent of a session.
+         */
+        PlayAgentOut: {
+            /**
+             * Run Id
+             * @description Id of its run.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run_id: string;
+            /**
+             * Checkpoint Id
+             * @description Id of its checkpoint.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            checkpoint_id: string;
+            /**
+             * Agent Steps
+             * @description Agent steps after which the checkpoint was saved.
+             */
+            agent_steps: number;
+        };
+        /**
+         * PlayAgentRequest
+         * @description The agent to which the controls can be handed in a session.
+         */
+        PlayAgentRequest: {
+            /**
+             * Run
+             * @description Id of its run.
+             */
+            run: string;
+            /**
+             * Checkpoint
+             * @description Id of a checkpoint of the run. By default the latest, or, if the session goes on from an episode of the
+             *     same run, the one that was saved nearest to it.
+             */
+            checkpoint?: string | null;
+        };
+        /**
+         * PlayFrom
+         * @description The state of a recorded episode from which the games of a session go on.
+         */
+        PlayFrom: {
+            /**
+             * Episode
+             * @description Id of an episode of a run; or, below, of a recording of a game.
+             */
+            episode?: string | null;
+            /** Recording */
+            recording?: string | null;
+            /**
+             * Decision
+             * @description Number of decisions before the state: 0 is the episode's first one.
+             */
+            decision: number;
+        };
+        /**
          * PlayRequest
          * @description A session to open.
          * @example {
@@ -5850,10 +5978,20 @@ export interface components {
         PlayRequest: {
             /**
              * Environment
-             * @description Id of an environment with discrete actions.
+             * @description Id of an environment with discrete actions. Not needed with `from` or `agent`.
              * @example ALE/Breakout-v5
              */
-            environment: string;
+            environment?: string | null;
+            /**
+             * @description The state of an episode at which each of its games begins, with the settings of that episode. By
+             *     default a game begins at the start of an episode.
+             */
+            from?: components["schemas"]["PlayFrom"] | null;
+            /**
+             * @description An agent that can act in the player's place. Games of such a session, and of one with `from`, are
+             *     recorded as `joint`.
+             */
+            agent?: components["schemas"]["PlayAgentRequest"] | null;
             /**
              * Every Frame
              * @description Whether actions are read at every frame, not every four frames (Atari) as agents' are.
@@ -5908,6 +6046,10 @@ export interface components {
              * @description Names of the actions; a message of the stream names one by its index.
              */
             action_names: string[];
+            /** @description The state of an episode at which its games begin; null: at the start of an episode. */
+            source: components["schemas"]["GameSource"] | null;
+            /** @description The agent to which the controls can be handed; null: there is none. */
+            agent: components["schemas"]["PlayAgentOut"] | null;
             /**
              * Scripted
              * @description Whether a script has opened it or has sent actions.
@@ -6460,10 +6602,13 @@ export interface components {
             /**
              * Protocol
              * @description `human_play`: a person has played in a browser. `scripted`: a script has opened the session, or has
-             *     sent actions. Neither is ranked with scores of agents.
+             *     sent actions. `joint`: it goes on from another episode, or an agent could act in it. None is ranked with
+             *     scores of agents, and a joint game is the score of nobody.
              * @enum {string}
              */
-            protocol: "human_play" | "scripted";
+            protocol: "human_play" | "scripted" | "joint";
+            /** @description The state of an episode from which it goes on; null: it begins with its seed. */
+            source: components["schemas"]["GameSource"] | null;
             /**
              * Seed
              * @description Seed with which the environment was reset.
@@ -6577,6 +6722,16 @@ export interface components {
              *     nothing).
              */
             inputs: number[][];
+            /**
+             * Actors
+             * @description Who has acted; the first is the player.
+             */
+            actors: components["schemas"]["ActorOut"][];
+            /**
+             * Turns
+             * @description Who made the decisions, one stretch after the other: index in `actors`, number of decisions.
+             */
+            turns: number[][];
         };
         /**
          * ReductionRule
@@ -17955,6 +18110,8 @@ export interface operations {
                      *           "action_names": [
                      *             "text"
                      *           ],
+                     *           "source": null,
+                     *           "agent": null,
                      *           "scripted": true,
                      *           "state": "queued",
                      *           "waiting_reason": null,
@@ -18009,6 +18166,8 @@ export interface operations {
                      *       "action_names": [
                      *         "text"
                      *       ],
+                     *       "source": null,
+                     *       "agent": null,
                      *       "scripted": true,
                      *       "state": "queued",
                      *       "waiting_reason": null,
@@ -18059,6 +18218,8 @@ export interface operations {
                      *       "action_names": [
                      *         "text"
                      *       ],
+                     *       "source": null,
+                     *       "agent": null,
                      *       "scripted": true,
                      *       "state": "queued",
                      *       "waiting_reason": null,
@@ -18114,8 +18275,8 @@ export interface operations {
                 environment?: string | null;
                 /** @description Only your own. */
                 mine?: boolean;
-                /** @description Only games of people, or of scripts. */
-                protocol?: ("human_play" | "scripted") | null;
+                /** @description Only games of people, of scripts, or of a person and agents. */
+                protocol?: ("human_play" | "scripted" | "joint") | null;
                 /** @description Maximum number of items. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */
@@ -18145,6 +18306,7 @@ export interface operations {
                      *           "environment": "ALE/Breakout-v5",
                      *           "environment_config": {},
                      *           "protocol": "human_play",
+                     *           "source": null,
                      *           "seed": 1,
                      *           "frames_per_step": 1,
                      *           "rom_sha256": null,
@@ -18196,6 +18358,7 @@ export interface operations {
                      *       "environment": "ALE/Breakout-v5",
                      *       "environment_config": {},
                      *       "protocol": "human_play",
+                     *       "source": null,
                      *       "seed": 1,
                      *       "frames_per_step": 1,
                      *       "rom_sha256": null,
@@ -18281,6 +18444,21 @@ export interface operations {
                      *         1
                      *       ],
                      *       "inputs": [
+                     *         [
+                     *           1
+                     *         ]
+                     *       ],
+                     *       "actors": [
+                     *         {
+                     *           "kind": "person",
+                     *           "name": null,
+                     *           "user_id": null,
+                     *           "run_id": null,
+                     *           "agent_steps": null,
+                     *           "checkpoint_id": null
+                     *         }
+                     *       ],
+                     *       "turns": [
                      *         [
                      *           1
                      *         ]

@@ -15,10 +15,10 @@ type Props = {
 
 /** Chooses the run whose agent can act in a session; absent if no run has played the environment. */
 export function AgentChoice({ environment, value, onChange }: Props) {
-  const { data } = useInfiniteQuery(
-    runsQuery({ environment: [environment], sort: '-score', limit: LIMIT }),
-  );
-  const runs = data?.pages[0]?.items.filter(({ origin, agent_steps }) => origin === 'callboard' && agent_steps > 0) ?? [];
+  const { data } = useInfiniteQuery(runsQuery({ environment: [environment], sort: '-score', limit: LIMIT }));
+  const runs =
+    data?.pages[0]?.items.filter(({ origin, agent_steps }) => origin === 'callboard' && agent_steps > 0) ??
+    [];
   if (runs.length === 0) return null;
   return (
     <NativeSelect

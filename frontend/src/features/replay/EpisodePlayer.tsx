@@ -39,7 +39,7 @@ type Props = {
   /** Receives the step after each seek. */
   onAt?: (step: number) => void;
   /** What can be done at the step that is shown, below the controls. */
-  atStep?: (step: number) => ReactNode;
+  atStep?: ((step: number) => ReactNode) | undefined;
 };
 
 /** The video of an episode or game with its rewards, values and policy at each step. */

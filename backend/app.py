@@ -68,6 +68,7 @@ _FIRST = (
     "catalogue",
     "live",
     "live_settings",
+    "step_notes",
     "retention",
     "play",
     "recordings",

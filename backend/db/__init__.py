@@ -17,6 +17,7 @@ from backend.db.play import PlaySession, Recording, RecordingPart
 from backend.db.run import Attempt, DeletedRun, ExternalSource, Run
 from backend.db.series import Series, SeriesChunk
 from backend.db.start_set import StartSet
+from backend.db.step_note import StepNote
 from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
 from backend.db.study import Study, StudyCell
 from backend.db.sweep import Sweep, SweepConfiguration, SweepMember
@@ -57,6 +58,7 @@ __all__ = [
     "Series",
     "SeriesChunk",
     "StartSet",
+    "StepNote",
     "Study",
     "StudyCell",
     "Sweep",

@@ -25,7 +25,7 @@ def record_run_change(
         state: the run's state.
         parts: what has changed apart from the columns of the run itself: `series/<section>` for points of
             metrics whose names begin with `<section>/`, `metrics` for new metrics, `episodes`, `evaluations`,
-            `checkpoints`, `videos`, `log`. None: anything may have.
+            `checkpoints`, `videos`, `step_notes`, `log`. None: anything may have.
     """
     change: dict[str, Any] = {"run": run_id, "revision": revision, "state": state}
     earlier = session.info.get(_CHANGES, {}).get(("run", run_id))

@@ -177,8 +177,8 @@ def learning_curve(
     band: AroundRuns = "auto",
     environment: OneEnvironment = None,
 ) -> Response:
-    """Returns over training, with evaluations, published scores, checkpoints, restarts and setting
-    changes."""
+    """Returns over training, with evaluations, published scores, checkpoints, restarts, setting changes and
+    notes."""
     name = FigureName("learning_curve", EPISODE_RETURN)
     wanted = FigureRequest(
         run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles, band, environment

@@ -53,6 +53,7 @@ def learning_curve_figure(
     checkpoints: Sequence[Mark] = (),
     restarts: Sequence[Mark] = (),
     setting_changes: Sequence[Mark] = (),
+    notes: Sequence[Mark] = (),
     title: str = "Learning curve",
     styles: Mapping[str, int] | None = None,
     theme: Theme = "light",
@@ -73,6 +74,7 @@ def learning_curve_figure(
         checkpoints: in the lane, of a single run.
         restarts: in the lane.
         setting_changes: in the lane.
+        notes: in the lane.
         title: title of the figure.
         styles: by run; default: in the order of `runs`.
         theme: light or dark.
@@ -101,6 +103,7 @@ def learning_curve_figure(
     add_marks(figure, "evaluations", done, colours, theme, named=several)
     add_marks(figure, "restarts", restarts, colours, theme)
     add_marks(figure, "setting changes", setting_changes, colours, theme)
+    add_marks(figure, "notes", notes, colours, theme)
     return figure
 
 

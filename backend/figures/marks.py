@@ -5,18 +5,22 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from backend.db import Attempt, Checkpoint, LiveSettings, Run
+import numpy as np
+
+from backend.db import Attempt, Checkpoint, LiveSettings, Run, StepNote
 from backend.figures.figure import Figure
 from backend.figures.palette import Theme
-from backend.figures.theme import muted
+from backend.figures.theme import muted, plain_text
+from backend.metrics.catalogue import X_AXES
 
-MarkKind = Literal["checkpoints", "evaluations", "restarts", "setting changes"]
+MarkKind = Literal["checkpoints", "evaluations", "restarts", "setting changes", "notes"]
 
 _SYMBOLS: dict[MarkKind, str] = {
     "checkpoints": "line-ns-open",
     "evaluations": "diamond",
     "restarts": "triangle-right",
     "setting changes": "circle-open",
+    "notes": "star",
 }
 _SYMBOL_PX = 9
 _MIDDLE = 0.5
@@ -144,3 +148,49 @@ def setting_changes(
             shown = ", ".join(f"{name} = {value}" for name, value in change.changes.items())
             marks.append(Mark(change.run_id, float(x), f"{names[change.run_id]}{shown}"))
     return marks
+
+
+def step_notes(
+    notes: Sequence[StepNote],
+    runs: Mapping[str, Run],
+    saved: Sequence[Checkpoint],
+    names: Mapping[str, str],
+    x_of: XOf,
+) -> list[Mark]:
+    """Marks of notes, which are at agent steps: on another axis exact at checkpoints, else interpolated."""
+    saved_of = {
+        run_id: list(rows) for run_id, rows in groupby(saved, key=lambda checkpoint: checkpoint.run_id)
+    }
+    marks = []
+    for note in notes:
+        run = runs[note.run_id]
+        x = x_of(_counters_at(note, run, saved_of.get(run.id, [])))
+        unit = X_AXES[run.step_unit].unit
+        text = plain_text(" ".join(note.text.split()))
+        if x is not None:
+            label = f"{names[run.id]}note at {note.agent_steps:,} {unit}: {text}"
+            marks.append(Mark(run.id, float(x), label))
+    return marks
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """What a run had counted at some agent steps."""
+
+    run_id: str
+    agent_steps: int
+    frames: float
+    updates: float
+    episodes: float
+    wall_time_s: float
+
+
+def _counters_at(note: StepNote, run: Run, saved: Sequence[Checkpoint]) -> _Counters:
+    rows: list[Checkpoint | Run] = sorted([*saved, run], key=lambda row: row.agent_steps)
+    steps = [0, *(row.agent_steps for row in rows)]
+
+    def at(name: str) -> float:
+        return float(np.interp(note.agent_steps, steps, [0, *(getattr(row, name) for row in rows)]))
+
+    counted = {name: at(name) for name in ("frames", "updates", "episodes", "wall_time_s")}
+    return _Counters(run.id, note.agent_steps, **counted)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, select
 from sqlalchemy.orm import Session
 
-from backend.db import Attempt, Checkpoint, LiveSettings
+from backend.db import Attempt, Checkpoint, LiveSettings, StepNote
 
 _RUN_IDS: BindParameter[Any] = bindparam("run_ids", expanding=True)
 _CHECKPOINTS = (
@@ -19,6 +19,11 @@ _SETTING_CHANGES = (
     select(LiveSettings)
     .where(LiveSettings.run_id.in_(_RUN_IDS), LiveSettings.agent_steps.is_not(None))
     .order_by(LiveSettings.run_id, LiveSettings.version)
+)
+_STEP_NOTES = (
+    select(StepNote)
+    .where(StepNote.run_id.in_(_RUN_IDS))
+    .order_by(StepNote.run_id, StepNote.agent_steps, StepNote.id)
 )
 
 
@@ -35,3 +40,8 @@ def attempts(session: Session, run_ids: Sequence[str]) -> Sequence[Attempt]:
 def setting_changes(session: Session, run_ids: Sequence[str]) -> Sequence[LiveSettings]:
     """Every change of the runs' settings that took effect."""
     return session.scalars(_SETTING_CHANGES, {"run_ids": run_ids}).all()
+
+
+def step_notes(session: Session, run_ids: Sequence[str]) -> Sequence[StepNote]:
+    """Every note at a step of the runs, in the order of training."""
+    return session.scalars(_STEP_NOTES, {"run_ids": run_ids}).all()

@@ -27,7 +27,7 @@ from backend.figures.episode_trace import discount, episode_trace_figure
 from backend.figures.export_caption import caption
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
-from backend.figures.marks import Mark, XOf, places_of, restarts, setting_changes
+from backend.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
 from backend.figures.palette import Theme
 from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
@@ -301,7 +301,7 @@ class _Drawing:
         return f"{what}, {subject((self._drawn or self.found).values())}"
 
     def _learning_curve(self, lines: Sequence[CurveLine], x: str) -> Figure:
-        """Returns, with evaluations, checkpoints, restarts and setting changes."""
+        """Returns, with evaluations, checkpoints, restarts, setting changes and notes."""
         session, request, runs_by_id = self._session, self._request, self._drawn
         run_ids, axes = list(runs_by_id), request.axes
         saved = repository.checkpoints(session, run_ids)
@@ -332,6 +332,7 @@ class _Drawing:
             ],
             restarts=restarts(attempts, places, names),
             setting_changes=setting_changes(changes, attempts, places, names, x_of),
+            notes=step_notes(repository.step_notes(session, run_ids), runs_by_id, saved, names, x_of),
             x=x,
             smooth=axes.description,
             band=request.band,

@@ -20,6 +20,8 @@ MAX_HOST = 200
 MAX_ALGORITHM = 50
 MAX_ENVIRONMENT = 200
 MAX_NOTES = 20_000
+MAX_STEP_NOTE = 500
+"""Characters of a note at a step of a run."""
 MAX_TAG = 50
 MAX_TAGS = 50
 MAX_SEED = 2**31 - 1

@@ -503,8 +503,8 @@ export interface paths {
         };
         /**
          * Learning Curve
-         * @description Returns over training, with evaluations, published scores, checkpoints, restarts and setting
-         *     changes.
+         * @description Returns over training, with evaluations, published scores, checkpoints, restarts, setting changes and
+         *     notes.
          */
         get: operations["learning_curve"];
         put?: never;
@@ -1959,6 +1959,54 @@ export interface paths {
          *     immediately to a run that waits for a host. Settings of a run that has ended cannot be changed.
          */
         patch: operations["change_settings"];
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/step-notes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Step Notes
+         * @description Every note at a step of the run, in the order of training.
+         */
+        get: operations["list_step_notes"];
+        put?: never;
+        /**
+         * Add Step Note
+         * @description Note something at a step of a run; its learning curve marks it below the axis.
+         */
+        post: operations["add_step_note"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/step-notes/{note_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete Step Note
+         * @description Delete a note.
+         */
+        delete: operations["delete_step_note"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Step Note
+         * @description Move a note to another step, or change its text.
+         */
+        patch: operations["change_step_note"];
         trace?: never;
     };
     "/api/v1/storage": {
@@ -8954,6 +9002,98 @@ export interface components {
              * @default 0
              */
             seed: number;
+        };
+        /**
+         * StepNoteChange
+         * @description The body of `PATCH /runs/{id}/step-notes/{note}`.
+         */
+        StepNoteChange: {
+            /**
+             * Agent Steps
+             * @description Another step; null changes nothing.
+             */
+            agent_steps?: number | null;
+            /**
+             * Text
+             * @description Another text; null changes nothing.
+             */
+            text?: string | null;
+        };
+        /**
+         * StepNoteOut
+         * @description A note at a step of a run.
+         */
+        StepNoteOut: {
+            /**
+             * Id
+             * @description Id of the note.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Run Id
+             * @description Id of the run.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run_id: string;
+            /**
+             * Agent Steps
+             * @description The step that the note is about; iterations of a run that counts them.
+             * @example 400000
+             */
+            agent_steps: number;
+            /**
+             * Text
+             * @description The note, as plain text.
+             * @example Entropy falls from here on.
+             */
+            text: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description Id of the user who wrote it; null if that user has been deleted.
+             */
+            created_by: string | null;
+        };
+        /**
+         * StepNotePage
+         * @description Every note of a run.
+         */
+        StepNotePage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description The notes, in the order of training.
+             */
+            items: components["schemas"]["StepNoteOut"][];
+        };
+        /**
+         * StepNoteRequest
+         * @description The body of `POST /runs/{id}/step-notes`.
+         */
+        StepNoteRequest: {
+            /**
+             * Agent Steps
+             * @description The step that the note is about, at most the run's latest; iterations of a run that counts them.
+             * @example 400000
+             */
+            agent_steps: number;
+            /**
+             * Text
+             * @description The note, as plain text.
+             * @example Entropy falls from here on.
+             */
+            text: string;
         };
         /**
          * StopSpec
@@ -17756,6 +17896,174 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["SettingsOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    list_step_notes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "agent_steps": 400000,
+                     *           "text": "Entropy falls from here on.",
+                     *           "created_at": "2026-11-22T10:04:00Z",
+                     *           "created_by": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StepNotePage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    add_step_note: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepNoteRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "agent_steps": 400000,
+                     *       "text": "Entropy falls from here on.",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StepNoteOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    delete_step_note: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+                /** @description Id of the note. */
+                note_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    change_step_note: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+                /** @description Id of the note. */
+                note_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepNoteChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "agent_steps": 400000,
+                     *       "text": "Entropy falls from here on.",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "created_by": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StepNoteOut"];
                 };
             };
             401: components["responses"]["Unauthorized"];

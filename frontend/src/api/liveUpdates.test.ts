@@ -10,7 +10,16 @@ describe('isAffected', () => {
   const points = { run: A, revision: 3, state: 'running', changed: ['series/loss'] };
 
   it('refetches a run and its charts of changed metrics alone after new points', () => {
-    const resources = ['episodes', 'evaluations', 'checkpoints', 'log', 'series-names', 'panels', 'settings'];
+    const resources = [
+      'episodes',
+      'evaluations',
+      'checkpoints',
+      'log',
+      'series-names',
+      'panels',
+      'settings',
+      'step-notes',
+    ];
     expect(isAffected(keys.run(A), points)).toBe(true);
     expect(isAffected(keys.series([B, A], ['eval/plain/mean_return', 'loss/value']), points)).toBe(true);
     expect(isAffected(keys.series([A], ['rollout/episode_return']), points)).toBe(false);

@@ -86,6 +86,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   videos: ['videos', 'job'],
   protocols: [],
   settings: [],
+  'step-notes': ['step_notes'],
   log: ['log'],
   'series-names': ['metrics'],
   panels: ['metrics'],

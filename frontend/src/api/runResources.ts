@@ -134,6 +134,29 @@ export const configChangesQuery = (run: string) =>
         .items,
   });
 
+export type StepNote = components['schemas']['StepNoteOut'];
+type StepNoteFields = components['schemas']['StepNoteRequest'];
+
+/** The notes at steps of a run, in the order of training. */
+export const stepNotesQuery = (run: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'step-notes'),
+    queryFn: async ({ signal }) =>
+      (await unwrap(api.GET('/api/v1/runs/{run_id}/step-notes', { params: { path: path(run) }, signal })))
+        .items,
+  });
+
+export const addStepNote = (run: string, body: StepNoteFields) =>
+  unwrap(api.POST('/api/v1/runs/{run_id}/step-notes', { params: { path: path(run) }, body }));
+
+const notePath = (run: string, note: string) => ({ params: { path: { run_id: run, note_id: note } } });
+
+export const changeStepNote = (run: string, note: string, body: StepNoteFields) =>
+  unwrap(api.PATCH('/api/v1/runs/{run_id}/step-notes/{note_id}', { ...notePath(run, note), body }));
+
+export const deleteStepNote = (run: string, note: string) =>
+  unwrap(api.DELETE('/api/v1/runs/{run_id}/step-notes/{note_id}', notePath(run, note)));
+
 type ConfigValues = components['schemas']['SettingsRequest']['config'];
 
 export const changeConfig = (run: string, config: ConfigValues) =>

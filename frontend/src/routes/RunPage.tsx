@@ -28,6 +28,7 @@ import { hasEnded, isExternal, stepsOf } from '@/lib/run';
 import { defined, type runSearch } from '@/lib/search';
 
 const ChangesCard = lazy(() => import('@/features/run/ChangesCard'));
+const StepNotesDialog = lazy(() => import('@/features/run/StepNotesDialog'));
 const LogTab = lazy(() => import('@/features/log/LogTab'));
 
 const route = getRouteApi('/shell/runs/$runId');
@@ -101,6 +102,9 @@ function LoadedRun({ run }: { run: RunDetail }) {
     agent.current?.scrollIntoView({ block: 'nearest' });
     agent.current?.focus({ preventScroll: true });
   };
+
+  /** The step that a new note is about; null while the notes are closed, undefined for the latest. */
+  const [noted, setNoted] = useState<number | null | undefined>(null);
 
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -178,6 +182,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
         <div className={classes.body}>
           <LearningCurve
             run={run}
+            onNotes={() => setNoted(undefined)}
             below={
               isExternal(run)
                 ? undefined
@@ -207,8 +212,13 @@ function LoadedRun({ run }: { run: RunDetail }) {
           )}
         </div>
         <Suspense>
-          <ChangesCard run={run} selected={search.episode} onWatch={watch} />
+          <ChangesCard run={run} selected={search.episode} onWatch={watch} onNote={setNoted} />
         </Suspense>
+        {noted !== null && (
+          <Suspense>
+            <StepNotesDialog run={run} step={noted} onClose={() => setNoted(null)} />
+          </Suspense>
+        )}
         <Tabs
           ref={root}
           className={classes.tabbed}

@@ -39,6 +39,7 @@ from backend.db import (
     RetentionSettings,
     Run,
     StartSet,
+    StepNote,
     Study,
     StudyCell,
     Sweep,
@@ -134,6 +135,14 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
                     id=new_id(), run_id=run.id, kind="video", target_id=episode.id, created_at=NOW, state="x"
                 ),
                 LiveSettings(run_id=run.id, version=1, requested_at=NOW, changes={"beta": 0.5}, state="x"),
+                StepNote(
+                    id=new_id(),
+                    run_id=run.id,
+                    agent_steps=7,
+                    text="falls",
+                    created_at=NOW,
+                    created_by=user.id,
+                ),
                 LoginLimit(key="k", failures=1, blocked_until=NOW, expires_at=NOW),
                 RetentionSettings(scope="installation", settings={"videos_days": 3}, changed_at=NOW),
                 RemovedFile(run_id=run.id, kind="checkpoints", file="old.pt", removed_at=NOW),

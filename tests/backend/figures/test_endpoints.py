@@ -12,7 +12,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.db import Attempt, LiveSettings
+from backend.db import Attempt, LiveSettings, Run
 from backend.db.engine import writing
 from tests.backend.comparisons.test_endpoints import two_rates
 from tests.backend.figures.lines import numbers
@@ -169,6 +169,24 @@ def test_setting_change_marks_are_placed_at_first_affected_point(
         "beta = 0.02",
         "beta = 0.03, learning_rate = 0.001",
     ]
+
+
+@pytest.mark.parametrize(
+    ("x", "at"),
+    [("agent_steps", 1500), ("frames", 6000), ("wall_time_s", 1.5), ("updates", 18.5), ("episodes", 15)],
+)
+def test_note_is_marked_at_its_step_on_every_axis(
+    engine: Engine, client: Client, recorded: RecordedRun, x: str, at: float
+) -> None:
+    with writing(engine) as session:
+        run = session.get_one(Run, recorded.run_id)
+        run.agent_steps, run.frames, run.updates, run.episodes, run.wall_time_s = 3000, 12_000, 37, 30, 3.0
+    note = {"agent_steps": 1500, "text": "<b>falls</b>\nfrom here"}
+    client.post(f"/api/v1/runs/{recorded.run_id}/step-notes", json=note).raise_for_status()
+    answer = client.get(f"{FIGURES}/learning_curve", params={"run": recorded.run_id, "x": x}).json()
+    (marks,) = traces(answer, run=recorded.run_id, marks="notes")
+    assert marks["x"] == pytest.approx([at])
+    assert marks["text"] == ["note at 1,500 agent steps: &lt;b&gt;falls&lt;/b&gt; from here"]
 
 
 def test_marks_of_several_runs_name_their_run(engine: Engine, client: Client, recorded: RecordedRun) -> None:

@@ -86,9 +86,10 @@ def test_marks_have_the_colour_of_their_run() -> None:
         checkpoints=[Mark(A, 40.0, "checkpoint")],
         restarts=[Mark(A, 20.0, "attempt 2")],
         setting_changes=[Mark(A, 25.0, "beta = 0.02")],
+        notes=[Mark(A, 30.0, "note at 30 agent steps: collapse")],
     )
     marked = {trace.meta["marks"]: trace for trace in figure.data if "marks" in trace.meta}
-    assert list(marked) == ["checkpoints", "restarts", "setting changes"]
+    assert list(marked) == ["checkpoints", "restarts", "setting changes", "notes"]
     colour = run_colour(figure)
     assert {trace.marker.color for trace in marked.values()} == {colour}
 

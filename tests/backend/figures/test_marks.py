@@ -7,7 +7,7 @@ from backend.figures.theme import muted
 from tests.backend.figures.lines import A, B, valid
 
 COLOURS = {A: "#0072b2", B: "#d55e00"}
-KINDS: list[MarkKind] = ["checkpoints", "evaluations", "restarts", "setting changes"]
+KINDS: list[MarkKind] = ["checkpoints", "evaluations", "restarts", "setting changes", "notes"]
 
 
 def drawn(kind: MarkKind, *marks: Mark) -> go.Figure:

@@ -36,7 +36,10 @@ export function Readout({ heading, entries, nearest, room, percent, style }: Pro
           return (
             <li key={`${name} ${index}`} data-nearest={entry === nearest || undefined}>
               <Swatch {...(colour && { colour })} {...(symbol && { symbol })} />
-              <span className="grow ellipsis">{note ? `${name}, ${note}` : name}</span>
+              {/* A mark has no value, and its text more to say than fits a line. */}
+              <span className={`grow ${value === null ? classes.mark : 'ellipsis'}`}>
+                {note ? `${name}, ${note}` : name}
+              </span>
               {value !== null && <span className="num">{format(value)}</span>}
             </li>
           );

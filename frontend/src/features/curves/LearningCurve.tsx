@@ -1,6 +1,7 @@
+import { Menu } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState, type ReactNode } from 'react';
-import { evaluationsQuery } from '@/api/runResources';
+import { evaluationsQuery, stepNotesQuery, type StepNote } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { EPISODE_RETURN, seriesNamesQuery } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
@@ -11,6 +12,7 @@ import classes from '@/components/chart/curves.module.css';
 
 const METRICS = [EPISODE_RETURN];
 const LEARNING_CURVE = {};
+const NO_NOTES: readonly StepNote[] = [];
 /** With its header, at most 320 px, so that the tabs below are in view. */
 const HEIGHT = 264;
 const POINTS = 1000;
@@ -18,20 +20,29 @@ const POINTS = 1000;
 const MARKS_INTERVAL_S = 20;
 
 /** Changes when the figure may have new marks. */
-const versionOf = (run: Run, nEvaluations: number): string =>
-  [run.state, run.attempt, nEvaluations, Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S)].join(' ');
+const versionOf = (run: Run, nEvaluations: number, notes: readonly StepNote[]): string =>
+  [
+    run.state,
+    run.attempt,
+    nEvaluations,
+    Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S),
+    ...notes.map(({ agent_steps, text }) => `${agent_steps} ${text}`),
+  ].join(' ');
 
 type Props = {
   run: Run;
   /** What stands under the chart, on its horizontal axis. */
   below?: ((chart: HTMLElement | null) => ReactNode) | undefined;
+  /** Opens the notes at steps of the run. */
+  onNotes: () => void;
 };
 
 /** The run's returns, raw and smoothed, with its evaluations and published scores. */
-export function LearningCurve({ run, below }: Props) {
+export function LearningCurve({ run, below, onNotes }: Props) {
   const [section, setSection] = useState<HTMLElement | null>(null);
   const runs = useMemo(() => [run.id], [run.id]);
   const evaluations = useQuery(evaluationsQuery(run.id));
+  const { data: notes = NO_NOTES } = useQuery(stepNotesQuery(run.id));
   const names = useQuery({
     ...seriesNamesQuery(run.id),
     enabled: isExternal(run) && run.return_metric === null,
@@ -49,10 +60,11 @@ export function LearningCurve({ run, below }: Props) {
         id={EPISODE_RETURN}
         metrics={METRICS}
         figure={LEARNING_CURVE}
-        version={versionOf(run, nEvaluations)}
+        version={versionOf(run, nEvaluations, notes)}
         height={HEIGHT}
         points={POINTS}
         controls={<CurveControls />}
+        menu={<Menu.Item onClick={onNotes}>Notes at steps…</Menu.Item>}
         empty={
           <Empty>
             {candidates.length > 0

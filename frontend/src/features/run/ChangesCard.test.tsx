@@ -31,6 +31,7 @@ const metric = (title: string, rest: object) => ({
 
 async function show(zoom: string, items: object[]) {
   const onWatch = vi.fn();
+  const onNote = vi.fn();
   const onSearch = vi.fn();
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
   client.setQueryData(keys.me(), { role: 'operator' });
@@ -52,7 +53,7 @@ async function show(zoom: string, items: object[]) {
       <QueryClientProvider client={client}>
         <MantineProvider env="test">
           <CurveViewProvider search={zoom ? { zoom } : {}} onSearch={onSearch}>
-            <ChangesCard run={RUN} selected={undefined} onWatch={onWatch} />
+            <ChangesCard run={RUN} selected={undefined} onWatch={onWatch} onNote={onNote} />
           </CurveViewProvider>
         </MantineProvider>
       </QueryClientProvider>
@@ -61,7 +62,7 @@ async function show(zoom: string, items: object[]) {
   const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
   await router.load();
   render(<RouterProvider router={router as never} />);
-  return { onWatch, onSearch };
+  return { onWatch, onNote, onSearch };
 }
 
 it('without a range there is no card', async () => {
@@ -70,7 +71,7 @@ it('without a range there is no card', async () => {
 });
 
 it('the card of a range names what changed, its episodes and the checkpoint before it', async () => {
-  const { onWatch, onSearch } = await show('1000..2000', [
+  const { onWatch, onNote, onSearch } = await show('1000..2000', [
     metric('Policy entropy', { before: 1.2, inside: 0.02, score: -30 }),
     metric('Throughput', { score: 0.4 }),
   ]);
@@ -81,6 +82,8 @@ it('the card of a range names what changed, its episodes and the checkpoint befo
   fireEvent.click(screen.getByRole('button', { name: /Watch the episode/ }));
   expect(onWatch).toHaveBeenCalledWith('E');
   expect(screen.getByRole('link', { name: 'Fork from here' }).getAttribute('href')).toContain('checkpoint=C');
+  fireEvent.click(screen.getByRole('button', { name: 'Note this' }));
+  expect(onNote).toHaveBeenCalledWith(1000);
   fireEvent.click(screen.getByRole('button', { name: 'Show the whole curve' }));
   expect(onSearch.mock.lastCall?.[0]).toMatchObject({ zoom: undefined });
 });

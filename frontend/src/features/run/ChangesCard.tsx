@@ -15,10 +15,16 @@ import { howMuch, isSmall } from './changes';
 const MAX_ROWS = 8;
 const MAX_EPISODES = 8;
 
-type Props = { run: RunDetail; selected: string | undefined; onWatch: (episode: string) => void };
+type Props = {
+  run: RunDetail;
+  selected: string | undefined;
+  onWatch: (episode: string) => void;
+  /** Opens the notes at steps of the run, with one about this step. */
+  onNote: (step: number) => void;
+};
 
 /** For a dragged range of the curve: which metrics changed most, its episodes, and the checkpoint before it. */
-export default function ChangesCard({ run, selected, onWatch }: Props) {
+export default function ChangesCard({ run, selected, onWatch, onNote }: Props) {
   const { view, change } = useCurveView();
   if (view.zoom === null) return null;
   const { x } = view;
@@ -35,6 +41,7 @@ export default function ChangesCard({ run, selected, onWatch }: Props) {
           before
         </span>
         <span className="grow" />
+        <NoteHere run={run.id} range={range} onNote={onNote} />
         <CloseButton size="sm" aria-label="Show the whole curve" onClick={() => change({ zoom: null })} />
       </header>
       <div className={classes.columns}>
@@ -56,6 +63,19 @@ const placeOf = (x: XAxis, value: number): string =>
   x.endsWith('_s') ? formatDuration(value) : formatCount(value);
 
 type PartProps = { run: string; range: RangeOfX };
+
+/** Notes something at the start of the range, for whoever may. */
+function NoteHere({ run, range, onNote }: PartProps & Pick<Props, 'onNote'>) {
+  const { data } = useQuery(changesQuery(run, range));
+  const denied = useDenied();
+  if (denied !== undefined) return null;
+  const start = (): void => onNote(data?.agent_steps_from ?? 0);
+  return (
+    <Button size="compact-xs" variant="default" disabled={!data} onClick={start}>
+      Note this
+    </Button>
+  );
+}
 
 function Metrics({ run, range }: PartProps) {
   const { data, error, refetch } = useQuery(changesQuery(run, range));

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from backend.comparisons.schemas import Comparison, EstimateOut, Improvement
 from backend.figures.export_series import DrawnSeries, drawn_series, plain
 from backend.figures.figure import Figure
+from backend.figures.gaps import hatched
 
 MAX_PAIRS = 6
 """Groups that are compared with the best one."""
@@ -28,6 +29,8 @@ def caption(figure: Figure, comparison: Comparison | None = None) -> str:
     if named := _legend_entries(drawn_series(figure)):
         parts.append("; ".join(named))
     parts += [_capitalised(part) for part in plain(below).replace("\n", " ").split(" · ") if part]
+    if not_finite := hatched(figure.data):
+        parts.append(f"Hatched where values are not finite: {not_finite}")
     if comparison is not None:
         parts += _tests(comparison)
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)

@@ -172,6 +172,7 @@ def _looks(drawn_line: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) ->
         "kind": "bars" if trace["type"] == "bar" else "area" if drawn_line.is_area else drawn_line.kind,
         "error_bars": "error_y" in trace,
         "fill": _hex(fill, fill_opacity) if drawn_line.band else None,
+        "hatch": _hatch(drawn_line.band.get("fillpattern") or {}),
         "has_line": has_lines and "stackgroup" not in trace,
         # Relative to the lines of a figure, which are 2 px wide.
         "line_share": float(line.get("width", 2)) / 2,
@@ -194,6 +195,13 @@ def _looks(drawn_line: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) ->
             }
         )
     return drawn
+
+
+def _hatch(pattern: Mapping[str, Any]) -> list[str] | None:
+    """The hatch of an area and its colour; None for a plain one."""
+    if not pattern.get("shape"):
+        return None
+    return [3 * str(pattern["shape"]), _hex(*_colour(pattern.get("fgcolor")))]
 
 
 def _markers(drawn: DrawnSeries, marker: Mapping[str, Any]) -> list[tuple[list[int] | None, dict[str, Any]]]:
@@ -437,7 +445,10 @@ def draw(axes, style, rows, line_width):
         axes.errorbar(x, y, yerr=errors, fmt="none", ecolor=style["colour"], elinewidth=line_width / 2)
     elif style["fill"] and x:
         step = {"steps-post": "post", "steps-pre": "pre"}.get(style["steps"])
-        axes.fill_between(x, low, high, color=style["fill"], linewidth=0, step=step, **transform)
+        area = {"facecolor": style["fill"], "linewidth": 0}
+        if style["hatch"]:
+            area.update(zip(("hatch", "edgecolor"), style["hatch"]))
+        axes.fill_between(x, low, high, step=step, **area, **transform)
     return handle
 
 
@@ -555,6 +566,7 @@ def main():
         "ytick.labelsize": options.font_size,
         "legend.fontsize": options.font_size,
         "axes.linewidth": 0.6,
+        "hatch.linewidth": 0.5,
         "pdf.fonttype": 42,  # embedded as TrueType, which journals ask for
         "svg.fonttype": "path",
         "svg.hashsalt": "callboard",

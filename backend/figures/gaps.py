@@ -1,6 +1,6 @@
 """What is not finite: drawn as a hatched gap, and counted by kind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,12 @@ def in_words(counts: Sequence[int], n_total: int | None = None) -> str:
         [kind] = [kind for n, kind in zip(counts, _KINDS, strict=True) if n]
         return f"All {n_total:,} values are {kind}" if n_total > 1 else f"The only value is {kind}"
     return ", ".join(named)
+
+
+def hatched(data: Sequence[Mapping[str, Any]]) -> str:
+    """What is not finite in the traces of a whole figure, in words; empty for none."""
+    gaps = [trace["meta"] for trace in data if (trace.get("meta") or {}).get("kind") == "not_finite"]
+    return in_words([sum(int(np.sum(meta[name])) for meta in gaps if name in meta) for name in NOT_FINITE])
 
 
 def add_gap_notes(figure: Figure, lines: Sequence[Columns], theme: Theme) -> None:

@@ -24,6 +24,7 @@ from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
 from tests.backend.figures.lines import A, B, line
+from tests.backend.figures.test_gaps import figure_of
 
 HOSTILE = [
     "'''\n\"\"\"); import os; os.system('touch /tmp/owned') #",
@@ -328,3 +329,20 @@ def test_caption_states_series_n_estimator_band_and_smoothing() -> None:
         "Training return. PAAC on Pong (n = 4 to 5); A3C on Pong (n = 4 to 5). Mean over seeds. "
         "Band: ± 1 s.e. Each seed smoothed 0.9. 80 grid points from 1,800 points."
     )
+
+
+@pytest.mark.service
+def test_stretch_that_is_not_finite_is_hatched_and_counted_in_the_redrawn_figure(tmp_path: Path) -> None:
+    measured = [*np.linspace(1, 2, 10), *[np.nan] * 5, np.inf, *np.linspace(2, 3, 10)]
+    figure = figure_of(measured, 1, "over 35 agent steps")
+    assert caption(figure).endswith("Hatched where values are not finite: 5 NaN, 1 Inf.")
+    redrawn(figure, tmp_path)
+    svg = (tmp_path / "figure.svg").read_text()
+    assert "<!-- 5 NaN, 1 Inf -->" in svg
+    ids = re.findall(r'<pattern id="([^"]+)"', svg)
+    assert len(ids) == 1
+    assert f"url(#{ids[0]})" in svg
+    assert b"/PatternType 1" in (tmp_path / "figure.pdf").read_bytes()
+    rows = [row for row in rows_of(figure) if row["kind"] == "not_finite"]
+    ends = sorted(float(row["x"]) for row in rows if row["x"])
+    assert (ends[0], ends[-1]) == (100.0, 160.0)

@@ -4,6 +4,7 @@ from contextlib import closing
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from backend.coordination.context import Context
@@ -14,6 +15,7 @@ from backend.runs.conditions import labels
 from backend.specs.states import RunState
 from backend.studies import repository as studies
 from callboard_cli import demo
+from tests.campaigns.demo.__main__ import best_start
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 
@@ -106,3 +108,9 @@ def test_files_are_small_and_name_no_folder_of_the_machine_that_made_them() -> N
     assert b"/tmp" not in log
     assert b"/work" not in log
     assert b"/home" not in log
+
+
+def test_clip_starts_where_most_reward_is_and_else_in_the_middle() -> None:
+    assert best_start(np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]), 2) == 2
+    assert best_start(np.ones(9), 3) == 3
+    assert best_start(np.ones(3), 3) == 0

@@ -1,7 +1,11 @@
 """Trains the demo run anew, with four of its episodes as replays and videos: `make demo`.
 
-With `--clip RUN_DIRECTORY`, cuts the clip of an environment from the last replay of a run
-instead, for the page of an installation without runs.
+With `--clip RUN_DIRECTORY`, cuts the clip of an environment from a run's replay with the highest return
+instead, for the page of an installation without runs. That of Breakout is from a minute of training:
+
+    callboard train --algorithm paac --environment ALE/Breakout-v5 --set network=compact --wall-time-s 60 \
+        --run-directory /tmp/breakout
+    make demo ARGS="--clip /tmp/breakout"
 """
 
 import argparse
@@ -12,9 +16,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import av
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from backend.specs import events
 from backend.specs.run import RunSpec, parse_run_spec
@@ -113,19 +120,25 @@ def size_bytes(folder: Path) -> int:
 
 
 def write_clip(run: Path, scratch: Path) -> None:
-    """Write some seconds of the middle of a run's last replay, small and without sound."""
+    """Write some seconds of a run's replay with the highest return, small and without sound: those with most
+    reward, or if there are several, those nearest to its middle."""
     stored = json.loads((run / "spec.json").read_text())
     known = {name: stored[name] for name in ("algorithm", "environment", "environment_config", "stop")}
     spec: RunSpec = parse_run_spec(known)
     video = scratch / "episode.mp4"
-    n_frames = render(spec, max((run / "replays").glob("*.npz")), video)
+    rewards, replay = max(
+        ((np.load(path)["rewards"], path) for path in sorted((run / "replays").glob("*.npz"))),
+        key=lambda played: float(played[0].sum()),
+    )
+    n_frames = render(spec, replay, video)
     CLIPS.mkdir(parents=True, exist_ok=True)
     out = CLIPS / Path(file_name(spec.environment)).with_suffix(".mp4")
     with av.open(str(video)) as source, av.open(str(out), "w", options={"movflags": "+faststart"}) as target:
         frames = source.streams.video[0]
         rate = float(frames.average_rate or CLIP_FRAMES_PER_S)
         every = max(1, round(rate / CLIP_FRAMES_PER_S))
-        first = max(0, int(n_frames / 2 - CLIP_S * rate / 2))
+        n_decisions = min(len(rewards), round(CLIP_S * rate / n_frames * len(rewards)))
+        first = int(best_start(rewards, n_decisions) / len(rewards) * n_frames)
         stream = target.add_stream("libx264", rate=round(rate / every))
         stream.width = round(CLIP_HEIGHT * frames.width / frames.height / 2) * 2
         stream.height = CLIP_HEIGHT
@@ -136,6 +149,13 @@ def write_clip(run: Path, scratch: Path) -> None:
                 target.mux(stream.encode(frame.reformat(stream.width, stream.height, format="yuv420p")))
         target.mux(stream.encode())
     typer.echo(f"{out}: {out.stat().st_size:,} bytes")
+
+
+def best_start(rewards: NDArray[np.floating[Any]], n: int) -> int:
+    """Where n decisions with most reward start; of several places the one nearest to the middle."""
+    sums = np.convolve(rewards, np.ones(n), "valid")
+    best = np.flatnonzero(sums >= sums.max() - 1e-9)
+    return int(best[np.abs(best - (len(sums) - 1) / 2).argmin()])
 
 
 if __name__ == "__main__":

@@ -55,9 +55,9 @@ def observations_file(episode_id: str) -> str:
     return f"{episode_id}-observations.mp4"
 
 
-def thumbnail_file(episode_id: str) -> str:
-    """File name of an episode's thumbnail."""
-    return f"{episode_id}-thumbnail.jpg"
+def thumbnail_file(target_id: str) -> str:
+    """File name of the thumbnail of an episode, or of a video that a script has sent."""
+    return f"{target_id}-thumbnail.jpg"
 
 
 def states_file(episode_id: str) -> str:

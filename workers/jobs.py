@@ -1,5 +1,6 @@
 """Jobs apart from runs: rendering an episode's video or thumbnail, evaluating a checkpoint, encoding a video
-that a script has uploaded, verifying a start set, rendering the video of a recorded game.
+that a script has uploaded or taking its thumbnail, verifying a start set, rendering the video of a recorded
+game.
 
 A job runs as a child process like an engine, one at a time per host, next to the runs that train there.
 """
@@ -23,7 +24,7 @@ from backend.artifacts import encoded_file, game_file, observations_file, states
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
-from backend.db.job import GAME, OF_EPISODES, VIDEO
+from backend.db.job import GAME, OF_EPISODES, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
@@ -44,6 +45,8 @@ TIMEOUT_S = 3600.0
 """Time after which a job fails."""
 
 _TICK_S = 0.2
+_OF_SENT_VIDEOS = (videos.ENCODE, VIDEO_THUMBNAIL)
+"""Kinds of the jobs of videos that scripts of external runs have sent. Such a run has no spec of ours."""
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -143,7 +146,8 @@ class JobRunner(threading.Thread):
         if run is None or (episode is None and evaluation is None and video is None):
             raise JobFailed("its run, episode, evaluation or video has been deleted")
         if video is not None:
-            return self._encode(run, video)
+            is_encoded = self._job.kind == VIDEO_THUMBNAIL
+            return self._take_thumbnail(run, video) if is_encoded else self._encode(run, video)
         if episode is not None:
             render = self._render_video if self._job.kind == VIDEO else self._render_thumbnail
             return render(run, episode)
@@ -157,7 +161,7 @@ class JobRunner(threading.Thread):
             episode = episodes.find(session, job.target_id) if job.kind in OF_EPISODES else None
             is_evaluation = job.kind == evaluations.EVALUATION
             evaluation = evaluations.find(session, job.target_id) if is_evaluation else None
-            video = videos.find(session, job.target_id) if job.kind == videos.ENCODE else None
+            video = videos.find(session, job.target_id) if job.kind in _OF_SENT_VIDEOS else None
         return run, episode, evaluation, video
 
     def _render_video(self, run: Run, episode: Episode) -> Result:
@@ -208,10 +212,28 @@ class JobRunner(threading.Thread):
                 self._run_engine(run, "thumbnail", option, str(source), "--out", str(out), *of_starts)
         finally:
             source.unlink(missing_ok=True)  # the store has it
-        sha256, n_bytes = file_sha256(out), out.stat().st_size
-        self._retry_until_available(partial(self._context.store.put, out, episode.run_id, "videos"))
-        out.unlink()
+        sha256, n_bytes = self._put_thumbnail(run, out)
         return partial(episodes.record_thumbnail, episode_id=episode.id, sha256=sha256, n_bytes=n_bytes)
+
+    def _take_thumbnail(self, run: Run, video: Video) -> Result:
+        self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
+        source = self._retry_until_available(partial(resume.fetch_sent_video, self._context, video))
+        if source is None:
+            raise JobFailed(f"the video {video.video or video.id} is missing or damaged")
+        out = source.with_name(thumbnail_file(video.id))
+        try:
+            self._run_engine(run, "thumbnail", "--video", str(source), "--out", str(out))
+        finally:
+            source.unlink(missing_ok=True)  # the store has it
+        sha256, n_bytes = self._put_thumbnail(run, out)
+        return partial(videos.record_thumbnail, video_id=video.id, sha256=sha256, n_bytes=n_bytes)
+
+    def _put_thumbnail(self, run: Run, file: Path) -> tuple[str, int]:
+        """Move a thumbnail into the store; return its checksum and size."""
+        sha256, n_bytes = file_sha256(file), file.stat().st_size
+        self._retry_until_available(partial(self._context.store.put, file, run.id, "videos"))
+        file.unlink()
+        return sha256, n_bytes
 
     def _encode(self, run: Run, video: Video) -> Result:
         self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
@@ -373,7 +395,7 @@ class JobRunner(threading.Thread):
             JobLost: the lease is lost, or the worker is shutting down.
         """
         with self._job_folder() as folder:
-            if subcommand != "encode":
+            if self._job.kind not in _OF_SENT_VIDEOS:
                 resume.write_spec(folder, run.spec)
             return self._wait_for_engine(folder, subcommand, options)
 

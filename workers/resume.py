@@ -148,6 +148,13 @@ def fetch_uploaded_video(context: Context, video: Video) -> Path | None:
     return _fetch(context, video.run_id, "videos", video.sent, video.sent_sha256)
 
 
+def fetch_sent_video(context: Context, video: Video) -> Path | None:
+    """A video that a script has sent, as it was encoded, on this host; None unless intact."""
+    if video.video is None:
+        return None
+    return _fetch(context, video.run_id, "videos", video.video, video.video_sha256)
+
+
 def _fetch(context: Context, run_id: str, kind: ArtifactKind, file: str, sha256: str | None) -> Path | None:
     """A file whose checksum is `sha256`; None as a checksum accepts any content."""
     folder = context.run_dir(run_id) / kind

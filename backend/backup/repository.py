@@ -212,6 +212,8 @@ def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str 
             yield video.run_id, "videos", video.video, video.video_sha256
         if video.sent is not None:
             yield video.run_id, "videos", video.sent, video.sent_sha256
+        if video.thumbnail_bytes is not None:
+            yield video.run_id, "videos", thumbnail_file(video.id), video.thumbnail_sha256
 
 
 def _tables() -> dict[str, Any]:

@@ -13,6 +13,9 @@ VIDEO = "video"
 THUMBNAIL = "thumbnail"
 """Kind of the job that renders an episode's thumbnail."""
 
+VIDEO_THUMBNAIL = "video_thumbnail"
+"""Kind of the job that takes the thumbnail of a video that a script has sent: any host can."""
+
 GAME = "game"
 """Kind of the job that renders the video of a recorded game."""
 
@@ -22,8 +25,8 @@ OF_EPISODES = (VIDEO, THUMBNAIL)
 
 class Job(Base):
     """One job, claimed like a run: `video` or `thumbnail` of an episode, `evaluation` of a checkpoint,
-    `encode` of a video that a script has sent, `start_set`, which verifies a start set, or `game`, the video
-    of a recorded game."""
+    `encode` or `video_thumbnail` of a video that a script has sent, `start_set`, which verifies a start set,
+    or `game`, the video of a recorded game."""
 
     __tablename__ = "jobs"
     __table_args__ = (UniqueConstraint("kind", "target_id"),)

@@ -35,5 +35,8 @@ class Video(Base):
     video_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     n_frames: Mapped[int | None]
     duration_s: Mapped[float | None]
+    thumbnail_sha256: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the thumbnail; None until it is made. So is its size."""
+    thumbnail_bytes: Mapped[int | None] = mapped_column(BigInteger)
     error: Mapped[str | None] = mapped_column(Text)
     """Why the uploaded file cannot be encoded."""

@@ -15,8 +15,8 @@ from backend.errors import NotFound
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, RunId
-from backend.http.rendering import VIDEO_ANSWERS, RenderingPending, found_or_requested
-from backend.http.streaming import BINARY, IMMUTABLE, DownloadSlot, send_file
+from backend.http.rendering import THUMBNAIL_ANSWERS, VIDEO_ANSWERS, found_or_requested
+from backend.http.streaming import IMMUTABLE, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.runs import service as runs
@@ -165,13 +165,7 @@ async def read_video(
     "/episodes/{episode_id}/thumbnail",
     response_model=None,
     response_class=Response,
-    responses={
-        200: {"content": {"image/jpeg": BINARY}, "description": "JPEG; its longer side has 160 pixels."},
-        202: {
-            "model": RenderingPending,
-            "description": "Not rendered yet; retry after `Retry-After` seconds.",
-        },
-    },
+    responses=THUMBNAIL_ANSWERS,
 )
 async def read_thumbnail(
     episode_id: EpisodeId,

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.db import Episode, keyset
+from backend.db.spread import spread as spread_over
 
 SORTS: dict[str, InstrumentedAttribute[Any]] = {
     "agent_steps": Episode.agent_steps,
@@ -56,26 +57,13 @@ def page(
 def spread(
     session: Session, run_id: str, *, n: int, min_agent_steps: int, max_agent_steps: int | None
 ) -> list[Episode]:
-    """At most n episodes of a run, spread over its agent steps: the first of each stretch, in order.
-
-    Stretches start at multiples of their length, a power of two, so that those of a running run stay.
-    """
-    of_run: list[ColumnElement[bool]] = [
-        Episode.run_id == run_id,
-        Episode.removed.is_(False),
-        Episode.superseded.is_(False),
-        Episode.agent_steps >= min_agent_steps,
-    ]
-    if max_agent_steps is not None:
-        of_run.append(Episode.agent_steps <= max_agent_steps)
-    first, last = session.execute(
-        select(func.min(Episode.agent_steps), func.max(Episode.agent_steps)).where(*of_run)
-    ).one()
-    if first is None:
-        return []
-    length = 1
-    while last // length - first // length >= n:
-        length *= 2
-    firsts = select(func.min(Episode.id)).where(*of_run).group_by(Episode.agent_steps // length)
-    chosen = select(Episode).where(Episode.id.in_(firsts))
-    return list(session.scalars(chosen.order_by(Episode.agent_steps, Episode.id)))
+    """At most n episodes of a run, spread over its agent steps; see `backend.db.spread`."""
+    of_run = [Episode.run_id == run_id, Episode.removed.is_(False), Episode.superseded.is_(False)]
+    return spread_over(
+        session,
+        Episode,
+        of_run,
+        n=n,
+        min_agent_steps=min_agent_steps,
+        max_agent_steps=max_agent_steps,
+    )

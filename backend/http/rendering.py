@@ -34,6 +34,11 @@ VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
     206: {"content": {"video/mp4": BINARY}, "description": "The range of the `Range` header."},
 }
 
+THUMBNAIL_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/jpeg": BINARY}, "description": "JPEG; its longer side has 160 pixels."},
+    202: VIDEO_ANSWERS[202],
+}
+
 
 async def found_or_requested(
     state: AppState,

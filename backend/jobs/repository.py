@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Recording, Run, StartSet
-from backend.db.job import GAME, VIDEO
+from backend.db.job import GAME, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 
 ENCODE = "encode"
@@ -59,8 +59,8 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
 
     Args:
         session: a writing session.
-        environments: environments of the runs, start sets and recorded games whose jobs count; the encoding
-            of videos always counts.
+        environments: environments of the runs, start sets and recorded games whose jobs count; those of
+            videos that scripts have sent always count.
         now: the database's time.
     """
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
@@ -69,7 +69,7 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
         .where(or_(Job.state == "queued", expired))
         .where(
             or_(
-                Job.kind == ENCODE,
+                Job.kind.in_((ENCODE, VIDEO_THUMBNAIL)),
                 Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))),
                 (Job.kind == VERIFICATION)
                 & Job.target_id.in_(select(StartSet.id).where(StartSet.environment.in_(environments))),

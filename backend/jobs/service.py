@@ -62,7 +62,7 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
         host: the claiming host.
         lease_s: how long the lease lasts without renewal.
         environments: the environments the host can run; jobs of other runs are left to other hosts, but for
-            the encoding of videos.
+            those of videos that scripts have sent.
     """
     now = database_now(session)
     job = repository.next_claimable(session, environments, now)

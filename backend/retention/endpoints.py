@@ -118,7 +118,7 @@ def _add(preview: Preview, removal: Removal) -> None:
         if episode.video is not None:
             preview.videos.add(episode.video_bytes or 0)
     for video in removal.uploaded_videos:
-        preview.videos.add(video.video_bytes + video.sent_bytes)
+        preview.videos.add(video.video_bytes + video.sent_bytes + (video.thumbnail_bytes or 0))
     for attempt in removal.event_logs:
         size = attempt.log_offset_bytes if attempt.log_bytes is None else attempt.log_bytes
         preview.event_logs.add(size)

@@ -25,11 +25,13 @@ from backend.db import (
     Run,
     Video,
 )
-from backend.db.job import OF_EPISODES
+from backend.db.job import OF_EPISODES, VIDEO_THUMBNAIL
 from backend.jobs.repository import ENCODE
 from backend.specs.retention import StoredCheckpoint, StoredEpisode
 
 _IDS_PER_STATEMENT = 2_000
+_OF_UPLOADED = (ENCODE, VIDEO_THUMBNAIL)
+"""Kinds of the jobs whose target is a video that a script has uploaded."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ def update_episodes(session: Session, episodes: Sequence[EpisodeFiles], values: 
 
 
 def delete_uploaded_video(session: Session, video: Video) -> None:
-    """Delete the row of a video that a script has uploaded, and its job."""
-    session.execute(delete(Job).where(Job.kind == ENCODE, Job.target_id == video.id))
+    """Delete the row of a video that a script has uploaded, and its jobs."""
+    session.execute(delete(Job).where(Job.kind.in_(_OF_UPLOADED), Job.target_id == video.id))
     session.delete(video)
 
 
@@ -211,10 +213,10 @@ def event_logs(session: Session, run_ids: Collection[str]) -> Sequence[Attempt]:
 
 
 def uploaded_videos(session: Session, run_id: str, before: datetime) -> list[Video]:
-    """The videos that a run's script sent before a time, but for those that are being encoded."""
+    """The videos that a run's script sent before a time, but for those that a worker works on."""
     older = select(Video).where(Video.run_id == run_id, Video.received_at < before)
     waiting = select(Job.target_id).where(
-        Job.run_id == run_id, Job.kind == ENCODE, Job.state.in_(["queued", "running"])
+        Job.run_id == run_id, Job.kind.in_(_OF_UPLOADED), Job.state.in_(["queued", "running"])
     )
     return list(session.scalars(older.where(Video.id.not_in(waiting)).order_by(Video.id)))
 
@@ -243,6 +245,7 @@ _SIZES = {
         (Episode, func.coalesce(Episode.video_bytes, 0), Episode.video.is_not(None)),
         (Episode, func.coalesce(Episode.thumbnail_bytes, 0), Episode.thumbnail_bytes.is_not(None)),
         (Video, Video.video_bytes + Video.sent_bytes, Video.video.is_not(None) | Video.sent.is_not(None)),
+        (Video, func.coalesce(Video.thumbnail_bytes, 0), Video.thumbnail_bytes.is_not(None)),
     ),
     "event_logs": _sizes((Attempt, _LOG_BYTES, _LOG_BYTES > 0)),
 }

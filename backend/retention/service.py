@@ -175,7 +175,9 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
     if removal.uploaded_videos:
         parts.add("videos")
         for video in removal.uploaded_videos:
-            storage.remove_files(session, run_id, "videos", filter(None, (video.video, video.sent)))
+            thumbnail = None if video.thumbnail_bytes is None else thumbnail_file(video.id)
+            files = filter(None, (video.video, video.sent, thumbnail))
+            storage.remove_files(session, run_id, "videos", files)
             repository.delete_uploaded_video(session, video)
     if removal.old_log_lines:
         parts.add("log")

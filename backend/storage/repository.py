@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind, thumbnail_file
 from backend.db import Checkpoint, CleanUp, Episode, Job, RemovedFile, Run, Video
-from backend.db.job import OF_EPISODES, THUMBNAIL
+from backend.db.job import OF_EPISODES, THUMBNAIL, VIDEO_THUMBNAIL
 from backend.db.run import WITH_DELETED
 
 _BATCH = 100
@@ -70,18 +70,21 @@ def has_replay(session: Session, run_id: str, file: str) -> bool:
 
 
 def has_video(session: Session, run_id: str, file: str) -> bool:
-    """Whether a run has an uploaded video in this file, or an episode whose video or thumbnail it is or is
-    going to be."""
-    sent = select(Video.id).where(Video.run_id == run_id, (Video.video == file) | (Video.sent == file))
-    episode_id = file[:26]
-    is_thumbnail = file == thumbnail_file(episode_id)
+    """Whether a run has an uploaded video in this file, or an episode or uploaded video whose video or
+    thumbnail it is or is going to be."""
+    target_id = file[:26]
+    is_thumbnail = file == thumbnail_file(target_id)
+    names_it = (Video.video == file) | (Video.sent == file)
+    is_its_thumbnail = (Video.id == target_id) & Video.thumbnail_bytes.is_not(None)
+    sent = select(Video.id).where(Video.run_id == run_id, is_its_thumbnail if is_thumbnail else names_it)
+    of_thumbnails = Job.kind.in_((THUMBNAIL, VIDEO_THUMBNAIL))
     rendering = select(Job.id).where(
-        Job.target_id == episode_id,
-        Job.kind == THUMBNAIL if is_thumbnail else Job.kind != THUMBNAIL,
+        Job.target_id == target_id,
+        of_thumbnails if is_thumbnail else ~of_thumbnails,
         Job.state.in_(["queued", "running"]),
     )
     has_file = (Episode.thumbnail_bytes if is_thumbnail else Episode.video).is_not(None)
-    rendered = select(Episode.id).where(Episode.id == episode_id, has_file, Episode.removed.is_(False))
+    rendered = select(Episode.id).where(Episode.id == target_id, has_file, Episode.removed.is_(False))
     return any(session.scalar(rows.limit(1)) is not None for rows in (sent, rendering, rendered))
 
 

@@ -4,10 +4,13 @@ from collections.abc import Iterable
 
 from sqlalchemy.orm import Session
 
-from backend.artifacts import encoded_file
+from backend.artifacts import ArtifactStore, Damaged, encoded_file, thumbnail_file
 from backend.db import Job, Run, Video
 from backend.db.base import new_id, storable
 from backend.db.clock import database_now
+from backend.db.job import VIDEO_THUMBNAIL
+from backend.episodes.service import MAX_WAITING_THUMBNAILS, MAX_WAITING_THUMBNAILS_OF_USER, RETRY_S
+from backend.errors import Conflict, NotFound, TooMany
 from backend.jobs import repository as job_rows
 from backend.jobs import service as jobs
 from backend.runs import service as runs
@@ -26,6 +29,18 @@ MAX_ERROR = 500
 def find(session: Session, video_id: str) -> Video | None:
     """The video, or None."""
     return repository.get(session, video_id)
+
+
+def get(session: Session, video_id: str) -> Video:
+    """The video.
+
+    Raises:
+        NotFound: there is no such video.
+    """
+    video = find(session, video_id)
+    if video is None:
+        raise NotFound(f"video {video_id} does not exist")
+    return video
 
 
 def encoding_jobs(session: Session, videos: Iterable[Video]) -> dict[str, Job]:
@@ -83,6 +98,51 @@ def record_unusable(session: Session, video_id: str, error: str) -> None:
     attempt = session.get_one(Run, video.run_id).attempt
     message = f"A video that the script has sent cannot be shown: {video.error}"
     runs.log(session, video.run_id, attempt, "warning", message, video.agent_steps)
+
+
+def has_thumbnail(store: ArtifactStore, video: Video) -> bool:
+    """Whether the video's thumbnail is made and intact; a damaged or lost one is made again."""
+    if video.thumbnail_bytes is None:
+        return False
+    try:
+        store.check(video.run_id, "videos", thumbnail_file(video.id), video.thumbnail_sha256)
+    except (Damaged, FileNotFoundError):
+        return False
+    return True
+
+
+def request_thumbnail(session: Session, video: Video, *, again: bool, requested_by: str | None = None) -> Job:
+    """Queue a job that takes the frame in the middle of an encoded video as its thumbnail.
+
+    The run is locked, so that retention does not remove the video meanwhile.
+
+    Raises:
+        NotFound: the video has been removed.
+        Conflict: it cannot be shown, or an earlier try has failed and `again` is not set.
+        TooMany: too many thumbnails wait to be made, of all users or of this one.
+    """
+    runs.get(session, video.run_id, for_update=True)
+    row = get(session, video.id)
+    if row.video is None:
+        raise Conflict(f"video {video.id} has not been encoded")
+    waiting = job_rows.count_waiting(session, VIDEO_THUMBNAIL)
+    of_user = waiting.get(requested_by, 0)
+    if sum(waiting.values()) >= MAX_WAITING_THUMBNAILS or of_user >= MAX_WAITING_THUMBNAILS_OF_USER:
+        raise TooMany("too many thumbnails are queued for rendering: try again later", RETRY_S)
+    row.thumbnail_sha256 = row.thumbnail_bytes = None
+    job = job_rows.find(session, VIDEO_THUMBNAIL, video.id)
+    if job is not None and job.state == "failed" and not again:
+        error = (job.error or "").strip().splitlines() or ["unknown error"]
+        raise Conflict(f"taking the thumbnail failed: {error[-1]}; retry with again=true")
+    return jobs.request(
+        session, VIDEO_THUMBNAIL, video.run_id, video.id, queue=WOKEN_QUEUE, requested_by=requested_by
+    )
+
+
+def record_thumbnail(session: Session, video_id: str, *, sha256: str, n_bytes: int) -> None:
+    """Record the thumbnail of a video."""
+    video = session.get_one(Video, video_id)
+    video.thumbnail_sha256, video.thumbnail_bytes = sha256, n_bytes
 
 
 def _forget_sent(session: Session, video: Video) -> None:

@@ -1,4 +1,4 @@
-"""The job that encodes a video that the script of an external run has sent."""
+"""The jobs of a video that the script of an external run has sent: it is encoded, and has a thumbnail."""
 
 import hashlib
 import sys
@@ -8,14 +8,19 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, select, update
 
+from backend.artifacts import thumbnail_file
+from backend.backup import repository as backup_rows
 from backend.coordination.context import Context
 from backend.db import Job, LogLine, RemovedFile, Run, Video
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
+from backend.errors import Conflict
+from backend.retention import repository as retention_rows
 from backend.retention import service as retention
 from backend.retention.removals import Policies
 from backend.runs import service as runs
 from backend.specs.retention import InstallationPolicy
+from backend.storage import repository as storage_rows
 from backend.storage import service as storage
 from backend.videos import repository as video_rows
 from backend.videos import service as videos
@@ -100,6 +105,72 @@ def test_job_encodes_frames_and_deletes_the_upload(context: Context, engine: Eng
         assert session.scalars(select(Job)).all() == []
         gone = {row.file for row in session.scalars(select(RemovedFile))}
     assert gone == {removed.file, video.video}
+
+
+def test_thumbnail_is_taken_when_asked_for_and_goes_with_its_video(
+    context: Context, engine: Engine, tmp_path: Path
+) -> None:
+    run = _send(context, engine, tmp_path, None, "frames")
+    _do(context, engine)
+    with writing(engine) as session:
+        [video] = session.scalars(select(Video)).all()
+        assert not videos.has_thumbnail(context.store, video)
+        videos.request_thumbnail(session, video, again=False)
+    name = thumbnail_file(video.id)
+    with reading(engine) as session:
+        assert storage_rows.has_video(session, run.id, name), "it is going to be made"
+    _do(context, engine)
+    with reading(engine) as session:
+        video = session.get_one(Video, video.id)
+        kinds = {job.kind: job.state for job in session.scalars(select(Job))}
+        assert storage_rows.has_video(session, run.id, name)
+        stored = video_rows.stored_size(session, run.id)
+        named = {file for _, _, file, _ in backup_rows.named_files(session)}
+        by_kind = retention_rows.by_kind(session)["videos"]
+    assert kinds == {"encode": "done", "video_thumbnail": "done"}
+    assert videos.has_thumbnail(context.store, video)
+    content = context.store.read(run.id, "videos", name, video.thumbnail_sha256)
+    assert (content[:2], len(content)) == (b"\xff\xd8", video.thumbnail_bytes)
+    n_bytes = video.video_bytes + len(content)
+    assert (stored, by_kind) == ((1, n_bytes), (2, n_bytes))
+    assert {video.video, name} <= named
+    assert not list(context.run_dir(run.id).glob("videos/*")), "the host keeps no copy"
+    with writing(engine) as session:
+        session.execute(update(Video).values(received_at=run.created_at.replace(year=2020)))
+        retention.apply(session, run.id, Policies(InstallationPolicy(videos_days=1), {}))
+    with reading(engine) as session:
+        assert session.scalars(select(Job)).all() == []
+        assert name in {row.file for row in session.scalars(select(RemovedFile))}
+        assert not storage_rows.has_video(session, run.id, name)
+
+
+def test_video_is_kept_while_its_thumbnail_is_taken(context: Context, engine: Engine, tmp_path: Path) -> None:
+    run = _send(context, engine, tmp_path, None, "frames")
+    _do(context, engine)
+    with writing(engine) as session:
+        [video] = session.scalars(select(Video)).all()
+        videos.request_thumbnail(session, video, again=False)
+        session.execute(update(Video).values(received_at=run.created_at.replace(year=2020)))
+        removal = retention.apply(session, run.id, Policies(InstallationPolicy(videos_days=1), {}))
+    assert removal is not None
+    assert not removal.uploaded_videos
+
+
+def test_damaged_video_has_no_thumbnail_and_a_reason(
+    context: Context, engine: Engine, tmp_path: Path
+) -> None:
+    _send(context, engine, tmp_path, None, "frames")
+    _do(context, engine)
+    with writing(engine) as session:
+        [video] = session.scalars(select(Video)).all()
+        video.video_sha256 = "0" * 64
+        videos.request_thumbnail(session, video, again=False)
+    _do(context, engine)
+    with writing(engine) as session:
+        video = session.get_one(Video, video.id)
+        with pytest.raises(Conflict, match="missing or damaged; retry with again=true"):
+            videos.request_thumbnail(session, video, again=False)
+        assert videos.request_thumbnail(session, video, again=True).state == "queued"
 
 
 def test_job_whose_engine_dies_logs_it_on_the_run(context: Context, engine: Engine, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
 
-RUN_DIR, or FOLDER, holds `spec.json`; `encode` and `start-set` do not read it, and that of `play` and `game`
-is a `PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes: 0 done, 1 failed, 2
-bad input; after a signal, the signal's; after a fault of the machine's disk, or if the checkpoint to resume
-from is damaged, as `backend.specs.machine_faults` gives it, without a final event.
+RUN_DIR, or FOLDER, holds `spec.json`; `encode`, `start-set` and `thumbnail --video` do not read it, and that
+of `play` and `game` is a `PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes:
+0 done, 1 failed, 2 bad input; after a signal, the signal's; after a fault of the machine's disk, or if the
+checkpoint to resume from is damaged, as `backend.specs.machine_faults` gives it, without a final event.
 """
 
 import argparse
@@ -106,10 +106,16 @@ def _game(args: argparse.Namespace) -> int:
 
 
 def _thumbnail(args: argparse.Namespace, spec: RunSpec) -> int:
-    from workers.engine.training.video import middle_frame, middle_frame_of_video, write_thumbnail
+    from workers.engine.training.video import middle_frame, write_thumbnail
 
-    frame = middle_frame_of_video(args.video) if args.video else middle_frame(spec, args.replay, args.starts)
-    write_thumbnail(frame, args.out)
+    write_thumbnail(middle_frame(spec, args.replay, args.starts), args.out)
+    return 0
+
+
+def _thumbnail_of_video(args: argparse.Namespace) -> int:
+    from workers.engine.training.video import middle_frame_of_video, write_thumbnail
+
+    write_thumbnail(middle_frame_of_video(args.video), args.out)
     return 0
 
 
@@ -218,6 +224,8 @@ def main() -> int:
 def _run(args: argparse.Namespace) -> int:
     if "without_spec" in args:
         return int(args.without_spec(args))
+    if getattr(args, "video", None) is not None:  # a run that is trained elsewhere has no such spec
+        return _thumbnail_of_video(args)
     try:
         spec = parse_run_spec(json.loads((args.run_dir / "spec.json").read_text("utf-8")))
     except (OSError, ValueError, InvalidSpec) as error:

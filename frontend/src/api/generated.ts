@@ -1725,6 +1725,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/videos/{video_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Sent Video
+         * @description One video that the script of an external run has sent.
+         */
+        get: operations["read_sent_video"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/videos/{video_id}/file": {
         parameters: {
             query?: never;
@@ -1737,6 +1757,27 @@ export interface paths {
          * @description A video that a worker has encoded.
          */
         get: operations["read_video_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/videos/{video_id}/thumbnail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Video Thumbnail
+         * @description The frame in the middle of a video that a worker has encoded, taken on the first request. Too many that
+         *     are not taken yet: 429.
+         */
+        get: operations["read_video_thumbnail"];
         put?: never;
         post?: never;
         delete?: never;
@@ -17108,6 +17149,12 @@ export interface operations {
     list_videos: {
         parameters: {
             query?: {
+                /** @description With `spread`: videos up to this agent step. */
+                max_agent_steps?: number | null;
+                /** @description With `spread`: videos since this agent step. */
+                min_agent_steps?: number;
+                /** @description At most this many videos that can be watched, in the order of training: the first of each of as many equal stretches of agent steps. Without further pages. */
+                spread?: number | null;
                 /** @description Maximum number of items. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */
@@ -17211,6 +17258,48 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
+    read_sent_video: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the video. */
+                video_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "received_at": "2026-11-22T10:04:00Z",
+                     *       "agent_steps": 1000000,
+                     *       "wall_time_s": 294.5,
+                     *       "state": "queued",
+                     *       "error": null,
+                     *       "n_frames": null,
+                     *       "duration_s": null,
+                     *       "size_bytes": 2719744
+                     *     }
+                     */
+                    "application/json": components["schemas"]["VideoOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
     read_video_file: {
         parameters: {
             query?: never;
@@ -17248,6 +17337,52 @@ export interface operations {
             404: components["responses"]["NotFound"];
             410: components["responses"]["Gone"];
             416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_video_thumbnail: {
+        parameters: {
+            query?: {
+                /** @description Try again if it has failed. */
+                again?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the video. */
+                video_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JPEG; its longer side has 160 pixels. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/jpeg": string;
+                };
+            };
+            /** @description Not rendered yet; retry after `Retry-After` seconds. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "state": "queued"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RenderingPending"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];

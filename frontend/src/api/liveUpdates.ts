@@ -84,6 +84,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   evaluations: ['evaluations', 'job'],
   checkpoints: ['checkpoints'],
   videos: ['videos', 'job'],
+  'sent-video': ['videos', 'job'],
   protocols: [],
   settings: [],
   'step-notes': ['step_notes'],

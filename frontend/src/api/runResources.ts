@@ -31,6 +31,13 @@ export const episodesQuery = (run: string, sort: string, maxAgentSteps?: number)
     getNextPageParam: (page) => page.next_cursor ?? undefined,
   });
 
+/** The agent steps of a range; null for all. */
+const stepsIn = (range: readonly [number, number] | null) =>
+  range && {
+    min_agent_steps: Math.max(0, Math.ceil(range[0])),
+    max_agent_steps: Math.max(0, Math.floor(range[1])),
+  };
+
 /** At most `n` recorded episodes, spread over the agent steps of a range, or of the run. */
 export const spreadEpisodesQuery = (run: string, n: number, range: readonly [number, number] | null) =>
   queryOptions({
@@ -39,16 +46,7 @@ export const spreadEpisodesQuery = (run: string, n: number, range: readonly [num
       (
         await unwrap(
           api.GET('/api/v1/runs/{run_id}/episodes', {
-            params: {
-              path: path(run),
-              query: {
-                spread: n,
-                ...(range && {
-                  min_agent_steps: Math.max(0, Math.ceil(range[0])),
-                  max_agent_steps: Math.max(0, Math.floor(range[1])),
-                }),
-              },
-            },
+            params: { path: path(run), query: { spread: n, ...stepsIn(range) } },
             signal,
           }),
         )
@@ -163,6 +161,29 @@ export const changeConfig = (run: string, config: ConfigValues) =>
   unwrap(
     api.PATCH('/api/v1/runs/{run_id}/settings', { params: { path: { run_id: run } }, body: { config } }),
   );
+
+/** At most `n` videos that can be watched, spread over the agent steps of a range, or of the run. */
+export const spreadVideosQuery = (run: string, n: number, range: readonly [number, number] | null) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'videos', 'spread', n, ...(range ?? [])),
+    queryFn: async ({ signal }) =>
+      (
+        await unwrap(
+          api.GET('/api/v1/runs/{run_id}/videos', {
+            params: { path: path(run), query: { spread: n, ...stepsIn(range) } },
+            signal,
+          }),
+        )
+      ).items,
+    placeholderData: (previous) => previous,
+  });
+
+export const videoQuery = (run: string, id: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'sent-video', id),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/v1/videos/{video_id}', { params: { path: { video_id: id } }, signal })),
+  });
 
 /** The videos that the script of an external run has sent. */
 export const videosQuery = (run: string) =>

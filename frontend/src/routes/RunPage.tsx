@@ -74,6 +74,7 @@ export default function RunPage() {
 function LoadedRun({ run }: { run: RunDetail }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
+  const step = stepsOf(run).slice(0, -1);
   const tab = search.tab ?? 'curves';
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
@@ -85,7 +86,9 @@ function LoadedRun({ run }: { run: RunDetail }) {
 
   const root = useRef<HTMLDivElement>(null);
   // An address with an episode shows it.
-  const [landsOnTab] = useState(search.tab !== undefined && search.episode === undefined);
+  const [landsOnTab] = useState(
+    search.tab !== undefined && search.episode === undefined && search.video === undefined,
+  );
   useLanding(root, landsOnTab);
   const choose = (value: Search['tab'] | 'curves'): void => {
     // From the middle of one tab to the start of another.
@@ -96,9 +99,9 @@ function LoadedRun({ run }: { run: RunDetail }) {
   };
 
   const agent = useRef<HTMLElement>(null);
-  /** Plays an episode where one can see it. */
-  const watch = (episode: string): void => {
-    change({ episode });
+  /** Plays an episode, or a sent video, where one can see it. */
+  const watch = (id: string): void => {
+    change(isExternal(run) ? { video: id } : { episode: id });
     agent.current?.scrollIntoView({ block: 'nearest' });
     agent.current?.focus({ preventScroll: true });
   };
@@ -123,12 +126,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
     diagnostics: () => panels && <DiagnosticsTab run={run} panels={panels} />,
     episodes: () =>
       isExternal(run) ? (
-        <VideosTab
-          run={run.id}
-          step={stepsOf(run).slice(0, -1)}
-          selected={search.video}
-          onSelect={(video) => change({ video })}
-        />
+        <VideosTab run={run.id} step={step} selected={search.video} onSelect={watch} />
       ) : (
         <EpisodesTab
           run={run.id}
@@ -183,18 +181,24 @@ function LoadedRun({ run }: { run: RunDetail }) {
           <LearningCurve
             run={run}
             onNotes={() => setNoted(undefined)}
-            below={
-              isExternal(run)
-                ? undefined
-                : (chart) => (
-                    <FilmStrip run={run.id} chart={chart} selected={search.episode} onSelect={watch} />
-                  )
-            }
+            below={(chart) => (
+              <FilmStrip
+                run={run.id}
+                of={isExternal(run) ? 'videos' : 'episodes'}
+                step={step}
+                chart={chart}
+                selected={isExternal(run) ? search.video : search.episode}
+                onSelect={watch}
+              />
+            )}
           />
           {isExternal(run) ? (
             <SentVideosPanel
+              ref={agent}
               run={run.id}
-              step={stepsOf(run).slice(0, -1)}
+              step={step}
+              selected={search.video}
+              onDeselect={() => change({ video: undefined })}
               onShow={() => {
                 choose('episodes');
                 root.current?.scrollIntoView({ block: 'start' });

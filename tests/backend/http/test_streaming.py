@@ -61,6 +61,7 @@ BOUNDED = {
     "/api/v1/studies/{study_id}/export",
     "/api/v1/studies/{study_id}/figures/{figure_id}",
     "/api/v1/sweeps/{sweep_id}/scatter",
+    "/api/v1/videos/{video_id}/thumbnail",
 }
 """Routes whose files are small: images, the points that a figure draws, and the actions of one game."""
 

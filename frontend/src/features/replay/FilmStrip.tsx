@@ -1,33 +1,63 @@
 import { IconPhotoOff } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { spreadEpisodesQuery, type Episode } from '@/api/runResources';
+import {
+  spreadEpisodesQuery,
+  spreadVideosQuery,
+  videosQuery,
+  type Episode,
+  type Video,
+} from '@/api/runResources';
 import { useCurveView } from '@/components/chart/curveView';
 import { formatCount, formatScore } from '@/lib/format';
 import classes from './film.module.css';
-import { evenly, spreadOut, xOf } from './placement';
+import { evenly, type Moment, spreadOut, xOf } from './placement';
 import { thumbnailQuery } from './thumbnail';
 import { usePlotAxis } from './usePlotAxis';
 
 const [WIDTH, GAP] = [68, 6];
 
+/** A recorded episode, or a video that a script has sent. */
+type Shot = Moment & {
+  id: string;
+  /** In words, and below its thumbnail. */
+  what: string;
+  caption: string;
+};
+
 type Props = {
   run: string;
+  of: 'episodes' | 'videos';
+  /** What the run counts: "agent step" or "iteration". */
+  step: string;
   /** What contains the chart above, whose horizontal axis the strip shares. */
   chart: HTMLElement | null;
   selected: string | undefined;
-  onSelect: (episode: string) => void;
+  onSelect: (id: string) => void;
 };
 
-/** Recorded episodes as thumbnails at their training step; a click plays one. */
-export function FilmStrip({ run, chart, selected, onSelect }: Props) {
+/** Recorded episodes, or the videos of an external run, as thumbnails at their training step; a click plays one. */
+export function FilmStrip({ run, of, step, chart, selected, onSelect }: Props) {
   const axis = usePlotAxis(chart);
   const { view } = useCurveView();
   const n = axis ? Math.max(1, Math.floor((axis.width + WIDTH / 2) / (WIDTH + GAP))) : 0;
   const range = view.x === 'agent_steps' ? view.zoom : null;
-  const { data: episodes = [] } = useQuery({ ...spreadEpisodesQuery(run, n, range), enabled: n > 0 });
+  const isOfEpisodes = of === 'episodes';
+  const { data: episodes = [] } = useQuery({
+    ...spreadEpisodesQuery(run, n, range),
+    enabled: isOfEpisodes && n > 0,
+  });
+  const { data: videos = [] } = useQuery({
+    ...spreadVideosQuery(run, n, range),
+    enabled: !isOfEpisodes && n > 0,
+  });
+  // With the panel beside it: most external runs have no videos, and need no room for them.
+  const sent = useInfiniteQuery({ ...videosQuery(run), enabled: !isOfEpisodes });
+  const hasSent = sent.data?.pages.some(({ items }) => items.some(({ state }) => state === 'done'));
+  if (!isOfEpisodes && !hasSent) return null;
   if (!axis) return <div className={classes.film} />;
-  const places = placesOf(episodes, axis, view.x).slice(0, n);
+  const shots = isOfEpisodes ? episodes.map(shotOf) : videos.map((video) => sentShot(video, step));
+  const places = placesOf(shots, axis, view.x).slice(0, n);
   const lefts = spreadOut(
     places.map(({ centre }) => centre),
     WIDTH,
@@ -35,25 +65,30 @@ export function FilmStrip({ run, chart, selected, onSelect }: Props) {
     axis.left + axis.width + WIDTH / 2,
   );
   return (
-    <div className={classes.film} role="group" aria-label="Recorded episodes">
+    <div
+      className={classes.film}
+      role="group"
+      aria-label={isOfEpisodes ? 'Recorded episodes' : 'Sent videos'}
+    >
       <svg aria-hidden="true">
-        {places.map(({ episode, centre }, at) => (
+        {places.map(({ shot, centre }, at) => (
           <line
-            key={episode.id}
+            key={shot.id}
             x1={centre}
             x2={(lefts[at] ?? 0) + WIDTH / 2}
             y1={0}
             y2={8}
-            data-selected={episode.id === selected || undefined}
+            data-selected={shot.id === selected || undefined}
           />
         ))}
       </svg>
-      {places.map(({ episode }, at) => (
+      {places.map(({ shot }, at) => (
         <Frame
-          key={episode.id}
-          episode={episode}
+          key={shot.id}
+          of={of}
+          shot={shot}
           left={lefts[at] ?? 0}
-          selected={episode.id === selected}
+          selected={shot.id === selected}
           onSelect={onSelect}
         />
       ))}
@@ -61,35 +96,50 @@ export function FilmStrip({ run, chart, selected, onSelect }: Props) {
   );
 }
 
-/** The episodes inside the axis, with their places on it. */
+const shotOf = (episode: Episode): Shot => ({
+  ...episode,
+  what: `${episode.kind === 'evaluation' ? 'Evaluation episode' : 'Episode'} at agent step ${formatCount(episode.agent_steps)}, return ${formatScore(episode.episode_return)}`,
+  caption: `${formatCount(episode.agent_steps)} · ${formatScore(episode.episode_return)}`,
+});
+
+const sentShot = (video: Video, step: string): Shot => ({
+  id: video.id,
+  agent_steps: video.agent_steps,
+  wall_time_s: video.wall_time_s,
+  what: `Video at ${step} ${formatCount(video.agent_steps)}`,
+  caption: formatCount(video.agent_steps),
+});
+
+/** The shots inside the axis, with their places on it. */
 function placesOf(
-  episodes: readonly Episode[],
+  shots: readonly Shot[],
   axis: NonNullable<ReturnType<typeof usePlotAxis>>,
   x: ReturnType<typeof useCurveView>['view']['x'],
-): { episode: Episode; centre: number }[] {
+): { shot: Shot; centre: number }[] {
   const [from, to] = axis.range;
-  const even = evenly(episodes.length, axis);
-  return episodes
-    .map((episode, at) => {
-      const value = xOf(episode, x);
+  const even = evenly(shots.length, axis);
+  return shots
+    .map((shot, at) => {
+      const value = xOf(shot, x);
       const centre =
         value === undefined ? (even[at] ?? 0) : axis.left + ((value - from) / (to - from || 1)) * axis.width;
-      return { episode, centre };
+      return { shot, centre };
     })
     .filter(({ centre }) => centre >= axis.left - 1 && centre <= axis.left + axis.width + 1);
 }
 
 type FrameProps = {
-  episode: Episode;
+  of: Props['of'];
+  shot: Shot;
   left: number;
   selected: boolean;
-  onSelect: (episode: string) => void;
+  onSelect: (id: string) => void;
 };
 
-function Frame({ episode, left, selected, onSelect }: FrameProps) {
+function Frame({ of, shot, left, selected, onSelect }: FrameProps) {
   const [retries, setRetries] = useState(0);
-  const { data: url, error } = useQuery(thumbnailQuery(episode.id, retries));
-  const what = `${episode.kind === 'evaluation' ? 'Evaluation episode' : 'Episode'} at agent step ${formatCount(episode.agent_steps)}, return ${formatScore(episode.episode_return)}`;
+  const { data: url, error } = useQuery(thumbnailQuery(of, shot.id, retries));
+  const { what } = shot;
   return (
     <button
       type="button"
@@ -100,7 +150,7 @@ function Frame({ episode, left, selected, onSelect }: FrameProps) {
       title={error ? `${what}. No thumbnail: ${error.message}` : what}
       onClick={() => {
         if (error) setRetries(retries + 1);
-        onSelect(episode.id);
+        onSelect(shot.id);
       }}
     >
       {url ? (
@@ -110,9 +160,7 @@ function Frame({ episode, left, selected, onSelect }: FrameProps) {
           {error && <IconPhotoOff size={16} aria-hidden="true" />}
         </span>
       )}
-      <span className="nowrap">
-        {formatCount(episode.agent_steps)} · {formatScore(episode.episode_return)}
-      </span>
+      <span className="nowrap">{shot.caption}</span>
     </button>
   );
 }

@@ -1,19 +1,18 @@
 /** Where the thumbnails of a film strip stand. */
 
-import type { Episode } from '@/api/runResources';
 import type { Range, XAxis } from '@/api/series';
 
 /** The horizontal axis of a drawn chart: pixels from the left of the strip, and what they stand for. */
 export type PlotAxis = { left: number; width: number; range: Range };
 
-/** An episode's place on the axis; undefined where it is not known. */
-export function xOf(
-  episode: Pick<Episode, 'agent_steps' | 'frames' | 'wall_time_s'>,
-  x: XAxis,
-): number | undefined {
-  if (x === 'agent_steps') return episode.agent_steps;
-  if (x === 'frames') return episode.frames;
-  return x === 'wall_time_s' ? (episode.wall_time_s ?? undefined) : undefined;
+/** When an episode ended, or a video was sent. */
+export type Moment = { agent_steps: number; frames?: number; wall_time_s: number | null };
+
+/** A moment's place on the axis; undefined where it is not known. */
+export function xOf(moment: Moment, x: XAxis): number | undefined {
+  if (x === 'agent_steps') return moment.agent_steps;
+  if (x === 'frames') return moment.frames;
+  return x === 'wall_time_s' ? (moment.wall_time_s ?? undefined) : undefined;
 }
 
 /**

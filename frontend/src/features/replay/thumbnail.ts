@@ -16,11 +16,12 @@ const dataUrl = (blob: Blob): Promise<string> =>
 
 /** The address of the thumbnail; null while it is rendered. */
 async function requestThumbnail(
-  episode: string,
+  of: 'episodes' | 'videos',
+  id: string,
   again: boolean,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const url = served(`/api/v1/episodes/${episode}/thumbnail${again ? '?again=true' : ''}`);
+  const url = served(`/api/v1/${of}/${id}/thumbnail${again ? '?again=true' : ''}`);
   const response = await fetch(url, { headers: sessionHeaders(), signal });
   if (response.status === 200) return dataUrl(await response.blob());
   if (response.status === 202 || response.status === 429) {
@@ -30,11 +31,12 @@ async function requestThumbnail(
   throw toProblem(response.status, await response.json());
 }
 
-/** An episode's thumbnail, polled until it is rendered; `retries` counts requests to render it again. */
-export const thumbnailQuery = (episode: string, retries: number) =>
+/** The thumbnail of an episode, or of a video that a script has sent, polled until it is rendered; `retries`
+ * counts requests to render it again. */
+export const thumbnailQuery = (of: 'episodes' | 'videos', id: string, retries: number) =>
   queryOptions({
-    queryKey: keys.thumbnail(episode, retries),
-    queryFn: ({ signal }) => requestThumbnail(episode, retries > 0, signal),
+    queryKey: keys.thumbnail(id, retries),
+    queryFn: ({ signal }) => requestThumbnail(of, id, retries > 0, signal),
     refetchInterval: ({ state }) => (state.status !== 'error' && !state.data ? POLL_MS : false),
     staleTime: Infinity,
     gcTime: 5 * 60_000,

@@ -1,15 +1,11 @@
 import { Button } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
 import { videosQuery, type Video } from '@/api/runResources';
-import { useMediaUrl } from '@/api/session';
 import { ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
-import { served } from '@/lib/base';
 import { DASH, formatBytes, formatCount, formatDuration, formatInteger } from '@/lib/format';
-import classes from './run.module.css';
 
 const STATE: Record<Video['state'], string> = {
   queued: 'queued for encoding',
@@ -17,9 +13,6 @@ const STATE: Record<Video['state'], string> = {
   done: 'encoded',
   failed: 'cannot be shown',
 };
-
-/** The player is above the list. */
-const intoView = (player: HTMLElement | null) => player?.scrollIntoView({ block: 'nearest' });
 
 type Props = {
   run: string;
@@ -29,44 +22,17 @@ type Props = {
   onSelect: (video: string) => void;
 };
 
-/** The videos that the script of an external run has sent. */
+/** The videos that the script of an external run has sent, each of which can be watched. */
 export function VideosTab({ run, step, selected, onSelect }: Props) {
-  const [broken, setBroken] = useState<string | null>(null);
-  const src = useMediaUrl(served(`/api/v1/videos/${selected ?? ''}/file`));
   const pages = useInfiniteQuery(videosQuery(run));
-  const { data, error, refetch, hasNextPage, fetchNextPage } = pages;
-  const isListed = data?.pages.some(({ items }) => items.some(({ id }) => id === selected)) ?? false;
-  const searches = selected !== undefined && !isListed && hasNextPage && !error;
-  const nPages = data?.pages.length;
-  useEffect(() => {
-    if (searches) void fetchNextPage();
-  }, [searches, nPages, fetchNextPage]);
+  const { data, error, refetch } = pages;
   if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the videos" />;
   const videos = data.pages.flatMap(({ items }) => items);
   if (videos.length === 0) return <Empty>No videos yet: the run’s script has sent none.</Empty>;
-  const shown = videos.find(({ id, state }) => id === selected && state === 'done');
   return (
     <>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {selected !== undefined && !isListed && !hasNextPage && (
-        <Empty>The selected video is not there: it has been removed, or the address is wrong.</Empty>
-      )}
-      {shown?.id === broken && <Empty>The video cannot be played: its file is missing or damaged.</Empty>}
-      {shown && shown.id !== broken && (
-        <video
-          key={shown.id}
-          ref={intoView}
-          className={classes.video}
-          src={src}
-          aria-label={`Video at ${step} ${formatInteger(shown.agent_steps)}`}
-          controls
-          autoPlay
-          muted
-          loop
-          onError={() => setBroken(shown.id)}
-        />
-      )}
       <ScrollPanel label="Videos">
         <table className="grid">
           <thead>
@@ -84,7 +50,7 @@ export function VideosTab({ run, step, selected, onSelect }: Props) {
           </thead>
           <tbody>
             {videos.map((video) => (
-              <tr key={video.id} aria-current={video.id === shown?.id || undefined}>
+              <tr key={video.id} aria-current={video.id === selected || undefined}>
                 <td className="right num" title={formatInteger(video.agent_steps)}>
                   {formatCount(video.agent_steps)}
                 </td>
@@ -106,11 +72,11 @@ export function VideosTab({ run, step, selected, onSelect }: Props) {
                   {video.state === 'done' && (
                     <Button
                       size="compact-xs"
-                      variant={video.id === shown?.id ? 'filled' : 'default'}
+                      variant={video.id === selected ? 'filled' : 'default'}
                       onClick={() => onSelect(video.id)}
                       aria-label={`Watch the video at ${step} ${formatInteger(video.agent_steps)}`}
                     >
-                      {video.id === shown?.id ? 'Selected' : 'Watch'}
+                      {video.id === selected ? 'Selected' : 'Watch'}
                     </Button>
                   )}
                 </td>

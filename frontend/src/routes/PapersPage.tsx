@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { papersQuery, type Paper, type PaperItem } from '@/api/studies';
 import { Loading, Problem } from '@/components/feedback';
+import { Terms } from '@/components/Term';
 import { CustomStudies } from '@/features/papers/CustomStudies';
 import { PaperCard } from '@/features/papers/PaperCard';
 import classes from '@/features/papers/papers.module.css';
@@ -25,6 +26,7 @@ export default function PapersPage() {
           figure or table while they train.
         </p>
       </header>
+      <Terms ids={['study', 'scale', 'arm', 'start_set']} />
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!papers && !error && <Loading label="Loading the papers" lines={12} />}
       {papers?.map((paper) => (

@@ -10,6 +10,7 @@ import { openPlaySession, openSessionsQuery, recordingsQuery } from '@/api/play'
 import { LoadingButton, ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
+import { Terms } from '@/components/Term';
 import { RecordingsTable } from '@/features/play/RecordingsTable';
 import classes from '@/features/play/play.module.css';
 import { isPlayable, shortEnvironmentName, unavailableReason } from '@/lib/environments';
@@ -41,6 +42,7 @@ export default function PlayPage() {
       )}
       {rows && rows.length > 0 && <RecordingsTable recordings={rows} me={me} />}
       <ShowMore query={recordings} />
+      <Terms ids={['recording', 'protocol', 'frames', 'start_set']} />
     </div>
   );
 }

@@ -7,6 +7,8 @@ import { environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
 import { scoresQuery, type ScoreRow } from '@/api/scores';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import type { TermId } from '@/components/glossary';
+import { Terms } from '@/components/Term';
 import { ColumnPicker } from '@/features/scores/ColumnPicker';
 import { ScoreProfile } from '@/features/scores/ScoreProfile';
 import { ScoresTable } from '@/features/scores/ScoresTable';
@@ -17,6 +19,8 @@ import { defined, type scoresSearch } from '@/lib/search';
 
 const route = getRouteApi('/shell/scores');
 const SEEDS = [1, 3, 5, 10] as const;
+const TERMS: readonly TermId[] = ['protocol', 'seed', 'confidence_interval', 'human_normalised', 'start_set'];
+const NORMALISED_TERMS: readonly TermId[] = ['performance_profile', 'optimality_gap'];
 
 /** Whether runs of this installation have a score in the environment; such rows come first. */
 const hasOwnScore = ({ cells }: ScoreRow): boolean => cells.some((cell) => cell && cell.runs.length > 0);
@@ -127,6 +131,7 @@ export default function ScoresPage() {
         />
       )}
       {!ready && !problem && <Loading label="Loading the scores" lines={12} />}
+      {data && <Terms ids={normalised ? [...TERMS, ...NORMALISED_TERMS] : TERMS} />}
       {ready && rows.length === 0 && <Empty>No matching environments.</Empty>}
       {ready && rows.length > 0 && (
         <ScoresTable

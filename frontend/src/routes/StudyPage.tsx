@@ -5,6 +5,7 @@ import { studyQuery, type StudyDetail } from '@/api/studies';
 import { TextLink } from '@/components/controls';
 import { Empty, Loading, PageProblem, titleOf } from '@/components/feedback';
 import { Markdown } from '@/components/Markdown';
+import { Terms } from '@/components/Term';
 import classes from '@/features/papers/papers.module.css';
 import { StudyFigure } from '@/features/papers/StudyFigure';
 import { StudyHeader } from '@/features/papers/StudyHeader';
@@ -31,7 +32,7 @@ function Content({ study }: { study: StudyDetail }) {
   const { figures } = study.spec;
   return (
     <>
-      <TextLink to="/papers" size="sm">
+      <TextLink to="/papers">
         Papers
       </TextLink>
       <StudyHeader study={study} onDeleted={() => void navigate({ to: '/papers' })} />
@@ -50,6 +51,7 @@ function Content({ study }: { study: StudyDetail }) {
           item={study.items.find((item) => item.figure === id)}
         />
       ))}
+      <Terms ids={['arm', 'seed', 'score', 'agent_steps', 'confidence_interval']} />
       <StudyFacts study={study} />
       <StudyProgress study={study} />
       {study.differs.length > 0 && (

@@ -8,13 +8,20 @@ import { distinctStyles, type Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
 import { differenceScaleOf, formatEstimate, Interval, scaleOf, verdict } from '@/components/Estimate';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import type { TermId } from '@/components/glossary';
 import { ScrollPanel } from '@/components/ScrollPanel';
+import { Terms } from '@/components/Term';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatDuration, formatScore, formatInteger, plural, protocolLabel } from '@/lib/format';
 import { hasEnded, stepsOf, stepsTitle } from '@/lib/run';
 import curves from '@/components/chart/curves.module.css';
 import classes from './compare.module.css';
 import { Threshold } from './Threshold';
+
+const TERMS: readonly TermId[] = [
+  ...(['config', 'seed', 'score', 'evaluation', 'iqm'] as const),
+  ...(['confidence_interval', 'p_value', 'threshold'] as const),
+];
 
 export type StatisticsView = {
   score: Comparison['score'];
@@ -123,6 +130,7 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView }: Pro
           each; a verdict needs at least four.
         </Empty>
       )}
+      {data && <Terms ids={TERMS} />}
       {data && (
         <span className="muted">
           {data.method}

@@ -1,5 +1,6 @@
 import { LoadingButton } from '@/components/controls';
 import { PermittedButton } from '@/components/permission';
+import { Term } from '@/components/Term';
 import { environmentClip, environmentImage } from '@/lib/environments';
 import classes from './home.module.css';
 import type { HomeCard } from './cards';
@@ -18,7 +19,7 @@ type Props = {
 
 /** An environment to start with: what one will see, how long it takes, and one button. */
 export function OfferCard({ card, denied, primary, moving, starting, unavailable, onStart }: Props) {
-  const { title, pace, sight, facts, offer } = card;
+  const { title, pace, sight, method, agentSteps, duration, offer } = card;
   const variant = primary ? 'filled' : 'default';
   return (
     <section className={`panel ${classes.card}`} aria-label={title}>
@@ -35,7 +36,9 @@ export function OfferCard({ card, denied, primary, moving, starting, unavailable
           <span className={classes.pace}>{pace}</span>
         </h2>
         <p>{sight}</p>
-        <p className={classes.facts}>{facts}</p>
+        <p className={classes.facts}>
+          <Term>{method}</Term> · {agentSteps} <Term>agent steps</Term> · {duration}
+        </p>
         {denied === undefined ? (
           <LoadingButton variant={variant} loading={starting} unavailable={unavailable} onClick={onStart}>
             Train on {title}

@@ -7,8 +7,10 @@ export type HomeCard = {
   pace: string;
   /** What one will see. */
   sight: string;
-  /** Method, length and duration on two CPU cores. */
-  facts: string;
+  method: string;
+  agentSteps: string;
+  /** On two CPU cores. */
+  duration: string;
 };
 
 /** What an empty home offers, the quickest first. */
@@ -19,7 +21,9 @@ export const CARDS: readonly HomeCard[] = [
     pace: 'learns in seconds',
     sight:
       'A cart balances a pole. The score starts near 24, what random play gets, and climbs to hundreds while you watch.',
-    facts: 'PAAC · 1M agent steps · about a minute',
+    method: 'PAAC',
+    agentSteps: '1M',
+    duration: 'about a minute',
   },
   {
     offer: PONG,
@@ -27,7 +31,9 @@ export const CARDS: readonly HomeCard[] = [
     pace: 'learns in minutes',
     sight:
       'The agent on the right loses 21 to 0 at first. Then it returns the ball, wins points, and at last whole games.',
-    facts: 'PAAC · 3M agent steps · a quarter of an hour',
+    method: 'PAAC',
+    agentSteps: '3M',
+    duration: 'a quarter of an hour',
   },
   {
     offer: BREAKOUT,
@@ -35,6 +41,8 @@ export const CARDS: readonly HomeCard[] = [
     pace: 'overnight',
     sight:
       'A long run to leave alone. In the morning, replay its episodes from the first hour to the last and see what changed.',
-    facts: 'PAAC · 60M agent steps · about eight hours',
+    method: 'PAAC',
+    agentSteps: '60M',
+    duration: 'about eight hours',
   },
 ];

@@ -85,4 +85,7 @@ export const MenuLink = createLink((props: MenuItemProps & Native<MenuItemProps>
   <Menu.Item component="a" {...props} />
 ));
 
-export const TextLink = createLink((props: AnchorProps & Native<AnchorProps>) => <Anchor {...props} />);
+/** As large as the text around it. */
+export const TextLink = createLink((props: AnchorProps & Native<AnchorProps>) => (
+  <Anchor inherit {...props} />
+));

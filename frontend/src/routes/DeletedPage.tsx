@@ -12,7 +12,7 @@ export default function DeletedPage() {
   const runs = data?.pages.flatMap(({ items }) => items);
   return (
     <div className="page" style={{ display: 'grid', gap: 12, gridTemplateColumns: 'minmax(0, 1fr)' }}>
-      <TextLink to="/" size="sm">
+      <TextLink to="/">
         Runs
       </TextLink>
       <h1 className="page-title">Recently deleted</h1>

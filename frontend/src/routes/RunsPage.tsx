@@ -149,13 +149,9 @@ export default function RunsPage() {
       <div className="row">
         <h1 className="page-title grow">Runs</h1>
         {denied === undefined ? (
-          <ButtonLink to="/new" size="sm">
-            New run
-          </ButtonLink>
+          <ButtonLink to="/new">New run</ButtonLink>
         ) : (
-          <PermittedButton size="sm" denied={denied}>
-            New run
-          </PermittedButton>
+          <PermittedButton denied={denied}>New run</PermittedButton>
         )}
       </div>
       {(!nothingListed || Boolean(nArchived)) && (

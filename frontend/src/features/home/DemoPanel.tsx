@@ -48,8 +48,9 @@ function Moment({ run, episode, moving }: { run: Run; episode: Episode; moving: 
     >
       <LoopedVideo video={src} moving={moving} />
       <span>
-        after {formatCount(episode.agent_steps)} agent steps: return{' '}
-        <b className="num">{formatScore(episode.episode_return)}</b>
+        after {formatCount(episode.agent_steps)} agent steps:
+        <br />
+        return <b className="num">{formatScore(episode.episode_return)}</b>
       </span>
     </Link>
   );

@@ -183,7 +183,7 @@ function DiskMeter({ load }: { load: Host['load'] }) {
       {problem != null && (
         <p role="alert" style={{ gridColumn: '1 / -1', margin: 0 }}>
           Disk: {problem}{' '}
-          <TextLink to="/settings/storage" inherit>
+          <TextLink to="/settings/storage">
             Show storage usage
           </TextLink>
         </p>

@@ -84,7 +84,6 @@ export function LaunchBar({
       )}
       <LoadingButton
         type="submit"
-        size="sm"
         loading={starting}
         title={refusal ?? 'You can also press Enter in any field.'}
         unavailable={refusal !== undefined}

@@ -54,7 +54,7 @@ export function RunsToolbar(props: Props) {
         checked={archived}
         onChange={({ currentTarget }) => onArchived(currentTarget.checked)}
       />
-      <TextLink to="/deleted" size="sm" c="var(--muted)">
+      <TextLink to="/deleted" c="var(--muted)">
         Recently deleted
       </TextLink>
       <span className="muted" role="status">

@@ -27,7 +27,7 @@ export function DiskBanner() {
             still; free some space there.
           </div>
         ))}
-        <TextLink to="/settings/storage" inherit>
+        <TextLink to="/settings/storage">
           Show storage usage
         </TextLink>
       </div>

@@ -5,6 +5,7 @@ import { ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
+import { useStepTaken } from '@/lib/firstSteps';
 import { formatCount, formatScore, formatInteger } from '@/lib/format';
 
 const VIDEO: Record<Episode['video'], string> = {
@@ -34,10 +35,16 @@ export function EpisodesTab({ run, nEpisodes, best, onBest, selected, onSelect }
   const sort = best ? BEST : LATEST;
   const pages = useInfiniteQuery(episodesQuery(run, sort));
   const { data, error, refetch } = pages;
+  useStepTaken('replay', selected !== undefined);
   if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the episodes" />;
   const episodes = data.pages.flatMap(({ items }) => items);
-  if (episodes.length === 0) return <Empty>No recorded episodes yet.</Empty>;
+  if (episodes.length === 0)
+    return (
+      <Empty>
+        No recorded episodes yet. About one training episode per 20 s is recorded, once it has ended.
+      </Empty>
+    );
   return (
     <>
       {error && <Problem error={error} onRetry={() => void refetch()} />}

@@ -72,7 +72,10 @@ _INLINE_SCRIPT = re.compile(r"<script>(.+?)</script>", re.S)
 
 
 def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
-    """Move the theme's inline scripts into files: the server's content security policy allows none."""
+    """Move the theme's inline scripts into files: the server's content security policy allows none.
+
+    The theme's dialog gets a name, which screen readers need.
+    """
 
     def moved(script: re.Match[str]) -> str:
         name = f"assets/javascripts/{hashlib.sha256(script[1].encode()).hexdigest()[:16]}.js"
@@ -81,6 +84,7 @@ def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
         path.write_text(script[1], "utf-8")
         return f'<script src="{get_relative_url(name, page.url)}"></script>'
 
+    output = output.replace('role="dialog">', 'role="dialog" aria-label="Search">', 1)
     return _INLINE_SCRIPT.sub(moved, output)
 
 

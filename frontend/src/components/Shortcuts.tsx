@@ -56,7 +56,7 @@ export function ShortcutList() {
     <div className={classes.shortcuts}>
       {SHORTCUTS.map(({ page, shortcuts }) => (
         <section key={page} aria-label={`Shortcuts: ${page}`}>
-          <h3 className="section-title">{page}</h3>
+          <h2 className="section-title">{page}</h2>
           <dl>
             {shortcuts.map(({ keys, action }) => (
               <div key={action}>

@@ -40,7 +40,7 @@ export function AuditFilterForm({ filter, actions, onChange }: Props) {
   const { from, to } = auditSearch(typed);
   const { onClick, problem } = useDownload();
   return (
-    <div role="search" className={classes.filter}>
+    <div role="search" aria-label="Filter the audit trail" className={classes.filter}>
       <TextInput
         label="User"
         value={typed.user}

@@ -67,6 +67,9 @@ export function RunChips({
       {runs.map((run) => {
         const style = styles.get(run.id) ?? 0;
         const isHidden = !grouped && hidden.has(run.id);
+        const shown = names.get(run.id) ?? run.name;
+        // Seeds may have the same name, which the chip completes.
+        const label = run.name.includes(shown) ? run.name : `${run.name}: ${shown}`;
         return (
           <li
             key={run.id}
@@ -77,24 +80,24 @@ export function RunChips({
             {grouped ? (
               <Swatch {...(styles.has(run.id) ? lookOf(style) : { colour: 'transparent' })} />
             ) : (
-              <StylePicker name={run.name} style={style} onStyle={(to) => onStyle(run.id, to)} />
+              <StylePicker name={label} style={style} onStyle={(to) => onStyle(run.id, to)} />
             )}
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
               search={!grouped && style ? { style: String(style) } : {}}
               className="ellipsis"
-              aria-label={run.name}
+              aria-label={label}
               draggable={false}
             >
-              <TruncatedName name={names.get(run.id) ?? run.name} title={run.name} />
+              <TruncatedName name={shown} title={run.name} />
             </Link>
             {!grouped && (
               <ActionIcon
                 size={20}
                 variant="subtle"
                 color="gray"
-                aria-label={`${isHidden ? 'Show' : 'Hide'} ${run.name}`}
+                aria-label={`${isHidden ? 'Show' : 'Hide'} ${label}`}
                 onClick={() => onHide(run.id, !isHidden)}
               >
                 {isHidden ? <IconEyeOff size={14} /> : <IconEye size={14} />}
@@ -104,7 +107,7 @@ export function RunChips({
               size={20}
               variant="subtle"
               color="gray"
-              aria-label={`Remove ${run.name}`}
+              aria-label={`Remove ${label}`}
               onClick={(event) => remove(event, run.id)}
               data-remove
             >

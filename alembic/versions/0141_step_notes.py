@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0141"
-down_revision = "0121"
+down_revision = "0131"
 branch_labels = None
 depends_on = None
 

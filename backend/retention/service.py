@@ -176,8 +176,8 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
         parts.add("videos")
         for video in removal.uploaded_videos:
             thumbnail = None if video.thumbnail_bytes is None else thumbnail_file(video.id)
-            files = filter(None, (video.video, video.sent, thumbnail))
-            storage.remove_files(session, run_id, "videos", files)
+            stored = [name for name in (video.video, video.sent, thumbnail) if name is not None]
+            storage.remove_files(session, run_id, "videos", stored)
             repository.delete_uploaded_video(session, video)
     if removal.old_log_lines:
         parts.add("log")

@@ -12,9 +12,7 @@ export default function DeletedPage() {
   const runs = data?.pages.flatMap(({ items }) => items);
   return (
     <div className="page" style={{ display: 'grid', gap: 12, gridTemplateColumns: 'minmax(0, 1fr)' }}>
-      <TextLink to="/">
-        Runs
-      </TextLink>
+      <TextLink to="/">Runs</TextLink>
       <h1 className="page-title">Recently deleted</h1>
       <p className="muted" style={{ margin: 0 }}>
         A run that was deleted on these pages can be restored for an hour, with everything that belongs to it.

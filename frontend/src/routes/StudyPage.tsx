@@ -32,9 +32,7 @@ function Content({ study }: { study: StudyDetail }) {
   const { figures } = study.spec;
   return (
     <>
-      <TextLink to="/papers">
-        Papers
-      </TextLink>
+      <TextLink to="/papers">Papers</TextLink>
       <StudyHeader study={study} onDeleted={() => void navigate({ to: '/papers' })} />
       {study.notes && <Markdown text={study.notes} />}
       {figures.length === 0 && (

@@ -106,7 +106,8 @@ export function Welcome() {
           </h2>
           <p>
             Logs of TensorBoard, CSV and Parquet files, from a terminal. In a clone the command is{' '}
-            <code>.venv/bin/callboard</code>. <a href={served('/help/guides/import.html')}>What is imported</a>
+            <code>.venv/bin/callboard</code>.{' '}
+            <a href={served('/help/guides/import.html')}>What is imported</a>
           </p>
           <CopyCode label="Commands" code={IMPORTS} />
         </section>

@@ -182,10 +182,7 @@ function DiskMeter({ load }: { load: Host['load'] }) {
       />
       {problem != null && (
         <p role="alert" style={{ gridColumn: '1 / -1', margin: 0 }}>
-          Disk: {problem}{' '}
-          <TextLink to="/settings/storage">
-            Show storage usage
-          </TextLink>
+          Disk: {problem} <TextLink to="/settings/storage">Show storage usage</TextLink>
         </p>
       )}
     </>

@@ -11,7 +11,8 @@ const POLL_MS = 1000;
 
 export const videoUrl = (episode: string): string => served(`/api/v1/episodes/${episode}/video`);
 
-export const observationsUrl = (episode: string): string => served(`/api/v1/episodes/${episode}/observations`);
+export const observationsUrl = (episode: string): string =>
+  served(`/api/v1/episodes/${episode}/observations`);
 
 async function requestVideo(address: string, retry: boolean, signal: AbortSignal): Promise<VideoState> {
   // A request for one byte shows whether the video exists; it also starts the rendering.

@@ -27,9 +27,7 @@ export function DiskBanner() {
             still; free some space there.
           </div>
         ))}
-        <TextLink to="/settings/storage">
-          Show storage usage
-        </TextLink>
+        <TextLink to="/settings/storage">Show storage usage</TextLink>
       </div>
     </div>
   );

@@ -16,8 +16,9 @@ class PlayFrom(Strict):
     """The state of a recorded episode from which the games of a session go on."""
 
     episode: Text | None = Field(default=None, pattern=ULID)
-    """Id of an episode of a run; or, below, of a recording of a game."""
+    """Id of an episode of a run, if no `recording` is given."""
     recording: Text | None = Field(default=None, pattern=ULID)
+    """Id of the recording of a game, if no `episode` is given."""
     decision: int = Field(ge=0, le=2**31 - 1)
     """Number of decisions before the state: 0 is the episode's first one."""
 

@@ -59,6 +59,8 @@ EXAMPLES: dict[str, Any] = {
         "max_seeds": 8,
     },
     "StudyRequest": {"item": "a3c-figure-2", "scale": "minutes"},
+    "StepNoteRequest": {"agent_steps": 400_000, "text": "Entropy falls from here on."},
+    "StepNoteChange": {"text": "Entropy falls from here on, with beta halved."},
     "StudySource": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M"},
     "StudyChanges": {"concurrency": 4},
     "StudyExtension": {"draws": 17},

@@ -6044,10 +6044,13 @@ export interface components {
         PlayFrom: {
             /**
              * Episode
-             * @description Id of an episode of a run; or, below, of a recording of a game.
+             * @description Id of an episode of a run, if no `recording` is given.
              */
             episode?: string | null;
-            /** Recording */
+            /**
+             * Recording
+             * @description Id of the recording of a game, if no `episode` is given.
+             */
             recording?: string | null;
             /**
              * Decision
@@ -9047,6 +9050,9 @@ export interface components {
         /**
          * StepNoteChange
          * @description The body of `PATCH /runs/{id}/step-notes/{note}`.
+         * @example {
+         *       "text": "Entropy falls from here on, with beta halved."
+         *     }
          */
         StepNoteChange: {
             /**
@@ -9121,6 +9127,10 @@ export interface components {
         /**
          * StepNoteRequest
          * @description The body of `POST /runs/{id}/step-notes`.
+         * @example {
+         *       "agent_steps": 400000,
+         *       "text": "Entropy falls from here on."
+         *     }
          */
         StepNoteRequest: {
             /**

@@ -169,6 +169,11 @@ class AtariEnv:
             frames=self._frames - before,
         )
 
+    def draw_sticky_actions(self, rng: np.random.Generator) -> None:
+        """Draw the repeated actions of the rest of the episode from other random numbers."""
+        if self._sticky is not None:
+            self._sticky = rng
+
     @property
     def frames(self) -> int:
         """Frames of the episode so far."""

@@ -1,6 +1,6 @@
 """Jobs apart from runs: rendering an episode's video or thumbnail, evaluating a checkpoint, encoding a video
 that a script has uploaded or taking its thumbnail, verifying a start set, rendering the video of a recorded
-game.
+game, playing branches, computing saliency maps.
 
 A job runs as a child process like an engine, one at a time per host, next to the runs that train there.
 """
@@ -21,19 +21,23 @@ import structlog
 from sqlalchemy.orm import Session
 
 from backend.artifacts import encoded_file, game_file, observations_file, states_file, thumbnail_file
+from backend.branches import service as branches
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context
-from backend.db import Checkpoint, Episode, Evaluation, Run, Video
-from backend.db.job import GAME, OF_EPISODES, VIDEO, VIDEO_THUMBNAIL
+from backend.db import Branch, Checkpoint, Episode, Evaluation, Run, StoredSaliency, Video
+from backend.db.job import BRANCH, GAME, OF_EPISODES, SALIENCY, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
 from backend.jobs import service as jobs
 from backend.recordings import service as recordings
 from backend.runs import service as runs
+from backend.saliency import service as saliency
 from backend.specs import machine_faults
+from backend.specs.branches import BranchOutcome
 from backend.specs.play import PlaySetup
 from backend.specs.protocols import starts_protocol
+from backend.specs.saliency import SaliencyMap
 from backend.specs.start_sets import StartSetContent
 from backend.starts import service as starts
 from backend.videos import service as videos
@@ -50,6 +54,7 @@ _OF_SENT_VIDEOS = (videos.ENCODE, VIDEO_THUMBNAIL)
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
+OfPolicy = TypeVar("OfPolicy", bound=Branch | StoredSaliency)
 
 Result = Callable[[Session], None]
 """Writes a job's result, in the transaction that finishes it."""
@@ -142,6 +147,10 @@ class JobRunner(threading.Thread):
             return self._verify_start_set()
         if self._job.kind == GAME:
             return self._render_game()
+        if self._job.kind == BRANCH:
+            return self._play_branch()
+        if self._job.kind == SALIENCY:
+            return self._compute_saliency()
         run, episode, evaluation, video = self._retry_until_available(self._find)
         if run is None or (episode is None and evaluation is None and video is None):
             raise JobFailed("its run, episode, evaluation or video has been deleted")
@@ -267,7 +276,9 @@ class JobRunner(threading.Thread):
         )
 
     def _evaluate(self, run: Run, evaluation: Evaluation) -> Result:
-        checkpoint = self._retry_until_available(partial(self._checkpoint, evaluation))
+        checkpoint = self._retry_until_available(
+            partial(self._checkpoint, evaluation.run_id, evaluation.checkpoint)
+        )
         if checkpoint is None:
             raise JobFailed(f"the checkpoint {evaluation.checkpoint} is missing or damaged")
         file = self._run_dir / "checkpoints" / checkpoint.file
@@ -282,6 +293,80 @@ class JobRunner(threading.Thread):
             lengths_frames=result["lengths_frames"],
             mean_return=result["mean_return"],
         )
+
+    def _play_branch(self) -> Result:
+        def read(session: Session) -> Branch | None:
+            return branches.find(session, self._job.target_id)
+
+        def options(branch: Branch, folder: Path) -> list[str]:
+            plan = folder / "plan.json"
+            plan.write_text(branches.plan_of(branch).model_dump_json())
+            return ["--plan", str(plan)]
+
+        answer = self._with_policy(read, "branch", options)
+        if answer is None:
+            return lambda session: None
+        played = BranchOutcome.model_validate_json(answer)
+        return partial(branches.record, branch_id=self._job.target_id, played=played)
+
+    def _compute_saliency(self) -> Result:
+        def read(session: Session) -> StoredSaliency | None:
+            return saliency.find(session, self._job.target_id)
+
+        answer = self._with_policy(read, "saliency", lambda row, _: ["--decision", str(row.decision)])
+        if answer is None:
+            return lambda session: None
+        computed = SaliencyMap.model_validate_json(answer)
+        return partial(saliency.record, map_id=self._job.target_id, computed=computed)
+
+    def _with_policy(
+        self,
+        read: Callable[[Session], OfPolicy | None],
+        subcommand: str,
+        options: Callable[[OfPolicy, Path], list[str]],
+    ) -> str | None:
+        """Run the engine on an episode's replay with a checkpoint that may be of another run.
+
+        Args:
+            read: the row of the branch or map.
+            subcommand: of the engine.
+            options: returns its other options, given the row and a folder for their files.
+
+        Returns:
+            Its standard output; None if the row has been deleted.
+        """
+
+        def rows() -> tuple[OfPolicy, Episode, Run, Run | None] | None:
+            with self._context.reading() as session:
+                row = read(session)
+                episode = None if row is None else episodes.find(session, row.episode_id)
+                run = None if row is None else runs.find(session, row.run_id)
+                if row is None or episode is None or run is None:
+                    return None
+                return row, episode, run, runs.find(session, row.policy_run_id)
+
+        stored: tuple[OfPolicy, Episode, Run, Run | None] | None = self._retry_until_available(rows)
+        if stored is None:
+            return None
+        row, episode, run, policy_run = stored
+        if policy_run is None:
+            raise JobFailed("the run of its checkpoint has been deleted")
+        fetch = partial(self._checkpoint, row.policy_run_id, row.checkpoint)
+        checkpoint = self._retry_until_available(fetch)
+        if checkpoint is None:
+            raise JobFailed(f"the checkpoint {row.checkpoint} is missing or damaged")
+        replay = self._retry_until_available(partial(resume.fetch_replay, self._context, episode))
+        if replay is None:
+            raise JobFailed(f"the replay {episode.replay} is missing or damaged")
+        file = self._context.run_dir(row.policy_run_id) / "checkpoints" / checkpoint.file
+        with self._starts_of(episode) as of_starts, self._job_folder() as folder:
+            of_policy = folder / "policy"
+            resume.write_spec(of_policy, policy_run.spec)
+            of_files = ["--replay", str(replay), "--checkpoint", str(file)]
+            of_files += ["--policy", str(of_policy / "spec.json"), *of_starts, *options(row, folder)]
+            answer = self._run_engine(run, subcommand, *of_files)
+        replay.unlink(missing_ok=True)  # the store has it
+        return answer
 
     @contextmanager
     def _starts_of(self, episode: Episode) -> Iterator[list[str]]:
@@ -377,10 +462,10 @@ class JobRunner(threading.Thread):
             n_bytes=n_bytes,
         )
 
-    def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
-        """The checkpoint to evaluate, with its file fetched to this host; None unless intact."""
+    def _checkpoint(self, run_id: str, file: str) -> Checkpoint | None:
+        """A checkpoint of a run, with its file fetched to this host; None unless intact."""
         with self._context.reading() as session:
-            checkpoint = checkpoints.of_file(session, evaluation.run_id, evaluation.checkpoint)
+            checkpoint = checkpoints.of_file(session, run_id, file)
         if checkpoint is None or resume.fetch(self._context, checkpoint) is None:
             return None
         return checkpoint

@@ -5,6 +5,7 @@ from pkgutil import iter_modules
 
 from backend.db.audit import AuditEntry
 from backend.db.base import Base
+from backend.db.branch import Branch
 from backend.db.checkpoint import Checkpoint
 from backend.db.episode import Episode
 from backend.db.evaluation import Evaluation
@@ -15,6 +16,7 @@ from backend.db.live_settings import LiveSettings
 from backend.db.log_line import LogLine, Transition
 from backend.db.play import PlaySession, Recording, RecordingPart
 from backend.db.run import Attempt, DeletedRun, ExternalSource, Run
+from backend.db.saliency import StoredSaliency
 from backend.db.series import Series, SeriesChunk
 from backend.db.start_set import StartSet
 from backend.db.step_note import StepNote
@@ -35,6 +37,7 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "Base",
+    "Branch",
     "Checkpoint",
     "CleanUp",
     "DeletedRun",
@@ -59,6 +62,7 @@ __all__ = [
     "SeriesChunk",
     "StartSet",
     "StepNote",
+    "StoredSaliency",
     "Study",
     "StudyCell",
     "Sweep",

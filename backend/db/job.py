@@ -19,6 +19,12 @@ VIDEO_THUMBNAIL = "video_thumbnail"
 GAME = "game"
 """Kind of the job that renders the video of a recorded game."""
 
+BRANCH = "branch"
+"""Kind of the job that plays continuations of an episode."""
+
+SALIENCY = "saliency"
+"""Kind of the job that computes a saliency map."""
+
 OF_EPISODES = (VIDEO, THUMBNAIL)
 """Kinds of the jobs whose target is an episode."""
 
@@ -26,7 +32,8 @@ OF_EPISODES = (VIDEO, THUMBNAIL)
 class Job(Base):
     """One job, claimed like a run: `video` or `thumbnail` of an episode, `evaluation` of a checkpoint,
     `encode` or `video_thumbnail` of a video that a script has sent, `start_set`, which verifies a start set,
-    or `game`, the video of a recorded game."""
+    `game`, the video of a recorded game, `branch`, which plays continuations of an episode, or `saliency`, a
+    map of a decision."""
 
     __tablename__ = "jobs"
     __table_args__ = (UniqueConstraint("kind", "target_id"),)

@@ -7,6 +7,7 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy.orm import Session
 
+from backend.branches.outcomes import Returns
 from backend.errors import Invalid
 from backend.figures import service
 from backend.figures.curve import Band
@@ -308,6 +309,28 @@ def episode_trace(
     """Reward, value and policy over a recorded episode."""
     figure = service.draw_episode_trace(session, artifacts, episode, points, options)
     return _answer(request, figure, form, "episode_trace")
+
+
+@router.get("/branch", response_model=None, responses=FORMATS)
+def branch_fan(
+    request: Request,
+    branch: Annotated[Ulid, Query(description="Branch id.")],
+    principal: Viewer,
+    session: ReadSession,
+    artifacts: Artifacts,
+    options: FormOptions,
+    form: RequestedForm,
+    returns: Annotated[
+        Returns,
+        Query(
+            description="`discounted`: of the rewards that the agent learns from, which V predicts. `true`: "
+            "of true rewards, undiscounted."
+        ),
+    ] = "discounted",
+) -> Response:
+    """The continuations of a branch that has been played, beside the episode itself and the agent's V."""
+    figure = service.draw_branch(session, artifacts, branch, returns, options)
+    return _answer(request, figure, form, "branch")
 
 
 def _answer_drawn(

@@ -8,14 +8,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Recording, Run, StartSet
-from backend.db.job import GAME, VIDEO, VIDEO_THUMBNAIL
+from backend.db.job import BRANCH, GAME, SALIENCY, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 
 ENCODE = "encode"
 """Kind of the job that encodes a video that the script of an external run has sent: any host can."""
 
-_ORDER = case({VIDEO: 0, GAME: 0, ENCODE: 2}, value=Job.kind, else_=1)
-"""First the videos that users wait for, which their thumbnails do not delay."""
+_ORDER = case({VIDEO: 0, GAME: 0, BRANCH: 0, SALIENCY: 0, ENCODE: 2}, value=Job.kind, else_=1)
+"""First what users wait for, which thumbnails do not delay."""
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:

@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
+from backend.branches import repository as branches
 from backend.db import Attempt, Video
 from backend.db.clock import database_now
-from backend.evaluations.repository import awaited_checkpoints
+from backend.evaluations import repository as evaluations
 from backend.retention import repository
 from backend.retention.repository import EpisodeFiles
+from backend.saliency import repository as saliency
 from backend.specs.retention import (
     InstallationPolicy,
     RetentionPolicy,
@@ -61,6 +63,12 @@ class DueLog:
 
     attempt: Attempt
     remove: bool
+
+
+def awaited_checkpoints(session: Session, run_id: str) -> set[str]:
+    """File names of a run's checkpoints that requested evaluations, branches and saliency maps await."""
+    of_kind = (evaluations.awaited_checkpoints, branches.awaited_checkpoints, saliency.awaited_checkpoints)
+    return set().union(*(awaited(session, run_id) for awaited in of_kind))
 
 
 def of_runs(session: Session, run_ids: Sequence[str], policies: Policies) -> Iterator[Removal]:

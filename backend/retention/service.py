@@ -11,9 +11,8 @@ from backend.checkpoints import repository as checkpoints
 from backend.db import RetentionSettings
 from backend.db.clock import database_now
 from backend.errors import NotFound
-from backend.evaluations.repository import awaited_checkpoints
 from backend.retention import removals, repository
-from backend.retention.removals import DueLog, Policies, Removal
+from backend.retention.removals import DueLog, Policies, Removal, awaited_checkpoints
 from backend.runs import service as runs
 from backend.specs.problems import quoted
 from backend.specs.retention import InstallationPolicy, RetentionPolicy, checkpoint_to_score_again
@@ -190,7 +189,7 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
 
 def remove_thinned_checkpoints(session: Session, run_id: str, files: Collection[str]) -> None:
     """Record that the engine of a locked run keeps these checkpoints no longer; those stay that a requested
-    evaluation awaits."""
+    evaluation, branch or saliency map awaits."""
     session.flush()
     awaited = awaited_checkpoints(session, run_id)
     thinned = [file for file in files if file not in awaited]

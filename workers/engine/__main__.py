@@ -7,6 +7,10 @@
         [--states PATH]
     python -m workers.engine game FOLDER --replay PATH --out PATH [--states PATH]
     python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH [--starts PATH]
+    python -m workers.engine branch FOLDER --replay PATH --plan PATH --policy PATH --checkpoint PATH
+        [--starts PATH]
+    python -m workers.engine saliency FOLDER --replay PATH --decision N --policy PATH --checkpoint PATH
+        [--starts PATH]
     python -m workers.engine start-set FOLDER --document PATH --out PATH
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
@@ -119,6 +123,43 @@ def _thumbnail_of_video(args: argparse.Namespace) -> int:
     return 0
 
 
+def _branch(args: argparse.Namespace, spec: RunSpec) -> int:
+    from backend.specs.algorithms import ALGORITHMS
+    from backend.specs.branches import BranchPlan
+    from workers.engine.nn.devices import prepare_torch
+    from workers.engine.training.branches import play_continuations
+    from workers.engine.training.evaluation import load_policies
+
+    prepare_torch()
+    plan = BranchPlan.model_validate_json(args.plan.read_text("utf-8"))
+    policy_spec = parse_run_spec(json.loads(args.policy.read_text("utf-8")))
+    reader, actor = load_policies(policy_spec, args.checkpoint, [plan.seed, plan.seed])
+    outcome = play_continuations(
+        spec,
+        args.replay,
+        (reader, actor),
+        plan,
+        action_values=ALGORITHMS[policy_spec.algorithm].action_values,
+        lives_end_value=bool(getattr(policy_spec.environment_config, "life_loss_terminal", False)),
+        starts=args.starts,
+    )
+    sys.stdout.write(outcome.model_dump_json() + "\n")
+    return 0
+
+
+def _saliency(args: argparse.Namespace, spec: RunSpec) -> int:
+    from workers.engine.nn.devices import prepare_torch
+    from workers.engine.training.evaluation import load_policy
+    from workers.engine.training.saliency import saliency_of_decision
+
+    prepare_torch()
+    policy_spec = parse_run_spec(json.loads(args.policy.read_text("utf-8")))
+    policy = load_policy(policy_spec, args.checkpoint, 0)
+    saliency = saliency_of_decision(spec, args.replay, policy, args.decision, starts=args.starts)
+    sys.stdout.write(saliency.model_dump_json() + "\n")
+    return 0
+
+
 def _start_set(args: argparse.Namespace) -> int:
     from backend.specs.start_sets import StartSetContent
     from workers.engine.envs import starts
@@ -188,7 +229,17 @@ def main() -> int:
     thumbnail.set_defaults(execute=_thumbnail)
     for command in (video, game):
         command.add_argument("--states", type=Path, help="where to write emulator states of a long episode")
-    for command in (evaluate, video, thumbnail):
+    branch = commands.add_parser("branch", help="play continuations of a replay; prints one JSON line")
+    branch.add_argument("--plan", type=Path, required=True, help="a `BranchPlan`")
+    branch.set_defaults(execute=_branch)
+    saliency = commands.add_parser("saliency", help="compute a saliency map; prints one JSON line")
+    saliency.add_argument("--decision", type=int, required=True)
+    saliency.set_defaults(execute=_saliency)
+    for command in (branch, saliency):
+        command.add_argument("--replay", type=Path, required=True)
+        command.add_argument("--policy", type=Path, required=True, help="spec.json of the checkpoint's run")
+        command.add_argument("--checkpoint", type=Path, required=True)
+    for command in (evaluate, video, thumbnail, branch, saliency):
         command.add_argument("--starts", type=Path, help="states of the protocol's start set")
     encode = commands.add_parser("encode", help="encode an uploaded video; prints one JSON line")
     encode.add_argument("--upload", type=Path, required=True)
@@ -203,7 +254,7 @@ def main() -> int:
     encode.set_defaults(without_spec=_encode)
     start_set.set_defaults(without_spec=_start_set)
     play.set_defaults(without_spec=_play)
-    for command in (train, evaluate, video, game, thumbnail, encode, start_set, play):
+    for command in (train, evaluate, video, game, thumbnail, branch, saliency, encode, start_set, play):
         command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )

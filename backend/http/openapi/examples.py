@@ -140,6 +140,12 @@ EXAMPLES: dict[str, Any] = {
     "MoveRequest": {"after": "01JD3QZ6W9K0Y5T8H2V4B7N1XC"},
     "BulkRequest": {"action": "stop", "filter": "algorithm=paac state=running", "dry_run": True},
     "EvaluationRequest": {"protocol": "noop_starts", "episodes": 30, "seed": 1},
+    "BranchRequest": {
+        "episode": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "decision": 240,
+        "continuations": 32,
+        "horizon": 500,
+    },
     "StartSetRequest": {"name": "pong", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "points": 100},
     "StartSetFile": _START_SET,
     "StartSetImport": {"name": "pong", "file": _START_SET},

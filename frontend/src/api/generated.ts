@@ -635,6 +635,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/figures/branch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Branch Fan
+         * @description The continuations of a branch that has been played, beside the episode itself and the agent's V.
+         */
+        get: operations["branch_fan"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/login": {
         parameters: {
             query?: never;
@@ -2344,6 +2364,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/branches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Branches
+         * @description Branches, latest first.
+         */
+        get: operations["list_branches"];
+        put?: never;
+        /**
+         * Create Branch
+         * @description Branch from a decision of a recorded episode: a worker plays continuations from there with a
+         *     checkpoint's policy, whose returns show what the state was worth beside what the agent expected of it.
+         *
+         *     Too many that wait: 429.
+         */
+        post: operations["create_branch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/branches/{branch_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Branch
+         * @description One branch.
+         */
+        get: operations["read_branch"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Branch
+         * @description Delete a branch. If a worker is playing it, the result is discarded.
+         */
+        delete: operations["delete_branch"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/episodes/{episode_id}/saliency": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Saliency
+         * @description How an agent's logits, or Q, and its V change where its input at a decision is blurred, computed on the
+         *     first request. Too many that are not computed yet: 429.
+         */
+        get: operations["read_saliency"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/start-sets": {
         parameters: {
             query?: never;
@@ -2900,6 +2992,175 @@ export interface components {
              * @description Interquartile mean of its scores.
              */
             iqm: number | null;
+        };
+        /**
+         * BranchOut
+         * @description Continuations of a recorded episode from one of its decisions.
+         */
+        BranchOut: {
+            /**
+             * Id
+             * @description Id of the branch.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Episode Id
+             * @description Id of the episode.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            episode_id: string;
+            /**
+             * Run Id
+             * @description Id of the episode's run.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run_id: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was requested.
+             */
+            created_at: string;
+            /**
+             * State
+             * @description State of the job that plays it.
+             * @enum {string}
+             */
+            state: "queued" | "running" | "done" | "failed";
+            /**
+             * Error
+             * @description Why it could not be played; null if it could.
+             */
+            error: string | null;
+            /**
+             * Decision
+             * @description Number of the decision, from 0, before which the continuations part from the episode.
+             * @example 240
+             */
+            decision: number;
+            /**
+             * N Continuations
+             * @description How many continuations.
+             * @example 32
+             */
+            n_continuations: number;
+            /**
+             * Horizon
+             * @description Decisions after which a continuation is cut off.
+             * @example 500
+             */
+            horizon: number;
+            /**
+             * Seed
+             * @description Seed of the policy's random numbers.
+             */
+            seed: number;
+            /**
+             * First Action
+             * @description Index of the action that every continuation begins with; null: the policy's own.
+             */
+            first_action: number | null;
+            policy: components["schemas"]["PolicyOut"];
+            /** @description How the episode itself went on. */
+            episode: components["schemas"]["EpisodeContinuationOut"];
+            /** @description What came of it; null until it is played. */
+            outcome: components["schemas"]["BranchOutcomeOut"] | null;
+        };
+        /**
+         * BranchOutcomeOut
+         * @description What came of a branch.
+         */
+        BranchOutcomeOut: {
+            /**
+             * Value
+             * @description V, or max Q, of the policy that goes on, of the state at the decision; with a first action Q of that
+             *     action if the agent learns Q.
+             * @example 2.4
+             */
+            value: number | null;
+            /**
+             * Policy
+             * @description Probability, or Q, of each action there; the mean of a continuous action.
+             */
+            policy: (number | null)[];
+            /** @description Of the discounted returns: what the value predicts. */
+            discounted_return: components["schemas"]["MeanOut"];
+            /** @description Of the true returns. */
+            true_return: components["schemas"]["MeanOut"];
+            /**
+             * Continuations
+             * @description Each continuation.
+             */
+            continuations: components["schemas"]["ContinuationOut"][];
+        };
+        /**
+         * BranchPage
+         * @description A page of branches.
+         */
+        BranchPage: {
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+            /**
+             * Items
+             * @description Branches of this page.
+             */
+            items: components["schemas"]["BranchOut"][];
+        };
+        /**
+         * BranchRequest
+         * @description The body of `POST /branches`.
+         * @example {
+         *       "episode": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "decision": 240,
+         *       "continuations": 32,
+         *       "horizon": 500
+         *     }
+         */
+        BranchRequest: {
+            /**
+             * Episode
+             * @description Id of the recorded episode.
+             */
+            episode: string;
+            /**
+             * Decision
+             * @description Number of the decision, from 0, before which the continuations part from the episode.
+             */
+            decision: number;
+            /**
+             * Continuations
+             * @description How many continuations to play.
+             * @default 16
+             */
+            continuations: number;
+            /**
+             * Horizon
+             * @description Decisions after which a continuation that has not ended is cut off; V of its last state stands for the
+             *     rest of its discounted return.
+             * @default 500
+             */
+            horizon: number;
+            /**
+             * Checkpoint
+             * @description Id of the checkpoint that goes on, of any run in the same environment; default: that of the episode's
+             *     run whose agent steps are nearest to the episode's.
+             */
+            checkpoint?: string | null;
+            /**
+             * First Action
+             * @description Index of the action that every continuation begins with; default: the policy's own.
+             */
+            first_action?: number | null;
+            /**
+             * Seed
+             * @description Seed of the policy's random numbers; default: a new one.
+             */
+            seed?: number | null;
         };
         /**
          * Budget
@@ -3625,6 +3886,42 @@ export interface components {
             runs: components["schemas"]["MemberOut"][];
         };
         /**
+         * ContinuationOut
+         * @description One continuation.
+         */
+        ContinuationOut: {
+            /**
+             * True Return
+             * @description Sum of the true rewards from the decision on, undiscounted.
+             * @example 7
+             */
+            true_return: number | null;
+            /**
+             * Discounted Return
+             * @description Discounted sum of the rewards as the agent learns from them, which V predicts; where the continuation
+             *     was cut off or truncated, with the discounted V of its last state.
+             * @example 1.9
+             */
+            discounted_return: number | null;
+            /**
+             * Length Steps
+             * @description Decisions.
+             * @example 500
+             */
+            length_steps: number;
+            /**
+             * End
+             * @description `terminated`: the environment ended it; `truncated`: its time limit did; `horizon`: it was cut off.
+             * @enum {string}
+             */
+            end: "terminated" | "truncated" | "horizon";
+            /**
+             * Last Value
+             * @description V, or max Q, of the last state, with which the discounted return is bootstrapped; null without.
+             */
+            last_value: number | null;
+        };
+        /**
          * Curve
          * @description The buckets of one series, from `first_bucket` on. A bucket is `bucket_rows` consecutive points.
          */
@@ -4026,6 +4323,32 @@ export interface components {
              * @description Every environment, those that only some hosts have included.
              */
             items: components["schemas"]["EnvironmentOut"][];
+        };
+        /**
+         * EpisodeContinuationOut
+         * @description How the recorded episode itself went on from the decision.
+         */
+        EpisodeContinuationOut: {
+            /**
+             * Value
+             * @description V, or max Q, that the agent recorded at the decision, of the parameters that it had then.
+             */
+            value: number | null;
+            /**
+             * True Return
+             * @description Sum of its true rewards.
+             */
+            true_return: number | null;
+            /**
+             * Discounted Return
+             * @description Discounted sum of its rewards, as that of a continuation.
+             */
+            discounted_return: number | null;
+            /**
+             * Length Steps
+             * @description Decisions to the end of the recording.
+             */
+            length_steps: number;
         };
         /**
          * EpisodeOut
@@ -5491,6 +5814,24 @@ export interface components {
             password: string;
         };
         /**
+         * MeanOut
+         * @description Mean of a return over the continuations.
+         */
+        MeanOut: {
+            /**
+             * Mean
+             * @description The mean.
+             * @example 2.1
+             */
+            mean: number | null;
+            /**
+             * Standard Error
+             * @description Its standard error; null for a single continuation.
+             * @example 0.2
+             */
+            standard_error: number | null;
+        };
+        /**
          * MemberOut
          * @description A seed of a configuration.
          */
@@ -6243,6 +6584,51 @@ export interface components {
              * @description Points of each metric, at most 10,000 in total.
              */
             series: components["schemas"]["SeriesPoints"][];
+        };
+        /**
+         * PolicyOut
+         * @description The policy that goes on.
+         */
+        PolicyOut: {
+            /**
+             * Checkpoint
+             * @description Id of its checkpoint.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            checkpoint: string;
+            /**
+             * Run Id
+             * @description Id of the checkpoint's run.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run_id: string;
+            /**
+             * Run Name
+             * @description Name of that run; null if it has been deleted.
+             */
+            run_name: string | null;
+            /**
+             * Agent Steps
+             * @description Agent steps of that run at the checkpoint.
+             * @example 1000000
+             */
+            agent_steps: number;
+            /**
+             * Action Values
+             * @description Whether the agent learns Q: values are then max Q.
+             */
+            action_values: boolean;
+            /**
+             * Gamma
+             * @description Its discount.
+             * @example 0.99
+             */
+            gamma: number;
+            /**
+             * Reward Clip
+             * @description Bound of the rewards that it learns from; null if they are not clipped.
+             */
+            reward_clip: number | null;
         };
         /**
          * PresetOut
@@ -8042,6 +8428,90 @@ export interface components {
              * @description Runs that take the most space, the largest first.
              */
             items: components["schemas"]["RunStorage"][];
+        };
+        /**
+         * SaliencyMap
+         * @description The map of one decision, and what the network saw there.
+         */
+        SaliencyMap: {
+            /** Height */
+            height: number;
+            /**
+             * Width
+             * @description Size of the observation, in pixels.
+             */
+            width: number;
+            /** Rows */
+            rows: number[];
+            /**
+             * Columns
+             * @description Centres of the blurred regions.
+             */
+            columns: number[];
+            /**
+             * Policy
+             * @description Half the squared change of the logits, of Q, or of the mean of a continuous action; a row for each of
+             *     `rows`.
+             */
+            policy: number[][];
+            /**
+             * Value
+             * @description Half the squared change of V, or of max Q.
+             */
+            value: number[][];
+            /**
+             * Frame
+             * @description The newest frame of the observation: its pixels, row by row, in base64.
+             */
+            frame: string;
+            /**
+             * Channels
+             * @description Bytes of a pixel: 1 is grey, 3 are red, green and blue.
+             */
+            channels: number;
+        };
+        /**
+         * SaliencyOut
+         * @description How an agent's outputs change where its input at one decision is blurred (Greydanus et al. 2018).
+         */
+        SaliencyOut: {
+            /**
+             * Episode Id
+             * @description Id of the episode.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            episode_id: string;
+            /**
+             * Decision
+             * @description Number of the decision, from 0.
+             * @example 240
+             */
+            decision: number;
+            /**
+             * Checkpoint
+             * @description Id of the checkpoint whose agent it is.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            checkpoint: string;
+            /**
+             * Run Id
+             * @description Id of the checkpoint's run.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run_id: string;
+            /**
+             * Agent Steps
+             * @description Agent steps of that run at the checkpoint.
+             * @example 1000000
+             */
+            agent_steps: number;
+            /**
+             * Action Values
+             * @description Whether the agent learns Q: `policy` is then of Q, and `value` of max Q.
+             */
+            action_values: boolean;
+            /** @description The map. */
+            map: components["schemas"]["SaliencyMap"];
         };
         /**
          * ScaleOut
@@ -13740,6 +14210,71 @@ export interface operations {
             default: components["responses"]["BadRequest"];
         };
     };
+    branch_fan: {
+        parameters: {
+            query: {
+                /** @description Branch id. */
+                branch: string;
+                /** @description `discounted`: of the rewards that the agent learns from, which V predicts. `true`: of true rewards, undiscounted. */
+                returns?: "discounted" | "true";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
+                /** @description Colours for light or for dark pages. */
+                theme?: "light" | "dark";
+                /** @description Width in CSS pixels, if known. */
+                width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or a file with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "x": "agent_steps",
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": [],
+                     *       "scale": 10000
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
     log_in: {
         parameters: {
             query?: never;
@@ -19011,6 +19546,308 @@ export interface operations {
             404: components["responses"]["NotFound"];
             410: components["responses"]["Gone"];
             416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    list_branches: {
+        parameters: {
+            query?: {
+                /** @description Only of this episode. */
+                episode?: string | null;
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "episode_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "created_at": "2026-11-22T10:04:00Z",
+                     *           "state": "queued",
+                     *           "error": null,
+                     *           "decision": 240,
+                     *           "n_continuations": 32,
+                     *           "horizon": 500,
+                     *           "seed": 1,
+                     *           "first_action": null,
+                     *           "policy": {
+                     *             "checkpoint": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *             "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *             "run_name": null,
+                     *             "agent_steps": 1000000,
+                     *             "action_values": true,
+                     *             "gamma": 0.99,
+                     *             "reward_clip": null
+                     *           },
+                     *           "episode": {
+                     *             "value": null,
+                     *             "true_return": null,
+                     *             "discounted_return": null,
+                     *             "length_steps": 1
+                     *           },
+                     *           "outcome": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BranchPage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    create_branch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BranchRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "episode_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "state": "queued",
+                     *       "error": null,
+                     *       "decision": 240,
+                     *       "n_continuations": 32,
+                     *       "horizon": 500,
+                     *       "seed": 1,
+                     *       "first_action": null,
+                     *       "policy": {
+                     *         "checkpoint": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *         "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *         "run_name": null,
+                     *         "agent_steps": 1000000,
+                     *         "action_values": true,
+                     *         "gamma": 0.99,
+                     *         "reward_clip": null
+                     *       },
+                     *       "episode": {
+                     *         "value": null,
+                     *         "true_return": null,
+                     *         "discounted_return": null,
+                     *         "length_steps": 1
+                     *       },
+                     *       "outcome": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BranchOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_branch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the branch. */
+                branch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "episode_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "created_at": "2026-11-22T10:04:00Z",
+                     *       "state": "queued",
+                     *       "error": null,
+                     *       "decision": 240,
+                     *       "n_continuations": 32,
+                     *       "horizon": 500,
+                     *       "seed": 1,
+                     *       "first_action": null,
+                     *       "policy": {
+                     *         "checkpoint": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *         "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *         "run_name": null,
+                     *         "agent_steps": 1000000,
+                     *         "action_values": true,
+                     *         "gamma": 0.99,
+                     *         "reward_clip": null
+                     *       },
+                     *       "episode": {
+                     *         "value": null,
+                     *         "true_return": null,
+                     *         "discounted_return": null,
+                     *         "length_steps": 1
+                     *       },
+                     *       "outcome": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BranchOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    delete_branch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the branch. */
+                branch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    read_saliency: {
+        parameters: {
+            query: {
+                /** @description Number of the decision, from 0. */
+                decision: number;
+                /** @description Id of a checkpoint of any run in the same environment; default: that of the episode's run whose agent steps are nearest to the episode's. */
+                checkpoint?: string | null;
+                /** @description Compute again if that has failed. */
+                again?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the episode. */
+                episode_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "episode_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "decision": 240,
+                     *       "checkpoint": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "agent_steps": 1000000,
+                     *       "action_values": true,
+                     *       "map": {
+                     *         "height": 1,
+                     *         "width": 1,
+                     *         "rows": [
+                     *           1
+                     *         ],
+                     *         "columns": [
+                     *           1
+                     *         ],
+                     *         "policy": [
+                     *           [
+                     *             0.5
+                     *           ]
+                     *         ],
+                     *         "value": [
+                     *           [
+                     *             0.5
+                     *           ]
+                     *         ],
+                     *         "frame": "text",
+                     *         "channels": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SaliencyOut"];
+                };
+            };
+            /** @description Not computed yet; retry after `Retry-After` seconds. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "state": "queued"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RenderingPending"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];

@@ -23,6 +23,7 @@ from backend.backup.archive import BackupError, BackupManifest
 from backend.db import (
     AuditEntry,
     Base,
+    Branch,
     Checkpoint,
     CleanUp,
     DeletedRun,
@@ -40,6 +41,7 @@ from backend.db import (
     Run,
     StartSet,
     StepNote,
+    StoredSaliency,
     Study,
     StudyCell,
     Sweep,
@@ -173,6 +175,43 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
                     states=b"s",
                 ),
             ]
+        )
+        session.flush()
+        session.add(
+            Branch(
+                id=new_id(),
+                episode_id=episode.id,
+                run_id=run.id,
+                created_at=NOW,
+                decision=1,
+                n_continuations=2,
+                horizon=3,
+                seed=2**62,
+                policy_run_id=child.id,
+                checkpoint=checkpoint.file,
+                checkpoint_id=checkpoint.id,
+                checkpoint_agent_steps=2**40,
+                action_values=False,
+                gamma=0.99,
+                episode_outcome={"value": 0.1},
+                outcome={"value": 0.1 + 0.2},
+                rewards=b"r",
+            )
+        )
+        session.add(
+            StoredSaliency(
+                id=new_id(),
+                episode_id=episode.id,
+                run_id=run.id,
+                created_at=NOW,
+                decision=1,
+                policy_run_id=child.id,
+                checkpoint=checkpoint.file,
+                checkpoint_id=checkpoint.id,
+                checkpoint_agent_steps=2**40,
+                action_values=True,
+                map={"policy": [[0.1 + 0.2]]},
+            )
         )
         recording = Recording(
             id=new_id(),

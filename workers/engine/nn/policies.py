@@ -1,6 +1,6 @@
 """Policies that are evaluated: sampled, recurrent, Gaussian, epsilon-greedy and greedy."""
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -37,6 +37,15 @@ class _States:
     def forget(self, environment: int) -> None:
         self._states.pop(environment, None)
 
+    def get(self, environment: int) -> tuple[Tensor, Tensor] | None:
+        return self._states.get(environment)
+
+    def put(self, environment: int, state: tuple[Tensor, Tensor] | None) -> None:
+        if state is None:
+            self.forget(environment)
+        else:
+            self._states[environment] = state
+
     def step(self, x_NF: Tensor, environment_N: NDArray[Any]) -> Tensor:
         if self._lstm is None:
             return x_NF
@@ -46,6 +55,28 @@ class _States:
         state: tuple[Tensor, Tensor] = self._lstm(x_NF, (h_NH, c_NH))
         self._states.update(zip(environment_N.tolist(), zip(*state, strict=True), strict=True))
         return state[0]
+
+
+@runtime_checkable
+class PolicyWithOutputs(Protocol):
+    """A policy whose network's outputs can be compared."""
+
+    def outputs(
+        self, observation_N: NDArray[Any], environment_N: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Logits, Q or the means of a continuous action (N, A), and V or max Q (N,), as `act` would find
+        them."""
+
+
+@runtime_checkable
+class PolicyWithMemory(Protocol):
+    """A policy that may remember the episode of each environment."""
+
+    def memory(self, environment: int) -> Any:
+        """What it remembers; another policy of the same network can be given it."""
+
+    def remember(self, environment: int, memory: Any) -> None:
+        """Go on with what `memory` has returned."""
 
 
 class SampledPolicy:
@@ -69,6 +100,15 @@ class SampledPolicy:
         action_N, pi_NA = sample(logits_NA, self._generator)
         return np.asarray(action_N.cpu()), np.asarray(value_N.cpu()), np.asarray(pi_NA.cpu())
 
+    @torch.no_grad()
+    def outputs(
+        self, observation_N: NDArray[Any], environment_N: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Logits (N, A) and V (N,); no action is drawn."""
+        features_NF = self._features(to_device(observation_N, self._device), environment_N)
+        logits_NA, value_N = self._network.heads(features_NF)
+        return np.asarray(logits_NA.cpu()), np.asarray(value_N.cpu())
+
     def forget(self, environment: int) -> None:
         """It has no memory."""
 
@@ -86,6 +126,14 @@ class RecurrentPolicy(SampledPolicy):
     def forget(self, environment: int) -> None:
         """Reset the LSTM state of this environment."""
         self._states.forget(environment)
+
+    def memory(self, environment: int) -> Any:
+        """The LSTM state of this environment."""
+        return self._states.get(environment)
+
+    def remember(self, environment: int, memory: Any) -> None:
+        """Set the LSTM state of this environment."""
+        self._states.put(environment, memory)
 
     def _features(self, observation_N: Tensor, environment_N: NDArray[Any]) -> Tensor:
         return self._states.step(super()._features(observation_N, environment_N), environment_N)
@@ -116,10 +164,34 @@ class GaussianPolicy:
         )
         return np.asarray(action_ND.cpu()), np.asarray(value_N.cpu()), np.asarray(mu_ND.cpu())
 
+    @torch.no_grad()
+    def outputs(
+        self, observation_N: NDArray[Any], environment_N: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """mu (N, D) and V (N,); no action is drawn."""  # noqa: D403
+        x, network = to_device(observation_N, self._device), self._network
+        mu_ND, _ = network.policy_head(
+            self._policy_states.step(features_of(network.policy_body, x), environment_N)
+        )
+        value_N = network.value_head(
+            self._value_states.step(features_of(network.value_body, x), environment_N)
+        )
+        return np.asarray(mu_ND.cpu()), np.asarray(value_N.cpu())
+
     def forget(self, environment: int) -> None:
         """Reset the LSTM states of this environment."""
         self._policy_states.forget(environment)
         self._value_states.forget(environment)
+
+    def memory(self, environment: int) -> Any:
+        """The LSTM states of this environment."""
+        return self._policy_states.get(environment), self._value_states.get(environment)
+
+    def remember(self, environment: int, memory: Any) -> None:
+        """Set the LSTM states of this environment."""
+        of_policy, of_value = memory
+        self._policy_states.put(environment, of_policy)
+        self._value_states.put(environment, of_value)
 
 
 class EpsilonGreedyPolicy:
@@ -146,6 +218,14 @@ class EpsilonGreedyPolicy:
         random_N = self._rng.random(N) < self._epsilon
         action_N = np.where(random_N, self._rng.integers(A, size=N), q_NA.argmax(-1))
         return action_N, q_NA.max(-1), q_NA
+
+    @torch.no_grad()
+    def outputs(
+        self, observation_N: NDArray[Any], environment_N: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Q (N, A) and max Q (N,)."""
+        q_NA = np.asarray(self._network(to_device(observation_N, self._device)).cpu())
+        return q_NA, q_NA.max(-1)
 
     def forget(self, environment: int) -> None:
         """It has no memory."""

@@ -5,7 +5,7 @@ protocol specifies it.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,7 +177,12 @@ class GreedyPolicy:
 
 
 def load_policy(spec: RunSpec, checkpoint: Path, seed: int) -> Policy:
-    """The policy of a checkpoint, without the rest of its learner.
+    """The policy of a checkpoint, without the rest of its learner; raises as `load_policies`."""
+    return load_policies(spec, checkpoint, [seed])[0]
+
+
+def load_policies(spec: RunSpec, checkpoint: Path, seeds: Sequence[int]) -> list[Policy]:
+    """Policies of a checkpoint that share its network, each with random numbers and a memory of its own.
 
     Raises:
         DamagedCheckpointError: the file cannot be read.
@@ -203,5 +208,4 @@ def load_policy(spec: RunSpec, checkpoint: Path, seed: int) -> Policy:
             f"the run's network {flat.theta.numel()}"
         )
     flat.theta.copy_(theta)
-    policy: Policy = method.policy(network, torch.device("cpu"), seed)
-    return policy
+    return [method.policy(network, torch.device("cpu"), seed) for seed in seeds]

@@ -1,0 +1,206 @@
+"""Branches: continuations of a recorded episode from one of its decisions, played by a worker."""
+
+from secrets import randbelow
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from backend.artifacts import ArtifactStore
+from backend.branches import repository
+from backend.branches.outcomes import (
+    EpisodeOutcome,
+    Floats,
+    Outcome,
+    discounted_return,
+    outcome_of,
+    packed,
+    unpacked,
+    valued_decisions,
+)
+from backend.branches.schemas import BranchRequest
+from backend.checkpoints.policies import policy_in_episode
+from backend.db import Branch, Episode, Job
+from backend.db.base import new_id
+from backend.db.clock import database_now
+from backend.db.job import BRANCH
+from backend.episodes import service as episodes
+from backend.episodes.schemas import Trace
+from backend.errors import Conflict, Invalid, NotFound, TooMany
+from backend.jobs import repository as job_rows
+from backend.jobs import service as jobs
+from backend.runs import service as runs
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.branches import BranchOutcome, BranchPlan
+from backend.specs.run import RunSpec
+from backend.specs.run_fields import MAX_SEED
+
+MAX_OF_EPISODE = 100
+"""Branches of one episode."""
+MAX_WAITING = 100
+MAX_WAITING_OF_USER = 20
+"""Branches that wait to be played or are, of all users and of one."""
+RETRY_S = 10.0
+
+
+def find(session: Session, branch_id: str) -> Branch | None:
+    """The branch, or None."""
+    return repository.get(session, branch_id)
+
+
+def get(session: Session, branch_id: str, *, with_rewards: bool = False) -> Branch:
+    """The branch.
+
+    Raises:
+        NotFound: there is none of this id.
+    """
+    branch = repository.get(session, branch_id, with_rewards=with_rewards)
+    if branch is None:
+        raise NotFound(f"branch {branch_id} does not exist")
+    return branch
+
+
+def create(
+    session: Session, writing: Session, store: ArtifactStore, request: BranchRequest, created_by: str | None
+) -> tuple[Branch, Job]:
+    """Store a branch, and queue the job that plays it.
+
+    Args:
+        session: a session to read with.
+        writing: a session to write with; started only after the replay is read.
+        store: the artifact store.
+        request: what to play.
+        created_by: id of the user.
+
+    Raises:
+        Invalid: the episode or checkpoint does not exist, the decision or action does not, or the checkpoint
+            is not of an agent that can go on.
+        Conflict: the run has no checkpoint, or the episode has too many branches.
+        Gone: the episode's replay is damaged.
+        TooMany: too many branches wait to be played.
+    """
+    episode = _episode(session, request.episode)
+    if request.decision >= episode.length_steps:
+        message = f"the episode has {episode.length_steps:,} decisions, of which the first is 0"
+        raise Invalid.field("decision", message)
+    trace = episodes.read_trace(session, store, episode)
+    _check_action(request.first_action, trace)
+
+    # Locked, so that retention removes neither the episode nor the checkpoint meanwhile.
+    run = runs.get(writing, episode.run_id, for_update=True)
+    episodes.get(writing, episode.id)
+    checkpoint, policy_spec = policy_in_episode(
+        writing, run, episode.agent_steps, request.checkpoint, lock=True
+    )
+    _check_room(writing, episode.id, created_by)
+
+    gamma, clip = _discount_and_clip(policy_spec)
+    branch = Branch(
+        id=new_id(),
+        episode_id=episode.id,
+        run_id=episode.run_id,
+        created_at=database_now(writing),
+        created_by=created_by,
+        decision=request.decision,
+        n_continuations=request.continuations,
+        horizon=request.horizon,
+        seed=randbelow(MAX_SEED + 1) if request.seed is None else request.seed,
+        first_action=request.first_action,
+        policy_run_id=checkpoint.run_id,
+        checkpoint=checkpoint.file,
+        checkpoint_id=checkpoint.id,
+        checkpoint_agent_steps=checkpoint.agent_steps,
+        action_values=ALGORITHMS[policy_spec.algorithm].action_values,
+        gamma=gamma,
+        reward_clip=clip,
+        episode_outcome=_episode_outcome(trace, request.decision, policy_spec).model_dump(),
+    )
+    repository.add(writing, branch)
+    job = jobs.request(writing, BRANCH, episode.run_id, branch.id, queue=run.queue, requested_by=created_by)
+    return branch, job
+
+
+def _episode(session: Session, episode_id: str) -> Episode:
+    try:
+        return episodes.get(session, episode_id)
+    except NotFound as error:
+        raise Invalid.field("episode", str(error)) from None
+
+
+def _check_action(action: int | None, trace: Trace) -> None:
+    if action is None:
+        return
+    if trace.actions and isinstance(trace.actions[0], list):
+        raise Invalid.field("first_action", "the environment has continuous actions: none can be named")
+    if action >= len(trace.action_names):
+        names = ", ".join(f"{number} {name}" for number, name in enumerate(trace.action_names))
+        raise Invalid.field("first_action", f"the environment has the actions {names}")
+
+
+def _check_room(session: Session, episode_id: str, user_id: str | None) -> None:
+    if repository.count_of_episode(session, episode_id) >= MAX_OF_EPISODE:
+        raise Conflict(f"the episode has {MAX_OF_EPISODE} branches: delete some first")
+    waiting = job_rows.count_waiting(session, BRANCH)
+    if sum(waiting.values()) >= MAX_WAITING or waiting.get(user_id, 0) >= MAX_WAITING_OF_USER:
+        raise TooMany("too many branches wait to be played: try again later", RETRY_S)
+
+
+def _episode_outcome(trace: Trace, decision: int, policy_spec: RunSpec) -> EpisodeOutcome:
+    rewards = np.array(trace.rewards[decision:], np.float64)
+    gamma, clip = _discount_and_clip(policy_spec)
+    n_valued = valued_decisions(trace.lives, decision, lives_end_value=lives_end_value(policy_spec))
+    return EpisodeOutcome(
+        value=trace.values[decision],
+        true_return=float(rewards.sum()),
+        discounted_return=discounted_return(rewards, n_valued, None, gamma, clip),
+        length_steps=len(rewards),
+        n_valued=n_valued,
+    )
+
+
+def _discount_and_clip(spec: RunSpec) -> tuple[float, float | None]:
+    """Discount of a run's agent, and the bound of the rewards that it learns from, if they are clipped."""
+    config = spec.config.model_dump()
+    return config["gamma"], config.get("reward_clip") or None
+
+
+def lives_end_value(spec: RunSpec) -> bool:
+    """Whether the agent of a run predicts the rewards up to a lost life only."""
+    return bool(getattr(spec.environment_config, "life_loss_terminal", False))
+
+
+def plan_of(branch: Branch) -> BranchPlan:
+    """What the engine plays."""
+    return BranchPlan(
+        decision=branch.decision,
+        continuations=branch.n_continuations,
+        horizon=branch.horizon,
+        seed=branch.seed,
+        first_action=branch.first_action,
+    )
+
+
+def record(session: Session, branch_id: str, played: BranchOutcome) -> None:
+    """Record what the engine has played; of a branch that has been deleted nothing."""
+    branch = repository.get(session, branch_id)
+    if branch is not None:
+        branch.outcome = outcome_of(played, branch.gamma, branch.reward_clip).model_dump()
+        branch.rewards = packed(played)
+
+
+def rewards_of(session: Session, branch: Branch) -> list[Floats]:
+    """The rewards of each continuation; none until they are played."""
+    row = get(session, branch.id, with_rewards=True)
+    if row.outcome is None or row.rewards is None:
+        return []
+    played = Outcome.model_validate(row.outcome).continuations
+    return unpacked(row.rewards, [continuation.length_steps for continuation in played])
+
+
+def delete(session: Session, branch_id: str) -> None:
+    """Delete a branch; if it is being played, the result is discarded.
+
+    Raises:
+        NotFound: there is none of this id.
+    """
+    get(session, branch_id)
+    repository.remove(session, branch_id)

@@ -1,0 +1,154 @@
+"""The fan of a branch: returns of an episode's continuations over their decisions, beside the agent's V."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backend.figures.figure import Figure
+from backend.figures.palette import Theme, colours
+from backend.figures.theme import faint, ground, layout, muted, plain_text
+from backend.metrics.chunks import Array
+
+_MAX_POINTS = 400
+"""Of a line: a longer one is drawn at so many of its decisions, its last among them."""
+
+
+@dataclass(frozen=True)
+class FanLine:
+    """One continuation."""
+
+    returns: Array
+    """(T + 1,) return of the first t decisions, t = 0, …, T."""
+    total: float
+    """Return with the value of what follows: the last of `returns` unless V stands for the rest."""
+    is_bootstrapped: bool
+    """Whether V stands for the rest."""
+
+
+def branch_figure(
+    lines: Sequence[FanLine],
+    episode: FanLine,
+    *,
+    value: float | None,
+    value_name: str,
+    y: str,
+    title: str,
+    subtitle: str,
+    theme: Theme = "light",
+    width_px: int | None = None,
+) -> Figure:
+    """Return so far of each continuation, their mean with its standard error, the episode's own, and V.
+
+    A continuation that has ended keeps its return. A dot at its end is its whole return, with V for what
+    follows where it was cut off.
+
+    Args:
+        lines: the continuations, at least one.
+        episode: the recorded episode from the decision on.
+        value: what the agent expected: a horizontal line; None if it expected another kind of return.
+        value_name: such as `V`.
+        y: title of the axis of returns.
+        title: title of the figure.
+        subtitle: how it was played.
+        theme: light or dark.
+        width_px: width for which the title is wrapped.
+    """
+    figure = Figure(layout(title, theme, width_px, subtitle))
+    blue, orange, *_ = colours(theme)
+    n = max(len(line.returns) for line in lines)
+    steps = _drawn(n)
+    together = np.array([_held(line.returns, n)[steps] for line in lines])
+    x: list[Array] = []
+    ys: list[Array] = []
+    gap = np.array([np.nan])
+    for line in lines:
+        drawn = _drawn(len(line.returns))
+        x += [drawn, gap]
+        ys += [line.returns[drawn], gap]
+    hover = "%{y:.4~g}<extra>%{fullData.name}</extra>"
+    figure.add_scatter(
+        x=np.concatenate(x),
+        y=np.concatenate(ys),
+        name=f"{len(lines)} continuation{'s' * (len(lines) > 1)}",
+        mode="lines",
+        line={"color": faint(blue, 0.3), "width": 1},
+        hoverinfo="skip",
+        meta={"kind": "line"},
+    )
+    if len(lines) > 1:
+        mean = together.mean(0)
+        error = together.std(0, ddof=1) / np.sqrt(len(lines))
+        figure.add_scatter(
+            x=np.concatenate([steps, steps[::-1]]),
+            y=np.concatenate([mean + error, (mean - error)[::-1]]),
+            name="standard error",
+            mode="lines",
+            line={"width": 0},
+            fill="toself",
+            fillcolor=faint(blue, 0.25),
+            hoverinfo="skip",
+            showlegend=False,
+            meta={"kind": "range"},
+        )
+        figure.add_scatter(
+            x=steps,
+            y=mean,
+            name="mean ± standard error",
+            mode="lines",
+            line={"color": blue, "width": 2.5},
+            hovertemplate=hover,
+            meta={"kind": "line"},
+        )
+    own = _drawn(min(len(episode.returns), n))
+    figure.add_scatter(
+        x=own,
+        y=episode.returns[own],
+        name="the episode itself",
+        mode="lines",
+        line={"color": orange, "width": 3},
+        hovertemplate=hover,
+        meta={"kind": "line"},
+    )
+    for is_bootstrapped, name, fill in (
+        (False, "return at its end", blue),
+        (True, f"return with {value_name} of its last state", ground(theme)),
+    ):
+        ends = [line for line in lines if line.is_bootstrapped == is_bootstrapped]
+        if ends:
+            figure.add_scatter(
+                x=[len(line.returns) - 1 for line in ends],
+                y=[line.total for line in ends],
+                name=name,
+                mode="markers",
+                marker={"size": 6, "color": fill, "line": {"color": blue, "width": 1}},
+                hovertemplate=hover,
+                meta={"kind": "points"},
+            )
+    if value is not None:
+        figure.add_scatter(
+            x=[0, n - 1],
+            y=[value, value],
+            name=f"{plain_text(value_name)} at the decision",
+            mode="lines",
+            line={"color": muted(theme), "width": 2, "dash": "dash"},
+            hovertemplate=hover,
+            meta={"kind": "reference"},
+        )
+    figure.layout |= {
+        "hovermode": "closest",
+        "showlegend": True,
+        "xaxis": {"title": {"text": "Decisions since the branch"}, "tickformat": "~s", "rangemode": "tozero"},
+        "yaxis": {"title": {"text": y}},
+    }
+    return figure
+
+
+def _drawn(n: int) -> Array:
+    """The numbers of at most `_MAX_POINTS` of n decisions, the first and the last among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(np.int64))
+
+
+def _held(returns: Array, n: int) -> Array:
+    """Returns of n decisions: the last one is kept after the end."""
+    return np.concatenate([returns, np.full(n - len(returns), returns[-1])])

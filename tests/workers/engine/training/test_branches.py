@@ -1,0 +1,241 @@
+"""Continuations of a recorded episode, against a simulation of each from the beginning."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from backend.specs.branches import BranchOutcome, BranchPlan
+from backend.specs.run import RunSpec
+from tests.workers.engine.training.recorded_episodes import SEED, policies_of, record, spec_of
+from workers.engine.envs import Env, make_env
+from workers.engine.envs.atari import AtariEnv
+from workers.engine.nn.policies import PolicyWithMemory
+from workers.engine.training import branches
+from workers.engine.training.branches import play_continuations
+from workers.engine.training.restore import ReplayMismatchError
+
+Played = list[tuple[list[float], str, float | None]]
+"""Rewards, end and last value of each continuation."""
+
+
+def _simulate(spec: RunSpec, actions: Sequence[Any], plan: BranchPlan, group: int) -> Played:
+    """Play each continuation from the beginning of the episode; `group` at a time decide together.
+
+    A policy with a memory reads the episode once for every continuation.
+    """
+    [policy] = policies_of(spec, [plan.seed])
+    games: list[tuple[Env, NDArray[Any]]] = []
+    for k in range(plan.continuations):
+        env = make_env(spec.environment, spec.environment_config)
+        observation = np.empty(env.observation_shape, env.observation_dtype)
+        env.reset(SEED, observation)
+        for action in actions[: plan.decision]:
+            policy.act(observation[None], np.array([k]))
+            env.step(action, observation)
+        if isinstance(env, AtariEnv):
+            env.draw_sticky_actions(np.random.default_rng([plan.seed, k]))
+        games.append((env, observation))
+    policy._generator.manual_seed(plan.seed)  # type: ignore[attr-defined]  # noqa: SLF001
+    played: Played = [([], "horizon", None) for _ in games]
+    for first in range(0, len(games), group):
+        numbers = list(range(first, min(first + group, len(games))))
+        going = numbers
+        for t in range(plan.horizon):
+            if not going:
+                break
+            chosen, _, _ = policy.act(np.stack([games[k][1] for k in going]), np.array(going))
+            remaining = []
+            for k, action in zip(going, chosen, strict=True):
+                if t == 0 and plan.first_action is not None:
+                    action = plan.first_action
+                env, observation = games[k]
+                step = env.step(action, observation)
+                rewards, _, _ = played[k]
+                rewards.append(step.reward)
+                if step.episode_over:
+                    played[k] = rewards, "truncated" if step.truncated else "terminated", None
+                else:
+                    remaining.append(k)
+            going = remaining
+        valued = [k for k in numbers if played[k][1] != "terminated"]
+        if valued:
+            _, value_N, _ = policy.act(np.stack([games[k][1] for k in valued]), np.array(valued))
+            for k, value in zip(valued, value_N.tolist(), strict=True):
+                played[k] = played[k][0], played[k][1], value
+    for env, _ in games:
+        env.close()
+    return played
+
+
+def _branch(spec: RunSpec, file: Path, plan: BranchPlan, **options: Any) -> BranchOutcome:
+    reader, actor = policies_of(spec, [plan.seed, plan.seed])
+    return play_continuations(spec, file, (reader, actor), plan, **options)
+
+
+def _as_played(outcome: BranchOutcome) -> Played:
+    return [(each.rewards, each.end, each.last_value) for each in outcome.continuations]
+
+
+LSTM = {"network": "mlp", "recurrent": True, "n_actors": 1}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "environment", "config", "settings", "plan"),
+    [
+        ("a3c", "Memory-v0", LSTM, {"delay_agent_steps": 9}, {"decision": 5, "horizon": 3}),
+        ("a3c", "Memory-v0", LSTM, {"delay_agent_steps": 9}, {"decision": 5, "horizon": 20}),
+        ("paac", "Catch-v0", {"network": "compact"}, {}, {"decision": 4, "horizon": 4, "first_action": 0}),
+        ("paac", "CartPole-v1", {"network": "mlp"}, {}, {"decision": 3, "horizon": 60}),
+        ("a3c", "InvertedPendulum-v5", {"n_actors": 1}, {}, {"decision": 2, "horizon": 30}),
+    ],
+)
+def test_continuations_are_those_of_a_simulation_from_the_beginning(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    algorithm: str,
+    environment: str,
+    config: dict[str, Any],
+    settings: dict[str, Any],
+    plan: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(branches, "MAX_REPEATED", 4)
+    spec = spec_of(algorithm, environment, config, **settings)
+    is_continuous = environment.startswith("Inverted")
+    rng = np.random.default_rng(0)
+
+    def choose(t: int) -> Any:
+        return rng.normal(size=1).astype(np.float32) * 0.1 if is_continuous else int(rng.integers(2))
+
+    file = tmp_path / "r.npz"
+    actions = record(spec, file, 6, choose)
+    wanted = BranchPlan(continuations=6, seed=11, **plan)
+    outcome = _branch(spec, file, wanted)
+    simulated = _simulate(spec, actions, wanted, group=4 if is_continuous else 6)
+    assert _as_played(outcome) == simulated
+    assert len({tuple(rewards) for rewards, _, _ in simulated}) > 1 or plan["horizon"] < 5
+    assert _as_played(_branch(spec, file, wanted)) == simulated, "the same seed, the same fan"
+    assert all(each.n_valued == len(each.rewards) for each in outcome.continuations)
+
+
+def test_memory_of_the_episode_is_carried_into_every_continuation(tmp_path: Path) -> None:
+    spec = spec_of("a3c", "Memory-v0", LSTM, delay_agent_steps=9)
+    file = tmp_path / "r.npz"
+    actions = record(spec, file, 6, lambda t: t % 2)
+    plan = BranchPlan(decision=5, continuations=3, horizon=1, seed=11)
+    reader, actor = policies_of(spec, [0, 0])
+    read: list[NDArray[Any]] = []
+    assert isinstance(actor, PolicyWithMemory)
+    remember = actor.remember
+    memories: list[Any] = []
+
+    def kept(environment: int, memory: Any) -> None:
+        memories.append(memory)
+        remember(environment, memory)
+
+    actor.remember = kept  # type: ignore[method-assign]
+    outcome = play_continuations(spec, file, (reader, actor), plan)
+
+    [alone] = policies_of(spec, [0])
+    env = make_env(spec.environment, spec.environment_config)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(SEED, observation)
+    for action in actions[:5]:
+        alone.act(observation[None], np.array([0]))
+        read.append(observation.copy())
+        env.step(action, observation)
+    assert isinstance(alone, PolicyWithMemory)
+    expected = alone.memory(0)
+    assert len(memories) == 3
+    for memory in memories:
+        assert all(torch.equal(part, wanted) for part, wanted in zip(memory, expected, strict=True))
+    _, value_N, policy_NA = alone.act(observation[None], np.array([0]))
+    assert outcome.value == value_N[0]
+    assert outcome.policy == policy_NA[0].tolist()
+
+
+def test_value_of_a_forced_first_action_is_its_q(tmp_path: Path) -> None:
+    spec = spec_of("one_step_q", "Catch-v0", {"network": "compact", "n_actors": 1})
+    file = tmp_path / "r.npz"
+    record(spec, file, 4, lambda t: 1)
+    free = _branch(spec, file, BranchPlan(decision=2, continuations=2, horizon=2, seed=0), action_values=True)
+    assert free.value == max(free.policy)
+    for action in range(3):
+        plan = BranchPlan(decision=2, continuations=2, horizon=2, seed=0, first_action=action)
+        forced = _branch(spec, file, plan, action_values=True)
+        assert forced.policy == free.policy
+        assert forced.value == free.policy[action]
+
+
+def test_decision_that_the_episode_lacks_is_an_error(tmp_path: Path) -> None:
+    spec = spec_of("paac", "Catch-v0", {"network": "compact"})
+    file = tmp_path / "r.npz"
+    record(spec, file, 4, lambda t: 1)
+    with pytest.raises(ValueError, match="has 4 decisions"):
+        _branch(spec, file, BranchPlan(decision=5, continuations=2, horizon=2, seed=0))
+    with np.load(file) as data:
+        changed = dict(data) | {"rewards": np.ones(4, np.float32)}
+    np.savez(file, **changed)
+    with pytest.raises(ReplayMismatchError):
+        _branch(spec, file, BranchPlan(decision=2, continuations=2, horizon=2, seed=0))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sticky", [0.0, 0.25])
+def test_continuations_of_an_atari_game_are_those_of_a_simulation_from_power_on(
+    tmp_path: Path, sticky: float
+) -> None:
+    spec = spec_of("paac", "ALE/Breakout-v5", {"network": "nips"}, sticky_actions=sticky)
+    rng = np.random.default_rng(0)
+    file = tmp_path / "r.npz"
+    actions = record(spec, file, 60, lambda t: int(rng.integers(4)))
+    plan = BranchPlan(decision=50, continuations=5, horizon=150, seed=2)
+    outcome = _branch(spec, file, plan)
+    assert _as_played(outcome) == _simulate(spec, actions, plan, group=5)
+    assert len({tuple(each.rewards) for each in outcome.continuations}) > 1
+
+
+@pytest.mark.long
+def test_value_of_an_agent_of_single_lives_predicts_up_to_a_lost_life(tmp_path: Path) -> None:
+    spec = spec_of("paac", "ALE/Breakout-v5", {"network": "nips"})
+    file = tmp_path / "r.npz"
+    record(spec, file, 30, lambda t: 1)
+    plan = BranchPlan(decision=20, continuations=4, horizon=150, seed=2)
+    whole, cut = _branch(spec, file, plan), _branch(spec, file, plan, lives_end_value=True)
+    assert [each.rewards for each in whole.continuations] == [each.rewards for each in cut.continuations]
+    assert all(each.n_valued == 150 and each.last_value is not None for each in whole.continuations)
+    assert all(each.n_valued < 150 and each.last_value is None for each in cut.continuations)
+
+
+def test_copied_atari_game_goes_on_bit_for_bit_like_the_original() -> None:
+    from backend.specs.environments.atari import AtariConfig
+    from workers.engine.envs.copies import copies
+
+    config = AtariConfig(sticky_actions=0.25)
+
+    def build() -> Env:
+        return AtariEnv("ALE/SpaceInvaders-v5", config)
+
+    env = build()
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(SEED, observation)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        env.step(int(rng.integers(6)), observation)
+    games = copies(env, build, 3)
+    assert games is not None
+    after = [observation.copy() for _ in games]
+    for _ in range(60):
+        action = int(rng.integers(6))
+        steps = [game.step(action, out) for game, out in zip(games, after, strict=True)]
+        assert steps[1:] == steps[:1] * 2
+        for game, out in zip(games, after, strict=True):
+            assert isinstance(game, AtariEnv)
+            assert isinstance(games[0], AtariEnv)
+            np.testing.assert_array_equal(out, after[0])
+            np.testing.assert_array_equal(game.ale.getRAM(), games[0].ale.getRAM())
+            np.testing.assert_array_equal(game.ale.getScreenRGB(), games[0].ale.getScreenRGB())

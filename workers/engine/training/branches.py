@@ -1,0 +1,198 @@
+"""Plays continuations of a recorded episode from one of its decisions.
+
+The episode is repeated up to that decision once, and its state then copied for every continuation, so that
+all of them begin bit for bit equal. Where a state cannot be copied (see `envs.copies`), the episode is
+repeated for each. The policy computes the actions of all continuations in one batch. A recurrent one has
+read every observation of the episode up to there, and each continuation begins with a copy of its memory.
+
+What differs between continuations is the policy's random numbers: one generator, of the plan's seed, draws
+those of every decision for all continuations that go on, in their order. With sticky actions the repeated
+actions differ, too. All other random numbers of an environment go on as in the episode, and are equal in all
+continuations.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.branches import BranchOutcome, BranchPlan, Continuation, End
+from backend.specs.run import RunSpec
+from workers.engine.envs import Env
+from workers.engine.envs.atari import AtariEnv
+from workers.engine.envs.copies import copies
+from workers.engine.methods.base import Policy
+from workers.engine.nn.policies import PolicyWithMemory
+from workers.engine.training.restore import RecordedEpisode, environment_of_episode, restore
+
+MAX_REPEATED = 8
+"""Environments whose states cannot be copied are played this many at a time: some are large."""
+_EPISODE = -1
+"""Number of the environment that repeats the episode; those of the continuations count from 0."""
+
+
+def play_continuations(
+    spec: RunSpec,
+    replay: Path,
+    policies: tuple[Policy, Policy],
+    plan: BranchPlan,
+    *,
+    action_values: bool = False,
+    lives_end_value: bool = False,
+    starts: Path | None = None,
+) -> BranchOutcome:
+    """Play the continuations of a plan.
+
+    Args:
+        spec: the run that recorded the episode.
+        replay: the episode's .npz, written by `EpisodeRecorder.save`.
+        policies: two of one network, which takes the observations of the episode's environment: one reads
+            the episode, and one, seeded by the plan's seed, acts in the continuations.
+        plan: what to play.
+        action_values: whether the policies' values are max Q.
+        lives_end_value: whether V predicts the rewards up to a lost life only.
+        starts: file of the start set of the episode's protocol; None if it has no set.
+
+    Raises:
+        ReplayMismatchError: repeating the episode gave other rewards than the recorded ones.
+        ValueError: the episode ends before the decision, or the starts are missing.
+    """
+    reader, actor = policies
+
+    def build() -> Env:
+        return environment_of_episode(spec, replay, starts)[0]
+
+    env, episode = environment_of_episode(spec, replay, starts)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    _read(env, episode, plan.decision, observation, reader)
+    memory = reader.memory(_EPISODE) if isinstance(reader, PolicyWithMemory) else None
+    _, value_N, policy_NA = _act(reader, observation[None], [_EPISODE])
+    value = float(value_N[0])
+    if action_values and plan.first_action is not None:
+        value = float(policy_NA[0, plan.first_action])
+
+    equal = copies(env, build, plan.continuations)
+    if equal is not None:
+        groups: list[Callable[[], Sequence[Env]]] = [lambda: equal]
+    else:
+        env.close()
+        groups = [
+            _repeated(build, episode, plan.decision, min(MAX_REPEATED, plan.continuations - first))
+            for first in range(0, plan.continuations, MAX_REPEATED)
+        ]
+    played: list[Continuation] = []
+    for group in groups:
+        envs = group()
+        try:
+            played += _play(envs, observation, memory, actor, plan, len(played), lives_end_value)
+        finally:
+            for opened in envs:
+                opened.close()
+    return BranchOutcome(value=value, policy=policy_NA[0].tolist(), continuations=played)
+
+
+@dataclass
+class _Game:
+    """A continuation while it is played."""
+
+    env: Env
+    number: int
+    observation: NDArray[Any]
+    lives: int
+    rewards: list[float] = field(default_factory=list)
+    end: End | None = None
+    n_valued: int | None = None
+    """As `Continuation.n_valued`; None while V predicts rewards."""
+
+    def step(self, action: Any, *, lives_end_value: bool) -> None:
+        """Take a decision."""
+        step = self.env.step(action, self.observation)
+        if step.crashed:
+            raise RuntimeError(f"the environment crashed in continuation {self.number}")
+        self.rewards.append(step.reward)
+        lives = self.env.lives()
+        lost_life = lives < self.lives and lives_end_value
+        self.lives = lives
+        if self.n_valued is None and (lost_life or (step.terminated and not step.episode_over)):
+            self.n_valued = len(self.rewards)
+        if step.episode_over:
+            self.end = "truncated" if step.truncated else "terminated"
+
+
+def _read(
+    env: Env, episode: RecordedEpisode, decision: int, observation: NDArray[Any], reader: Policy
+) -> None:
+    """Repeat the episode up to the decision; a policy with a memory reads every observation before it."""
+
+    def read(t: int, seen: NDArray[Any]) -> None:
+        _act(reader, seen[None], [_EPISODE])
+
+    restore(env, episode, decision, observation, watch=read if isinstance(reader, PolicyWithMemory) else None)
+
+
+def _repeated(
+    build: Callable[[], Env], episode: RecordedEpisode, decision: int, n: int
+) -> Callable[[], Sequence[Env]]:
+    """Builds n environments and repeats the episode in each."""
+
+    def repeat() -> Sequence[Env]:
+        envs = [build() for _ in range(n)]
+        for env in envs:
+            observation = np.empty(env.observation_shape, env.observation_dtype)
+            restore(env, episode, decision, observation)
+        return envs
+
+    return repeat
+
+
+def _play(
+    envs: Sequence[Env],
+    observation: NDArray[Any],
+    memory: Any,
+    actor: Policy,
+    plan: BranchPlan,
+    first: int,
+    lives_end_value: bool,
+) -> list[Continuation]:
+    """Play on in environments that are in one state, whose observation is given."""
+    games = [_Game(env, first + i, observation.copy(), env.lives()) for i, env in enumerate(envs)]
+    for game in games:
+        if isinstance(game.env, AtariEnv):
+            game.env.draw_sticky_actions(np.random.default_rng([plan.seed, game.number]))
+        if isinstance(actor, PolicyWithMemory):
+            actor.remember(game.number, memory)
+    going = games
+    for t in range(plan.horizon):
+        action_N, _, _ = _act(actor, np.stack([g.observation for g in going]), [g.number for g in going])
+        for game, action in zip(going, action_N, strict=True):
+            chosen = plan.first_action if t == 0 and plan.first_action is not None else action
+            game.step(chosen, lives_end_value=lives_end_value)
+        going = [game for game in going if game.end is None]
+        if not going:
+            break
+    valued = [game for game in games if game.n_valued is None and game.end != "terminated"]
+    last_values: dict[int, float] = {}
+    if valued:
+        _, value_N, _ = _act(actor, np.stack([g.observation for g in valued]), [g.number for g in valued])
+        last_values = dict(zip((game.number for game in valued), value_N.tolist(), strict=True))
+    for game in games:
+        if isinstance(actor, PolicyWithMemory):
+            actor.forget(game.number)
+    return [
+        Continuation(
+            rewards=game.rewards,
+            end=game.end or "horizon",
+            n_valued=len(game.rewards) if game.n_valued is None else game.n_valued,
+            last_value=last_values.get(game.number),
+        )
+        for game in games
+    ]
+
+
+def _act(
+    policy: Policy, observation_N: NDArray[Any], numbers: Sequence[int]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    return policy.act(observation_N, np.array(numbers))

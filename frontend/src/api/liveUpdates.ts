@@ -80,6 +80,8 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   episodes: ['episodes', 'job'],
   episode: ['job'],
+  branches: ['job'],
+  saliency: ['job'],
   video: ['job'],
   evaluations: ['evaluations', 'job'],
   checkpoints: ['checkpoints'],

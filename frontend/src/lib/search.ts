@@ -200,7 +200,11 @@ export const runSearch = (search: Search) =>
   });
 
 export const replaySearch = (search: Search) =>
-  validated({ at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined });
+  validated({
+    at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined,
+    /** The branch whose fan is shown. */
+    branch: RUN_ID.test(text(search.branch) ?? '') ? text(search.branch) : undefined,
+  });
 
 export const compareSearch = (search: Search) =>
   validated({

@@ -1,38 +1,49 @@
+import { Button } from '@mantine/core';
 import { useDebouncedCallback, useDocumentTitle, useWindowEvent } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useMemo } from 'react';
+import { lazy, Suspense, useMemo, useState } from 'react';
 import { environmentsQuery } from '@/api/catalogue';
 import { episodeQuery } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
 import { Loading, PageProblem, titleOf } from '@/components/feedback';
+import { PermittedButton, useDenied } from '@/components/permission';
 import { PlayFromHere } from '@/features/play/PlayFromHere';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
 import { sourceOfEpisode } from '@/features/replay/source';
 import { learnerOf } from '@/features/replay/trace';
+import { StepFollower } from '@/features/saliency/StepFollower';
 import { isPlayable } from '@/lib/environments';
 import { useStepTaken } from '@/lib/firstSteps';
 import { formatScore, formatInteger } from '@/lib/format';
+import { defined } from '@/lib/search';
 
 const route = getRouteApi('/shell/runs/$runId/episodes/$episodeId');
 
 const DEBOUNCE_MS = 300;
 
+const SaliencyPanel = lazy(() => import('@/features/saliency/SaliencyPanel'));
+const BranchesPanel = lazy(() => import('@/features/branches/BranchesPanel'));
+
 /** The replay of one episode. */
 export default function ReplayPage() {
   const { runId, episodeId } = route.useParams();
-  const { at } = route.useSearch();
+  const { at, branch } = route.useSearch();
   const navigate = route.useNavigate();
   // Debounced: browsers limit the rate of URL changes.
   const saveStep = useDebouncedCallback(
-    (step: number) => void navigate({ search: { at: step }, replace: true, resetScroll: false }),
+    (step: number) =>
+      void navigate({ search: (before) => ({ ...before, at: step }), replace: true, resetScroll: false }),
     DEBOUNCE_MS,
   );
   useWindowEvent('keydown', (event) => {
     if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
-    if ((event.target as Element).matches('input, textarea')) return;
+    if ((event.target as Element).matches('input, select, textarea')) return;
     void navigate({ to: '/runs/$runId', params: { runId }, search: { episode: episodeId } });
   });
+  const denied = useDenied();
+  const [branchFrom, setBranchFrom] = useState<number | null>(null);
+  const [explained, setExplained] = useState<number | null>(null);
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
   useStepTaken('replay', episode.isSuccess);
@@ -87,11 +98,25 @@ export default function ReplayPage() {
               large
               at={at}
               onAt={saveStep}
-              atStep={
-                playable
-                  ? (step) => <PlayFromHere from={{ episode: episodeId }} step={step} agent={runId} />
-                  : undefined
-              }
+              atStep={(step) => (
+                <div className="row wrap">
+                  {playable && <PlayFromHere from={{ episode: episodeId }} step={step} agent={runId} />}
+                  <PermittedButton variant="default" denied={denied} onClick={() => setBranchFrom(step)}>
+                    Branch from here
+                  </PermittedButton>
+                  {environment?.observation === 'pixels' && (
+                    <Button
+                      variant="default"
+                      aria-pressed={explained !== null}
+                      title="Where the network’s input matters to its policy and V"
+                      onClick={() => setExplained(explained === null ? step : null)}
+                    >
+                      Saliency
+                    </Button>
+                  )}
+                  {explained !== null && <StepFollower step={step} onSettled={setExplained} />}
+                </div>
+              )}
             />
           </section>
           <p className="muted" style={{ margin: 0 }}>
@@ -100,6 +125,35 @@ export default function ReplayPage() {
             lost life (with Shift, the previous one); E jumps to the largest value error, and F goes back to
             the run.
           </p>
+          {explained !== null && (
+            <Suspense>
+              <SaliencyPanel
+                run={runId}
+                episode={episodeId}
+                decision={explained}
+                onClose={() => setExplained(null)}
+              />
+            </Suspense>
+          )}
+          {run.data && (
+            <Suspense>
+              <BranchesPanel
+                key={episodeId}
+                run={run.data}
+                episode={episode.data}
+                selected={branch}
+                onSelect={(id) =>
+                  void navigate({
+                    search: (before) => defined({ ...before, branch: id }),
+                    replace: true,
+                    resetScroll: false,
+                  })
+                }
+                from={branchFrom}
+                onClose={() => setBranchFrom(null)}
+              />
+            </Suspense>
+          )}
         </>
       )}
     </div>

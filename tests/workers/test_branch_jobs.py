@@ -111,8 +111,8 @@ def test_worker_plays_a_branch_with_a_checkpoint_of_another_run(context: Context
     expected = play_continuations(spec, replay, (reader, actor), branches.plan_of(row))
     assert row.outcome["value"] == pytest.approx(expected.value, rel=1e-6)
     with reading(engine) as session:
-        rewards = [each.tolist() for each in branches.rewards_of(session, row)]
-    assert rewards == [each.rewards for each in expected.continuations]
+        rewards = [line.tolist() for line in branches.rewards_of(session, row)]
+    assert rewards == [line.rewards for line in expected.continuations]
     assert not list((context.run_dir(run.id) / "jobs").iterdir()), "the host keeps nothing"
 
 

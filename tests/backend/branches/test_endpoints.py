@@ -66,8 +66,8 @@ def test_branch_waits_for_a_worker_and_then_has_returns_beside_the_value(
     done = service.client.get(f"{URL}/{row['id']}").json()
     outcome = done["outcome"]
     assert (done["state"], outcome["value"], outcome["policy"]) == ("done", 1.5, [0.25, 0.75])
-    assert [each["true_return"] for each in outcome["continuations"]] == [5, 1, 11]
-    assert [each["discounted_return"] for each in outcome["continuations"]] == [3.5, 1, 3]
+    assert [line["true_return"] for line in outcome["continuations"]] == [5, 1, 11]
+    assert [line["discounted_return"] for line in outcome["continuations"]] == [3.5, 1, 3]
     assert outcome["discounted_return"] == {"mean": 2.5, "standard_error": pytest.approx(0.7637626)}
     assert outcome["true_return"]["mean"] == pytest.approx(17 / 3)
     assert service.client.get(URL, params={"episode": episode.id}).json()["items"] == [done]
@@ -269,7 +269,7 @@ def test_rewards_of_many_continuations_are_kept_exactly(service: RunningService,
     row = _create(service, episode, continuations=64, horizon=5000)
     rng = np.random.default_rng(0)
     rewards = [rng.normal(size=n).astype(np.float32).tolist() for n in rng.integers(1, 300, 64)]
-    mark_played(service.engine, row["id"], *(continuation(each) for each in rewards))
+    mark_played(service.engine, row["id"], *(continuation(line) for line in rewards))
     with reading(service.engine) as session:
         kept = branches.rewards_of(session, branches.get(session, row["id"]))
-    assert [each.tolist() for each in kept] == rewards
+    assert [line.tolist() for line in kept] == rewards

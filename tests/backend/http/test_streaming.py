@@ -51,6 +51,7 @@ socket, and the pages' own files, which Starlette opens and closes."""
 
 BOUNDED = {
     "/api/v1/episodes/{episode_id}/thumbnail",
+    "/api/v1/figures/branch",
     "/api/v1/figures/curve",
     "/api/v1/figures/diagnostic",
     "/api/v1/figures/episode_trace",

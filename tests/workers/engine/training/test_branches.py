@@ -78,7 +78,7 @@ def _branch(spec: RunSpec, file: Path, plan: BranchPlan, **options: Any) -> Bran
 
 
 def _as_played(outcome: BranchOutcome) -> Played:
-    return [(each.rewards, each.end, each.last_value) for each in outcome.continuations]
+    return [(line.rewards, line.end, line.last_value) for line in outcome.continuations]
 
 
 LSTM = {"network": "mlp", "recurrent": True, "n_actors": 1}
@@ -119,7 +119,7 @@ def test_continuations_are_those_of_a_simulation_from_the_beginning(
     assert _as_played(outcome) == simulated
     assert len({tuple(rewards) for rewards, _, _ in simulated}) > 1 or plan["horizon"] < 5
     assert _as_played(_branch(spec, file, wanted)) == simulated, "the same seed, the same fan"
-    assert all(each.n_valued == len(each.rewards) for each in outcome.continuations)
+    assert all(line.n_valued == len(line.rewards) for line in outcome.continuations)
 
 
 def test_memory_of_the_episode_is_carried_into_every_continuation(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_continuations_of_an_atari_game_are_those_of_a_simulation_from_power_on(
     plan = BranchPlan(decision=50, continuations=5, horizon=150, seed=2)
     outcome = _branch(spec, file, plan)
     assert _as_played(outcome) == _simulate(spec, actions, plan, group=5)
-    assert len({tuple(each.rewards) for each in outcome.continuations}) > 1
+    assert len({tuple(line.rewards) for line in outcome.continuations}) > 1
 
 
 @pytest.mark.long
@@ -206,9 +206,9 @@ def test_value_of_an_agent_of_single_lives_predicts_up_to_a_lost_life(tmp_path: 
     record(spec, file, 30, lambda t: 1)
     plan = BranchPlan(decision=20, continuations=4, horizon=150, seed=2)
     whole, cut = _branch(spec, file, plan), _branch(spec, file, plan, lives_end_value=True)
-    assert [each.rewards for each in whole.continuations] == [each.rewards for each in cut.continuations]
-    assert all(each.n_valued == 150 and each.last_value is not None for each in whole.continuations)
-    assert all(each.n_valued < 150 and each.last_value is None for each in cut.continuations)
+    assert [line.rewards for line in whole.continuations] == [line.rewards for line in cut.continuations]
+    assert all(line.n_valued == 150 and line.last_value is not None for line in whole.continuations)
+    assert all(line.n_valued < 150 and line.last_value is None for line in cut.continuations)
 
 
 def test_copied_atari_game_goes_on_bit_for_bit_like_the_original() -> None:

@@ -151,7 +151,7 @@ class BranchOut(Schema):
     first_action: int | None
     """Index of the action that every continuation begins with; null: the policy's own."""
     policy: PolicyOut
-    """The policy that goes on."""
+    """Whose actions the continuations take."""
     episode: EpisodeContinuationOut
     """How the episode itself went on."""
     outcome: BranchOutcomeOut | None

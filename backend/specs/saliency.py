@@ -11,12 +11,14 @@ STRIDE_PIXELS = 5
 class SaliencyMap(Frozen):
     """The map of one decision, and what the network saw there."""
 
-    height: int = Field(ge=1)
-    width: int = Field(ge=1)
-    """Size of the observation, in pixels."""
-    rows: list[int]
-    columns: list[int]
-    """Centres of the blurred regions."""
+    height: int = Field(ge=1, examples=[84])
+    """Rows of the observation, in pixels."""
+    width: int = Field(ge=1, examples=[84])
+    """Columns of the observation, in pixels."""
+    rows: list[int] = Field(examples=[[2, 7, 12]])
+    """Rows of the centres of the blurred regions."""
+    columns: list[int] = Field(examples=[[2, 7, 12]])
+    """Columns of those centres."""
     policy: list[list[float]]
     """Half the squared change of the logits, of Q, or of the mean of a continuous action; a row for each of
     `rows`."""

@@ -3061,6 +3061,7 @@ export interface components {
              * @description Index of the action that every continuation begins with; null: the policy's own.
              */
             first_action: number | null;
+            /** @description Whose actions the continuations take. */
             policy: components["schemas"]["PolicyOut"];
             /** @description How the episode itself went on. */
             episode: components["schemas"]["EpisodeContinuationOut"];
@@ -8434,18 +8435,36 @@ export interface components {
          * @description The map of one decision, and what the network saw there.
          */
         SaliencyMap: {
-            /** Height */
+            /**
+             * Height
+             * @description Rows of the observation, in pixels.
+             * @example 84
+             */
             height: number;
             /**
              * Width
-             * @description Size of the observation, in pixels.
+             * @description Columns of the observation, in pixels.
+             * @example 84
              */
             width: number;
-            /** Rows */
+            /**
+             * Rows
+             * @description Rows of the centres of the blurred regions.
+             * @example [
+             *       2,
+             *       7,
+             *       12
+             *     ]
+             */
             rows: number[];
             /**
              * Columns
-             * @description Centres of the blurred regions.
+             * @description Columns of those centres.
+             * @example [
+             *       2,
+             *       7,
+             *       12
+             *     ]
              */
             columns: number[];
             /**
@@ -19805,13 +19824,17 @@ export interface operations {
                      *       "agent_steps": 1000000,
                      *       "action_values": true,
                      *       "map": {
-                     *         "height": 1,
-                     *         "width": 1,
+                     *         "height": 84,
+                     *         "width": 84,
                      *         "rows": [
-                     *           1
+                     *           2,
+                     *           7,
+                     *           12
                      *         ],
                      *         "columns": [
-                     *           1
+                     *           2,
+                     *           7,
+                     *           12
                      *         ],
                      *         "policy": [
                      *           [

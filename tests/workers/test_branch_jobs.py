@@ -109,7 +109,7 @@ def test_worker_plays_a_branch_with_a_checkpoint_of_another_run(context: Context
     replay = context.store.get(run.id, "replays", "a1-s100.npz", context.run_dir(run.id) / "replays")
     reader, actor = load_policies(parse_run_spec(other.spec), file, [7, 7])
     expected = play_continuations(spec, replay, (reader, actor), branches.plan_of(row))
-    assert row.outcome["value"] == pytest.approx(expected.value, rel=1e-6)
+    assert row.outcome["value"] == pytest.approx(expected.value, rel=1e-4)
     with reading(engine) as session:
         rewards = [line.tolist() for line in branches.rewards_of(session, row)]
     assert rewards == [line.rewards for line in expected.continuations]

@@ -39,6 +39,9 @@ QUERY_TIMEOUT_S = 10.0
 CANCEL_TIMEOUT_S = 2.0
 """How long a query's cancellation on PostgreSQL may take."""
 
+_POOLED = "callboard_pooled"
+"""In a connection's `info`: whether a pooler stands before the server."""
+
 _WRITING = "callboard_writing"
 _WAIT_S = "callboard_wait_s"
 
@@ -77,6 +80,7 @@ def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
             },
         )
         _close_after_dispose(engine)
+        event.listen(engine, "connect", _find_pooler)
         if with_timeouts:
             event.listen(engine, "connect", _set_timeouts)
             event.listen(engine, "begin", _begin_postgres)
@@ -109,19 +113,39 @@ def is_query_timeout(error: Exception) -> bool:
     )
 
 
-def _set_timeouts(connection: Any, record: Any) -> None:
-    connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_S * 1000:.0f}")
-    connection.execute(f"SET statement_timeout = {QUERY_TIMEOUT_S * 1000:.0f}")
+def _find_pooler(connection: Any, record: Any) -> None:
+    """Whether a pooler such as PgBouncer is between: its connection has another process id than the server's.
+
+    In its transaction mode each transaction may have another session of the server, so that nothing may
+    outlive a transaction: no prepared statement, and no setting.
+    """
+    [pid] = connection.execute("SELECT pg_backend_pid()").fetchone()
     connection.commit()
+    record.info[_POOLED] = pid != connection.info.backend_pid
+    if record.info[_POOLED]:
+        connection.prepare_threshold = None
+
+
+def _timeouts_ms() -> dict[str, int]:
+    """Settings of PostgreSQL for a transaction that asks for no other ones."""
+    return {"lock_timeout": round(LOCK_TIMEOUT_S * 1000), "statement_timeout": round(QUERY_TIMEOUT_S * 1000)}
+
+
+def _set_timeouts(connection: Any, record: Any) -> None:
+    if not record.info[_POOLED]:
+        connection.execute("; ".join(f"SET {name} = {value}" for name, value in _timeouts_ms().items()))
+        connection.commit()
 
 
 def _begin_postgres(connection: Connection) -> None:
     options = connection.get_execution_options()
+    timeouts_ms = _timeouts_ms() if connection.info[_POOLED] else {}
     if options.get(_WRITING, False):
-        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        timeouts_ms["statement_timeout"] = 0
         if _WAIT_S in options:
-            wait_ms = max(1, round(options[_WAIT_S] * 1000))  # 0 would be without end
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
+            timeouts_ms["lock_timeout"] = max(1, round(options[_WAIT_S] * 1000))  # 0 would be without end
+    if timeouts_ms:
+        connection.exec_driver_sql("; ".join(f"SET LOCAL {name} = {ms}" for name, ms in timeouts_ms.items()))
 
 
 _ENDS_AT = "callboard_ends_at"

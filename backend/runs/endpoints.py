@@ -90,7 +90,8 @@ def create_runs(
     require_room(state.settings)
     created = requests.create(session, writing, body, principal)
     state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
-    return RunItems(items=[RunOut.of(run) for run in created], warnings=requests.warnings(session, created))
+    # In the same transaction: a pool of connections could be empty because all wait for a second one.
+    return RunItems(items=[RunOut.of(run) for run in created], warnings=requests.warnings(writing, created))
 
 
 @reading.post("/estimate")

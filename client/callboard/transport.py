@@ -249,10 +249,13 @@ def _http_client(server: Server) -> httpx.Client:
         headers={"Authorization": f"Bearer {server.token}"},
         timeout=TIMEOUT,
     )
-    if _is_loopback(httpx.URL(server.url).host):
+    address = httpx.URL(server.url)
+    is_here = _is_loopback(address.host)
+    if is_here and address.scheme != "https":
         return create(trust_env=False)
     try:
-        return create()
+        # A transport of its own takes the environment's certificates, and no proxy.
+        return create(transport=httpx.HTTPTransport(), trust_env=False) if is_here else create()
     except Exception as error:  # of a proxy's scheme, or of a file of certificates
         names = [name for name in os.environ if name.upper() in _OF_THE_ENVIRONMENT]
         warn(

@@ -1,5 +1,8 @@
 """HTTP clients that log in as the pages do: by a cookie, and the secret that only the page knows."""
 
+import ssl
+from urllib.parse import urlsplit
+
 import httpx
 
 from backend.http.dependencies import PAGE_SECRET_HEADER
@@ -8,10 +11,12 @@ from tests.support.waiting import PATIENCE_S
 _LOGIN_PATHS = ("/api/v1/auth/login", "/api/v1/auth/password")
 
 
-def page_client(url: str) -> httpx.Client:
+def page_client(url: str, *, verify: ssl.SSLContext | bool = True) -> httpx.Client:
     """A client that is not logged in. It sends an `Origin` header, as browsers do, and keeps the page's
     secret of each login."""
-    client = httpx.Client(base_url=url, headers={"Origin": url}, timeout=PATIENCE_S)
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    client = httpx.Client(base_url=url, headers={"Origin": origin}, timeout=PATIENCE_S, verify=verify)
 
     def keep(answer: httpx.Response) -> None:
         _, _, secret = answer.headers.get("location", "").partition("#page_secret=")

@@ -126,8 +126,9 @@ def write_clip(run: Path, scratch: Path) -> None:
     known = {name: stored[name] for name in ("algorithm", "environment", "environment_config", "stop")}
     spec: RunSpec = parse_run_spec(known)
     video = scratch / "episode.mp4"
+    # Of equal ones the latest of training, in which an agent explores.
     rewards, replay = max(
-        ((np.load(path)["rewards"], path) for path in sorted((run / "replays").glob("*.npz"))),
+        ((np.load(path)["rewards"], path) for path in sorted((run / "replays").glob("*.npz"), reverse=True)),
         key=lambda played: float(played[0].sum()),
     )
     n_frames = render(spec, replay, video)

@@ -48,7 +48,7 @@ def test_map_is_computed_on_the_first_request_and_then_kept(service: RunningServ
         "agent_steps": 100, "action_values": False, "map": MAP.model_dump(),
     }  # fmt: skip
     other = make_checkpoint(service.engine, make_run(service.engine, environment="Catch-v0"), 50)
-    ask = {"decision": 3, "checkpoint": other.id}
+    ask: dict[str, str | int] = {"decision": 3, "checkpoint": other.id}
     assert service.client.get(_url(episode), params=ask).status_code == 202
 
 

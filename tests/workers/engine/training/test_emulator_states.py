@@ -46,7 +46,7 @@ def _all(env: AtariEnv, observation: np.ndarray[tuple[int, ...], np.dtype[np.uin
 
 @pytest.mark.parametrize(
     "config",
-    [AtariConfig(), AtariConfig(sticky_actions=0.25, frame_maximum="rgb")],
+    [AtariConfig(), AtariConfig(sticky_actions=0.9, frame_maximum="rgb")],
     ids=["luminance", "sticky-rgb"],
 )
 def test_state_is_restored_from_the_latest_one_before_it_as_if_all_was_repeated(

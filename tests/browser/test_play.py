@@ -77,6 +77,8 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
     page.goto(f"/play?environment={BREAKOUT}&scripted=true")
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.get_by_text("Press a control to start")).to_be_visible()
+    game = page.get_by_test_id("game")
+    assert game.evaluate("game => game.clientHeight <= game.parentElement.clientHeight"), "all of it is shown"
     session = re.sub(r".*/play/", "", page.url)
     page.keyboard.down("Space")
     _await(page, stream, 24)

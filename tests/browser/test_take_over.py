@@ -30,7 +30,7 @@ def test_take_over_from_a_replay_and_back_is_recorded_with_who_acted(
     stream = Stream(page)
     page.goto(f"/runs/{run['id']}/episodes/{episode['id']}?at={DECISION}")
     page.get_by_role("button", name="Play from here").click()
-    expect(page.get_by_text("Press a control to start, or T to hand over to the agent.")).to_be_visible()
+    expect(page.get_by_text("Press a control to go on, or T to hand over to the agent.")).to_be_visible()
     expect(page.get_by_role("link", name=f"decision {DECISION + 1} of an episode")).to_be_visible()
     assert serious_violations(page) == {}
     session = re.sub(r".*/play/", "", page.url)

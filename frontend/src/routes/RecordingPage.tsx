@@ -47,9 +47,10 @@ export default function RecordingPage() {
     DEBOUNCE_MS,
   );
   const { data: recording, error, refetch } = useQuery(recordingQuery(recordingId));
-  const [agent, setAgent] = useState<string>();
+  const [chosen, setChosen] = useState<string | null>();
   const { onClick, problem } = useDownload();
   const name = recording && shortEnvironmentName(recording.environment);
+  const agent = chosen === undefined ? (recording?.source?.run_id ?? null) : chosen;
   const title = name ? `Game of ${name}` : titleOf(error, 'Game');
   useDocumentTitle(`${title} · Callboard`);
   return (
@@ -98,8 +99,8 @@ export default function RecordingPage() {
               onAt={saveStep}
               atStep={(step) => (
                 <>
-                  <AgentChoice environment={recording.environment} value={agent} onChange={setAgent} />
-                  <PlayFromHere from={{ recording: recordingId }} step={step} agent={agent} />
+                  <AgentChoice environment={recording.environment} value={agent} onChange={setChosen} />
+                  <PlayFromHere from={{ recording: recordingId }} step={step} agent={agent ?? undefined} />
                 </>
               )}
             />

@@ -8,9 +8,9 @@ const LIMIT = 20;
 
 type Props = {
   environment: string;
-  /** Id of the run; undefined for none. */
-  value: string | undefined;
-  onChange: (run: string | undefined) => void;
+  /** Id of the run; null for none. */
+  value: string | null;
+  onChange: (run: string | null) => void;
 };
 
 /** Chooses the run whose agent can act in a session; absent if no run has played the environment. */
@@ -19,7 +19,8 @@ export function AgentChoice({ environment, value, onChange }: Props) {
   const runs =
     data?.pages[0]?.items.filter(({ origin, agent_steps }) => origin === 'callboard' && agent_steps > 0) ??
     [];
-  if (runs.length === 0) return null;
+  if (runs.length === 0 && value === null) return null;
+  const isListed = value === null || runs.some(({ id }) => id === value);
   return (
     <NativeSelect
       size="xs"
@@ -27,12 +28,13 @@ export function AgentChoice({ environment, value, onChange }: Props) {
       value={value ?? ''}
       data={[
         { value: '', label: 'without an agent' },
+        ...(isListed ? [] : [{ value: value ?? '', label: 'with the agent of its run' }]),
         ...runs.map(({ id, name, score }) => ({
           value: id,
           label: `with the agent of ${name}, score ${formatScore(score)}`,
         })),
       ]}
-      onChange={({ currentTarget }) => onChange(currentTarget.value || undefined)}
+      onChange={({ currentTarget }) => onChange(currentTarget.value || null)}
     />
   );
 }

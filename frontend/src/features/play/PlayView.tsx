@@ -83,7 +83,7 @@ export function PlayView({ session, mine }: Props) {
     over,
     mine,
     hasAgent,
-    started: session.source === null && (status?.frames ?? 0) > 0,
+    started: session.source !== null || (status?.frames ?? 0) > 0,
   });
   return (
     <div className={classes.game}>

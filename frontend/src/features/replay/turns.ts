@@ -23,8 +23,8 @@ export function spansOf(turns: Played['turns']): Span[] {
   });
 }
 
-/** The player has the accent; agents and others follow. */
-const COLOURS = ['var(--accent)', 'var(--running)', 'var(--lost)', 'var(--failed)'];
+/** The player has the accent; agents and others follow, in colours that the time line does not use. */
+const COLOURS = ['var(--accent)', 'var(--actor-1)', 'var(--actor-2)', 'var(--actor-3)'];
 
 export const colourOf = (actor: number): string =>
   COLOURS[actor === 0 ? 0 : 1 + ((actor - 1) % (COLOURS.length - 1))] ?? '';

@@ -47,7 +47,7 @@ test: ## everything that a change must pass
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-test-long: ready $(GPU_HOST)/.ready servers ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
+test-long: ready $(GPU_HOST)/.ready servers pythons ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
 	@$(BIN)/python -m tests.gate long
 
 check: check-python check-pages ## linters, types and import contracts
@@ -70,9 +70,12 @@ openapi: $(VENV)/.ready-dev ## openapi.json, linted by Spectral, which npm downl
 constraints: $(BIN)/pip ## constraints.txt anew: the newest version of each package, installing none
 	$(BIN)/python -m tests.constraints
 
-.PHONY: servers
+.PHONY: servers pythons
 servers: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.support.servers
+
+pythons: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.support.pythons
 
 .PHONY: check-python check-pages quick-lint quick-units
 

@@ -8,6 +8,8 @@ runs = callboard.connect().start("paac", "ALE/Pong-v5", seeds=range(3))
 returns = runs.wait().series("rollout/episode_return").to_pandas()
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from callboard.client import Client, connect

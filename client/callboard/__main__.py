@@ -3,8 +3,11 @@
 An installed server names its commands in the entry-point group `callboard.commands`.
 """
 
+from __future__ import annotations
+
 import sys
-from importlib.metadata import entry_points
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
 
 from callboard.commands import COMMANDS, run
 
@@ -14,10 +17,16 @@ GROUP = "callboard.commands"
 
 def main() -> int:
     """Run the command given by the arguments; return its exit status."""
-    for server in entry_points(group=GROUP):
+    for server in _servers():
         server.load()()
         return 0
     return run_client()
+
+
+def _servers() -> Iterable[EntryPoint]:
+    if sys.version_info >= (3, 10):
+        return entry_points(group=GROUP)
+    return entry_points().get(GROUP, ())
 
 
 def run_client() -> int:

@@ -1,5 +1,7 @@
 """What happens next to the training loop: one thread writes to the spool, another one sends it."""
 
+from __future__ import annotations
+
 import json
 import logging
 import os
@@ -39,7 +41,7 @@ log = logging.getLogger("callboard")
 class Background:
     """The buffer of a run that is being logged, and the two threads that empty it."""
 
-    _all: ClassVar["weakref.WeakSet[Background]"] = weakref.WeakSet()
+    _all: ClassVar[weakref.WeakSet[Background]] = weakref.WeakSet()
 
     def __init__(
         self,

@@ -4,6 +4,8 @@ A value that can be read as a number becomes that number. What cannot be read is
 can be counted and reported once for each kind.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -52,9 +54,9 @@ def _number(value: Any, n_nested: int) -> Number:
         return Number(value.real) if value.imag == 0 else Number(None, "complex")
     if isinstance(value, int):
         return _of_int(operator.index(value))
-    if isinstance(value, str | bytes | bytearray):
+    if isinstance(value, (str, bytes, bytearray)):
         return _of_text(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         if len(value) != 1 or n_nested == 0:
             return Number(None, f"{kind_of(value)} of {len(value):,}" if len(value) != 1 else "nested list")
         return _number(value[0], n_nested - 1)

@@ -1,13 +1,18 @@
 """A client of a server: start runs, find them, read them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from callboard.rows import items, number
 from callboard.runs import Run, Runs
 from callboard.spool import new_ulid
 from callboard.transport import Transport, find_server
+
+if TYPE_CHECKING:
+    from typing import Self
 
 DEFAULT_STOP = MappingProxyType({"agent_steps": 1_000_000})
 

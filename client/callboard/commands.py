@@ -1,5 +1,7 @@
 """The commands of the client alone: `sync`, `runs` and `import`, with the options of the server's own."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys
@@ -89,7 +91,7 @@ def _show(given: argparse.Namespace) -> int:
         return 0
     for name, value in run.data.items():
         if value not in (None, "", []):
-            text = json.dumps(value) if isinstance(value, dict | list) else str(value)
+            text = json.dumps(value) if isinstance(value, (dict, list)) else str(value)
             _print(f"{name:28} {_printable(text)}")
     return 0
 
@@ -231,9 +233,9 @@ def _print(line: str) -> None:
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths))
         _print("  ".join(cells).rstrip())
 
 

@@ -1,5 +1,7 @@
 """Configs of runs as flat JSON: no two different configs are the same."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math

@@ -1,5 +1,7 @@
 """Sends a spool's batches to its server, in order and each once."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

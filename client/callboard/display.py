@@ -1,5 +1,7 @@
 """How runs look: tables in notebooks, a line of progress in terminals, curves."""
 
+from __future__ import annotations
+
 import html
 import math
 import os
@@ -125,7 +127,7 @@ def _progress(run: Mapping[str, Any]) -> float:
     if run["state"] in ("finished", "stopped", "failed"):
         return 1.0
     progress = run.get("progress")
-    return min(1.0, max(0.0, float(progress))) if isinstance(progress, int | float) else 0.0
+    return min(1.0, max(0.0, float(progress))) if isinstance(progress, (int, float)) else 0.0
 
 
 def plot(
@@ -135,8 +137,8 @@ def plot(
     *,
     x: str = "agent_steps",
     smooth: float = 0.0,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw a curve for each run and metric, of at most 1,000 points each.
 
     Raises:

@@ -13,6 +13,8 @@ Handlers of the script are left alone. Python writes the number of each signal t
 (`signal.set_wakeup_fd`), from which the thread learns of signals that the script handles itself.
 """
 
+from __future__ import annotations
+
 import builtins
 import gc
 import os

@@ -7,6 +7,8 @@ CallboardError
     └── RequestTooLarge          something on the way accepts smaller requests only
 """
 
+from __future__ import annotations
+
 
 class CallboardError(Exception):
     """Root of the tree."""

@@ -1,5 +1,7 @@
 """Runs that are trained by a script of one's own: `callboard.init`."""
 
+from __future__ import annotations
+
 import atexit
 import html
 import os
@@ -8,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self, SupportsFloat, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
 from callboard import ends
 from callboard.background import Background
@@ -30,6 +32,9 @@ from callboard.spool import MAX_REQUEST_BYTES, Spool
 from callboard.syncing import sync
 from callboard.tally import Tally
 from callboard.transport import Transport
+
+if TYPE_CHECKING:
+    from typing import Self
 
 CLOSE_TIMEOUT_S = 30.0
 MAX_WAIT_S = 10.0**6

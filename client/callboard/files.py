@@ -1,12 +1,15 @@
 """Files that a script logs: checked before they are copied."""
 
+from __future__ import annotations
+
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +28,14 @@ class SentFile(NamedTuple):
     """Writes it to a path. Raises ValueError if it cannot be read, OSError if it cannot be written."""
     fields: dict[str, Any]
     """Fields of the request that follows the upload."""
+
+
+def sha256_of(file: IO[bytes]) -> hashlib._Hash:
+    """The SHA-256 of what a file still has."""
+    digest = hashlib.sha256()
+    for block in iter(partial(file.read, _BLOCK_BYTES), b""):
+        digest.update(block)
+    return digest
 
 
 def checkpoint_of(path: str | os.PathLike[str], score: float | None) -> SentFile:
@@ -52,7 +63,7 @@ def video_of(
     Raises:
         ValueError: it cannot be sent.
     """
-    if isinstance(path_or_frames, str | os.PathLike):
+    if isinstance(path_or_frames, (str, os.PathLike)):
         file, n_bytes = _regular("path_or_frames", path_or_frames, MAX_VIDEO_BYTES)
         _check_signature(file)
         return SentFile(n_bytes, partial(_copy, "path_or_frames", file), {"form": "file"})

@@ -1,10 +1,12 @@
 """Follows a run: its changes, from the server's events."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 import httpx
 import numpy as np
@@ -58,7 +60,7 @@ class RecordedEpisode:
     length: int
 
 
-Change = StateChange | NewPoints | RecordedEpisode
+Change = Union[StateChange, NewPoints, RecordedEpisode]
 
 
 def follow(

@@ -1,5 +1,7 @@
 """Errors that the script's own signal handlers raise, which pass through every log method."""
 
+from __future__ import annotations
+
 import signal
 from types import CodeType
 from typing import Any

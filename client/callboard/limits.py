@@ -3,6 +3,8 @@
 What exceeds a limit is refused or cut before it is logged: a refusal after hours of training helps nobody.
 """
 
+from __future__ import annotations
+
 MAX_NAME = 200
 MAX_GROUP = 200
 MAX_ALGORITHM = 50

@@ -1,5 +1,7 @@
 """Names of metrics and settings: as given, if they can be stored; no two names become one."""
 
+from __future__ import annotations
+
 import hashlib
 import re
 from collections.abc import Hashable

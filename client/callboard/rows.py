@@ -1,12 +1,14 @@
 """Rows of the spool: what a script logs, as JSON."""
 
+from __future__ import annotations
+
 import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 from callboard.cleaning import as_number, shown
 from callboard.handlers import pass_on
@@ -68,7 +70,7 @@ class File(NamedTuple):
     """Fields of the request that follows its upload; `upload` names the copy."""
 
 
-Entry = Points | Episode | Line | File | Description
+Entry = Union[Points, Episode, Line, File, Description]
 Frame = tuple[str, int, bytes]
 """Kind, number of rows, and rows as a JSON array."""
 
@@ -103,7 +105,7 @@ def _point_frames(entries: Iterable[Points]) -> Iterator[Frame]:
             yield _point_frame(columns, n_rows)
             columns, n_rows = {}, 0
         n_rows += len(entry.values)
-        for metric, value in zip(entry.metrics, entry.values, strict=True):
+        for metric, value in zip(entry.metrics, entry.values):
             column = columns.get(metric)
             if column is None:
                 column = columns[metric] = ([], [], [], [])
@@ -132,7 +134,7 @@ def _point_frame(
 
 
 def _filled(frames: list[int | None], agent_steps: list[int]) -> list[int]:
-    return [steps if frame is None else frame for frame, steps in zip(frames, agent_steps, strict=True)]
+    return [steps if frame is None else frame for frame, steps in zip(frames, agent_steps)]
 
 
 def _line_frames(lines: Iterable[Line]) -> Iterator[Frame]:
@@ -142,7 +144,7 @@ def _line_frames(lines: Iterable[Line]) -> Iterator[Frame]:
         if part and (n_characters + len(line.message) > _LOG_FRAME_CHARACTERS or len(part) == MAX_LINES):
             yield "log", len(part), dumps(part)
             part, n_characters = [], 0
-        time = datetime.fromtimestamp(line.time, UTC).isoformat()
+        time = datetime.fromtimestamp(line.time, timezone.utc).isoformat()
         row: dict[str, str | int] = {"time": time, "level": line.level, "message": line.message}
         part.append(row if line.agent_steps is None else row | {"agent_steps": line.agent_steps})
         n_characters += len(line.message)
@@ -199,7 +201,7 @@ def number(argument: str, value: Any) -> float:
         ValueError: it is not a number.
     """
     read = as_number(value).value
-    if read is None or isinstance(value, str | bytes | bytearray):
+    if read is None or isinstance(value, (str, bytes, bytearray)):
         raise ValueError(f"{argument}: must be a number: got {shown(value)}")
     return read
 
@@ -236,7 +238,7 @@ def items(argument: str, values: Any, example: str, most: int = 10_000) -> list[
     """
     listed: list[Any] | None = None
     try:
-        if not isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+        if not isinstance(values, (str, bytes, bytearray, memoryview, Mapping)):
             listed = list(islice(iter(values), most + 1))
     except Exception as error:  # of any object
         pass_on(error)

@@ -1,5 +1,7 @@
 """Runs of a server: read, follow, wait for, stop."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
@@ -80,7 +82,7 @@ class Run:
         """Address of its page."""
         return f"{self._transport.server.url}/runs/{self.id}"
 
-    def refresh(self) -> "Run":
+    def refresh(self) -> Run:
         """Read its fields again, and return itself."""
         self.data = self._transport.request("GET", f"runs/{self.id}")
         return self
@@ -91,7 +93,7 @@ class Run:
         *,
         lost_for_s: float | None = LOST_FOR_S,
         progress: bool = True,
-    ) -> "Run":
+    ) -> Run:
         """Wait until it has ended, and return itself.
 
         Args:
@@ -129,8 +131,8 @@ class Run:
         return Runs(self._transport, [self]).series(*metrics, sources=sources)
 
     def plot(
-        self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: "Axes | None" = None
-    ) -> "Axes":
+        self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: Axes | None = None
+    ) -> Axes:
         """Draw curves of the run with matplotlib, as `Runs.plot` does.
 
         Args:
@@ -168,14 +170,14 @@ class Runs(Sequence[Run]):
     @overload
     def __getitem__(self, index: int) -> Run: ...
     @overload
-    def __getitem__(self, index: slice) -> "Runs": ...
-    def __getitem__(self, index: int | slice) -> "Run | Runs":
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Run | Runs:
         """A run, or some of them."""
         if isinstance(index, slice):
             return Runs(self._transport, self._runs[index])
         return self._runs[index]
 
-    def refresh(self) -> "Runs":
+    def refresh(self) -> Runs:
         """Read the fields of all runs again, and return itself."""
         for first in range(0, len(self), MAX_EXPORTED):
             part = self._runs[first : first + MAX_EXPORTED]
@@ -193,7 +195,7 @@ class Runs(Sequence[Run]):
         *,
         lost_for_s: float | None = LOST_FOR_S,
         progress: bool = True,
-    ) -> "Runs":
+    ) -> Runs:
         """Wait until all have ended, and return itself.
 
         Args:
@@ -213,9 +215,7 @@ class Runs(Sequence[Run]):
             if line is not None:
                 line.close()
 
-    def _wait(
-        self, timeout_s: float | None, lost_for_s: float | None, line: display.Progress | None
-    ) -> "Runs":
+    def _wait(self, timeout_s: float | None, lost_for_s: float | None, line: display.Progress | None) -> Runs:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         lost_since: dict[str, float] = {}
         while True:
@@ -256,8 +256,8 @@ class Runs(Sequence[Run]):
         return Series.joined(parts)
 
     def plot(
-        self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: "Axes | None" = None
-    ) -> "Axes":
+        self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: Axes | None = None
+    ) -> Axes:
         """Draw a curve for each run and metric with matplotlib, and return its axes.
 
         Each curve has at most 1,000 points, each of them the mean of as many points of the run. Needs

@@ -1,5 +1,7 @@
 """A callback for Stable-Baselines3: `from callboard.sb3 import CallboardCallback`."""
 
+from __future__ import annotations
+
 import inspect
 import logging
 import sys
@@ -41,7 +43,7 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
     latest when another callback starts or the process ends, even if the script has caught the exception.
     """
 
-    _learning: ClassVar["WeakSet[CallboardCallback]"] = WeakSet()
+    _learning: ClassVar[WeakSet[CallboardCallback]] = WeakSet()
     """Those whose `learn` has begun and not returned."""
 
     def __init__(self, run: ExternalRun | None = None, verbose: int = 0, **options: Any) -> None:

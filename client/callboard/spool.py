@@ -16,6 +16,8 @@ A spool is a folder `<source>` with these files:
   again, and the server stores a sequence number of a source only once.
 """
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import json
@@ -30,11 +32,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 from callboard.limits import MAX_EPISODES, MAX_LINES, MAX_POINTS
 from callboard.rows import part_of
 from callboard.transport import spool_root
+
+if TYPE_CHECKING:
+    from typing import Self
 
 MAX_SPOOL_BYTES = 2 * 2**30
 """Maximum size of a process's spool. What is logged while it is full is dropped and counted."""
@@ -283,7 +288,7 @@ class Spool:
         self._pending = end
         return Request(kind, self._sequence, n_rows, b"[" + b",".join(parts) + b"]", begin, end, n_frames)
 
-    def _n_fitting(self, frame: "_Frame") -> int:
+    def _n_fitting(self, frame: _Frame) -> int:
         """How many rows of a frame, at least one, the next request has room for."""
         if self._pending is not None:
             inside = replace(self._pending, row=0) == replace(frame.begin, row=0)
@@ -446,7 +451,7 @@ class Spool:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
-    def _frame(self, position: Position) -> "_Frame | None":
+    def _frame(self, position: Position) -> _Frame | None:
         """The frame at a place, or the rest of it; None if there is none yet."""
         while True:
             newest = self._newest  # before reading: what stood in older segments is complete

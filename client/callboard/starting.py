@@ -1,5 +1,7 @@
 """Starts or resumes a run that a script trains: `callboard.init`."""
 
+from __future__ import annotations
+
 import logging
 import re
 import sys

@@ -1,11 +1,13 @@
 """TensorBoard's `SummaryWriter`, writing to a run: a script that logs to it changes its import only."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from callboard.cleaning import as_steps, as_text
 from callboard.config import SETTINGS_TAGS, config_of_table, plain_word
@@ -15,6 +17,9 @@ from callboard.handlers import pass_on
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME
 from callboard.starting import init
 from callboard.tally import warn
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class SummaryWriter:

@@ -1,5 +1,7 @@
 """Sends what earlier scripts have left in their spools: `callboard.sync`."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,7 +29,7 @@ class Synced:
     """Spools that cannot be sent now."""
     problems: list[str] = field(default_factory=list)
     """Why spools remain; one line each."""
-    refused: list["Refused"] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
     """What the server has refused, now or earlier, and nobody has discarded."""
 
 

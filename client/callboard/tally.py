@@ -1,5 +1,7 @@
 """What was not logged as it was given: counted by its reason, and reported in the script once for each."""
 
+from __future__ import annotations
+
 import logging
 import threading
 from collections.abc import Callable, Mapping

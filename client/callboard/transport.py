@@ -1,5 +1,7 @@
 """Requests to a server: its address and token, its problem documents as exceptions."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

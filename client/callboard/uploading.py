@@ -1,6 +1,7 @@
 """Uploads of files, in parts."""
 
-import hashlib
+from __future__ import annotations
+
 import os
 import zipfile
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from callboard.errors import Rejected, RequestTooLarge, Unreachable
+from callboard.files import sha256_of
 from callboard.transport import Transport
 
 PART_BYTES = 900_000
@@ -93,7 +95,7 @@ class FileUpload:
         """
         if self._sha256 is None:
             with _reading(), self._path.open("rb") as file:
-                self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                self._sha256 = sha256_of(file).hexdigest()
         return {"size_bytes": self._size_bytes, "sha256": self._sha256}
 
 

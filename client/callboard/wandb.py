@@ -6,6 +6,8 @@ agent steps. Numbers, texts, settings, videos and saved files are kept. Images, 
 like are accepted, counted in `run.n_not_kept`, and reported once each.
 """
 
+from __future__ import annotations
+
 import atexit
 import glob
 import os
@@ -14,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +29,9 @@ from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_GROUP, MAX_NAME
 from callboard.rows import is_seed, seed_of
 from callboard.starting import init as start
 from callboard.tally import warn
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = [
     "Audio",
@@ -48,11 +53,11 @@ __all__ = [
     "watch",
 ]
 
-run: "WandbRun | None"
+run: WandbRun | None
 """The run of the last `init`, until it is finished."""
-config: "WandbConfig"
+config: WandbConfig
 """Its settings."""
-summary: "WandbSummary"
+summary: WandbSummary
 """Its summary."""
 
 _STEP = "global_step"
@@ -148,7 +153,7 @@ class WandbVideo:
             ValueError: an array of another shape.
         """
         data = self.data_or_path
-        if isinstance(data, str | os.PathLike):
+        if isinstance(data, (str, os.PathLike)):
             return data
         if hasattr(data, "detach"):
             data = data.detach().cpu()  # of torch

@@ -1,5 +1,7 @@
 """A gymnasium wrapper that reports true episode returns: `callboard.RecordReturns`."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, SupportsFloat
 
@@ -16,7 +18,7 @@ class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
     the true ones. Several environments may log to one run: `n_environments` of them step together.
     """
 
-    def __init__(self, env: "gymnasium.Env[Any, Any]", run: ExternalRun, *, n_environments: int = 1) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], run: ExternalRun, *, n_environments: int = 1) -> None:
         """Wrap an environment.
 
         Args:

@@ -1,5 +1,7 @@
 """CRC-32C with the mask of TFRecord, which TensorBoard's event files and W&B's logs have."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

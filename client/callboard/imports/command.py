@@ -1,5 +1,7 @@
 """What `callboard import` does once its options are read: reads logs, sends them, and reports each."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import sys

@@ -1,5 +1,7 @@
 """`callboard import --follow`: imports what is added to files, until it is interrupted."""
 
+from __future__ import annotations
+
 import signal
 import threading
 from collections.abc import Callable, Sequence

@@ -1,5 +1,7 @@
 """What a reader finds in the log of another tool: one training, with its metrics, texts and settings."""
 
+from __future__ import annotations
+
 import json
 import math
 from array import array
@@ -34,9 +36,9 @@ class UnreadableLog(Exception):
 class Column:
     """Points of one metric, in order."""
 
-    agent_steps: "array[int]" = field(default_factory=lambda: array("q"))
-    wall_time_s: "array[float]" = field(default_factory=lambda: array("d"))
-    value: "array[float]" = field(default_factory=lambda: array("d"))
+    agent_steps: array[int] = field(default_factory=lambda: array("q"))
+    wall_time_s: array[float] = field(default_factory=lambda: array("d"))
+    value: array[float] = field(default_factory=lambda: array("d"))
 
     def add(
         self, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
@@ -89,7 +91,7 @@ class Log:
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)
     """Unix time and text of each line."""
-    not_kept: "Counter[str]" = field(default_factory=Counter)
+    not_kept: Counter[str] = field(default_factory=Counter)
     """What could not be imported -> how many of it."""
     problem: str | None = None
     """Why nothing of it can be imported."""

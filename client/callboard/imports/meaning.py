@@ -1,5 +1,7 @@
 """What the metrics of a log mean: which one is the return, and what the steps count."""
 
+from __future__ import annotations
+
 import math
 from array import array
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Reads MLflow's stores, a folder `mlruns` or an SQLite file, through MLflow's own client."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections import Counter

@@ -1,5 +1,7 @@
 """Reads files of rows: CSV in its dialects, JSON lines and Parquet, compressed with gzip or not."""
 
+from __future__ import annotations
+
 import csv
 import gzip
 import io
@@ -37,7 +39,7 @@ class Rows:
     """What a comment before the first line says of the training, as JSON."""
     config: dict[str, Any] = field(default_factory=dict)
     """Settings that the rows repeat."""
-    not_kept: "Counter[str]" = field(default_factory=Counter)
+    not_kept: Counter[str] = field(default_factory=Counter)
     """Complete only after the last row."""
     has_decimal_commas: bool = False
 
@@ -87,7 +89,7 @@ def _guard(path: Path, items: Iterator[Any]) -> Iterator[Any]:
         raise UnreadableLog(f"{path}: {error}") from None
 
 
-def _lines(path: Path, not_kept: "Counter[str]") -> Iterator[str]:
+def _lines(path: Path, not_kept: Counter[str]) -> Iterator[str]:
     """The lines of a file; of a compressed one that is torn, those before that."""
     with path.open("rb") as raw:
         magic = raw.read(2)
@@ -108,7 +110,7 @@ def _lines(path: Path, not_kept: "Counter[str]") -> Iterator[str]:
                 not_kept[TORN_FILE] += 1
 
 
-def _csv(path: Path, lines: Iterator[str], not_kept: "Counter[str]", *, is_growing: bool) -> Rows:
+def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing: bool) -> Rows:
     about: dict[str, Any] = {}
     header = ""
     for header in lines:
@@ -137,7 +139,7 @@ def _csv(path: Path, lines: Iterator[str], not_kept: "Counter[str]", *, is_growi
                 kind = "fewer" if len(cells) < len(columns) else "more"
                 table.not_kept[f"rows with {kind} cells than columns, in part"] += 1
             if cells:
-                yield dict(zip(columns, cells, strict=False))
+                yield dict(zip(columns, cells))
         if state.is_dropped:
             table.not_kept[TORN] += 1
 
@@ -162,7 +164,7 @@ class _End:
             yield line
 
 
-def _json_lines(lines: Iterator[str], not_kept: "Counter[str]", *, is_growing: bool) -> Rows:
+def _json_lines(lines: Iterator[str], not_kept: Counter[str], *, is_growing: bool) -> Rows:
     """Objects, one a line; inner objects become columns `outer/inner`, but those called `config` settings."""
     table = Rows([], iter(()), not_kept=not_kept)
     state = _End()

@@ -1,5 +1,7 @@
 """Sends logs of other tools to a server, as external runs."""
 
+from __future__ import annotations
+
 import hashlib
 import math
 import time
@@ -41,7 +43,7 @@ class Imported:
     """Whether the run already existed, from an earlier import."""
     problem: str | None = None
     """Why nothing was imported."""
-    not_kept: "Counter[str]" = field(default_factory=Counter)
+    not_kept: Counter[str] = field(default_factory=Counter)
     replaced: bool = False
     """Whether the run of an earlier import with other options was deleted."""
     return_candidates: list[str] | None = None
@@ -66,7 +68,7 @@ class Options:
         given |= self.of_reader or {}
         return {name: value for name, value in given.items() if value not in (None, [], {}, ())}
 
-    def earlier(self, stored: Mapping[str, Any]) -> "Options":
+    def earlier(self, stored: Mapping[str, Any]) -> Options:
         """Those of an earlier import, if none are given now and the log was read in the same way."""
         if self.stored() or self.of_reader is not None:
             return self
@@ -271,7 +273,7 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
         return
     columns = [log.series[name] for name in names]
     starts = [first[name] for name in names]
-    parts = [np.array(column.agent_steps[n:], "i8") for column, n in zip(columns, starts, strict=True)]
+    parts = [np.array(column.agent_steps[n:], "i8") for column, n in zip(columns, starts)]
     order = np.argsort(np.concatenate(parts), kind="stable")
     series = np.repeat(np.arange(len(names)), [len(part) for part in parts])[order]
     begin = 0
@@ -298,7 +300,7 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
         yield batch, int(counts.sum())
 
 
-def _lines(transport: Transport, run: str) -> "Counter[str]":
+def _lines(transport: Transport, run: str) -> Counter[str]:
     """The messages of a run's log."""
     messages: Counter[str] = Counter()
     params: dict[str, Any] = {"limit": PAGE}

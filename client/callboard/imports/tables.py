@@ -1,5 +1,7 @@
 """Reads tables: files of rows with a column of steps and columns of metrics, or with a row for each point."""
 
+from __future__ import annotations
+
 import math
 import platform
 from collections import Counter, defaultdict

@@ -1,7 +1,8 @@
 """Reads TensorBoard's event files: scalars, texts and hyperparameters."""
 
+from __future__ import annotations
+
 import gzip
-import hashlib
 import json
 import re
 import struct
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from callboard.config import SETTINGS_TAGS, config_of_table
+from callboard.files import sha256_of
 from callboard.imports.checksums import TABLE, crc32c, masked
 from callboard.imports.log import Column, Log, UnreadableLog
 from callboard.names import Names
@@ -72,7 +74,7 @@ def read(root: Path) -> Iterator[Log]:
 
 
 def _training_of(
-    folder: Path, with_events: Mapping[Path, Sequence[Path]], messages: "_Messages"
+    folder: Path, with_events: Mapping[Path, Sequence[Path]], messages: _Messages
 ) -> tuple[Path, str | None]:
     """The folder of the training that has written to this one, and the metric whose points are in it, if
     `add_scalars` has written them: it has a folder for each value, all with the tag of the whole."""
@@ -88,7 +90,7 @@ def _training_of(
     return folder, None
 
 
-def _only_tag(files: Iterable[Path], messages: "_Messages") -> str | None:
+def _only_tag(files: Iterable[Path], messages: _Messages) -> str | None:
     """The tag of all values of these files; None if there are several, or none."""
     tags: set[str] = set()
     try:
@@ -104,7 +106,7 @@ def _only_tag(files: Iterable[Path], messages: "_Messages") -> str | None:
     return tags.pop() if tags else None
 
 
-def _messages() -> "_Messages":
+def _messages() -> _Messages:
     try:
         from google.protobuf.message import DecodeError
         from tensorboard.compat.proto.event_pb2 import Event
@@ -154,7 +156,7 @@ class _Reader:
             first, last = float("inf"), float("-inf")
             try:
                 with path.open("rb") as file:
-                    content = hashlib.file_digest(file, "sha256").digest()
+                    content = sha256_of(file).digest()
                 if content in contents:
                     self._log.not_kept[f"{path.name}, a copy of another file"] += 1
                     continue
@@ -303,7 +305,7 @@ def _framed(path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _verify(lengths: Sequence[bytes], records: Sequence[bytes]) -> Iterator[bytes | None]:
-    for is_framed, is_right, record in zip(_are_right(lengths), _are_right(records), records, strict=True):
+    for is_framed, is_right, record in zip(_are_right(lengths), _are_right(records), records):
         if not is_framed:
             raise ValueError("a wrong length")
         yield record[:-_CHECKSUM_BYTES] if is_right else None
@@ -324,7 +326,7 @@ def _are_right(parts: Sequence[bytes]) -> list[bool]:
             continue
         rows = np.frombuffer(b"".join(parts[at] for at in places), "u1").reshape(len(places), length)
         wanted = masked(crc32c(rows[:, :-_CHECKSUM_BYTES]))
-        for at, is_right in zip(places, np.all(wanted == rows[:, -_CHECKSUM_BYTES:], axis=1), strict=True):
+        for at, is_right in zip(places, np.all(wanted == rows[:, -_CHECKSUM_BYTES:], axis=1)):
             right[at] = bool(is_right)
     return right
 

@@ -4,6 +4,8 @@ A file `run-<id>.wandb` has a header and then records in blocks of 32 KiB, as Le
 and kind of each part, a record having one or several. The record is a message of W&B's.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import struct
@@ -115,7 +117,7 @@ class _Reader:
         return self.log
 
     def _value(self, name: str, value: Any, steps: int, wall_time_s: float) -> None:
-        if isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity"):
+        if isinstance(value, (int, float)) or value in ("NaN", "Infinity", "-Infinity"):
             metric = self._names.stored(name)
             self.log.add(metric, steps, wall_time_s, float(value), is_ordered=False)
         elif isinstance(value, str):
@@ -155,7 +157,7 @@ def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and value - value == 0
+    return isinstance(value, (int, float)) and value - value == 0
 
 
 def _records(path: Path) -> Iterator[bytes]:

@@ -193,6 +193,7 @@ def test_runs_table_selects_and_opens_a_run_by_keyboard(
     expect(page.locator("[role=row][data-index='0']")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/runs/\w{26}"))
+    page.get_by_role("heading", name="checked").wait_for()  # a new page takes the focus
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox", name="Search runs")).to_be_focused()
     page.keyboard.type("alg")

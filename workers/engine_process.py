@@ -67,8 +67,12 @@ class EngineProcess:
                 start_new_session=True,
                 env=os.environ | (environment or {}),
             )
-        if niceness:
-            self.yield_cpu(niceness)
+        niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + niceness, MAX_NICENESS)
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, self.pid, niceness)
+        # With autogroup scheduling, only the session's niceness counts.
+        with suppress(OSError):
+            Path(f"/proc/{self.pid}/autogroup").write_text(str(niceness))
 
     @property
     def pid(self) -> int:
@@ -79,29 +83,6 @@ class EngineProcess:
     def returncode(self) -> int | None:
         """Exit status, negative for a signal; None until `reap`."""
         return self._process.returncode
-
-    def yield_cpu(self, niceness: int) -> None:
-        """Have it and its descendants, whatever their group, yield a contended CPU.
-
-        Args:
-            niceness: how far, relative to this process (nice(2)).
-        """
-        niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + niceness, MAX_NICENESS)
-        pids = [self.pid]
-        with suppress(psutil.Error):
-            pids += [child.pid for child in psutil.Process(self.pid).children(recursive=True)]
-        groups, sessions = set(), set()
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                groups.add(os.getpgid(pid))
-                sessions.add(os.getsid(pid))
-        for group in groups:  # with the threads of its processes
-            with suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PGRP, group, niceness)
-        # With autogroup scheduling, only the session's niceness counts.
-        for session in sessions:
-            with suppress(OSError):
-                Path(f"/proc/{session}/autogroup").write_text(str(niceness))
 
     def has_exited(self) -> bool:
         """Whether it has exited; it is not reaped, so that its group id is not reused."""

@@ -103,9 +103,9 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
     trace = script.get(f"/api/v1/recordings/{recording['id']}/trace").json()
     pressed = {trace["action_names"][action] for _, _, action in trace["inputs"] if action >= 0}
     assert pressed == {"FIRE", "LEFT", "RIGHT"}
-    game = (trace["seed"], trace["actions"], recording["environment_config"])
-    assert _simulated_again(*game) == _simulated_again(*game)
-    assert _simulated_again(*game)[0] == jpeg
+    played = (trace["seed"], trace["actions"], recording["environment_config"])
+    assert _simulated_again(*played) == _simulated_again(*played)
+    assert _simulated_again(*played)[0] == jpeg
 
     page.get_by_role("link", name="All games").click()
     row = page.get_by_role("row").filter(has_text=BREAKOUT).first

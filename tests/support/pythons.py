@@ -7,7 +7,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -54,8 +53,11 @@ def _make(version: str) -> str | None:
         return f"there is no python{version}"
     folder = FOLDER / version
     wanted = oldest_requirements() if version == OLDEST else []
-    pip = [folder / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    for command in ([python, "-m", "venv", "--clear", folder], [*pip, *wanted, ROOT / "client"]):
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    for command in (
+        [python, "-m", "venv", "--clear", str(folder)],
+        [*pip, *wanted, str(ROOT / "client")],
+    ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             shutil.rmtree(folder, ignore_errors=True)
@@ -66,4 +68,4 @@ def _make(version: str) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

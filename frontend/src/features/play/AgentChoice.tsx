@@ -28,7 +28,7 @@ export function AgentChoice({ environment, value, onChange }: Props) {
       value={value ?? ''}
       data={[
         { value: '', label: 'without an agent' },
-        ...(isListed ? [] : [{ value: value ?? '', label: 'with the agent of its run' }]),
+        ...(isListed ? [] : [{ value, label: 'with the agent of its run' }]),
         ...runs.map(({ id, name, score }) => ({
           value: id,
           label: `with the agent of ${name}, score ${formatScore(score)}`,

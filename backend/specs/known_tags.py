@@ -1,5 +1,7 @@
 """What the tags of known libraries mean: which metric is the return, and what its steps count."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

@@ -38,9 +38,8 @@ export default defineConfig(
     },
   },
   {
-    // A name says what the thing is. Not yet: play, replay and run.
+    // A name says what the thing is.
     files: ['src/**', 'scripts/**'],
-    ignores: ['src/features/{play,replay,run}/**'],
     rules: { 'id-denylist': ['error', 'each', 'found', 'its', 'one', 'some', 'there'] },
   },
   { files: ['src/{api,lib,components}/**'], rules: forbid('@/features/**', '@/routes/**') },

@@ -26,7 +26,7 @@ export function useHeldControls(enabled: boolean): HeldControls {
     const { keys, touch, gamepad } = sources.current;
     const all = new Set([...keys, ...touch, ...gamepad]);
     setHeld((before) =>
-      before.size === all.size && [...all].every((each) => before.has(each)) ? before : all,
+      before.size === all.size && [...all].every((control) => before.has(control)) ? before : all,
     );
   }, []);
 
@@ -66,7 +66,7 @@ export function useHeldControls(enabled: boolean): HeldControls {
     };
     let frame = 0;
     const poll = (): void => {
-      const pad = navigator.getGamepads().find((each) => each !== null);
+      const pad = navigator.getGamepads().find((candidate) => candidate !== null);
       all.gamepad = new Set(pad ? heldByGamepad(pad) : []);
       update();
       frame = requestAnimationFrame(poll);
@@ -79,7 +79,7 @@ export function useHeldControls(enabled: boolean): HeldControls {
     window.addEventListener('keyup', onKey);
     window.addEventListener('blur', release);
     window.addEventListener('gamepadconnected', begin);
-    if (navigator.getGamepads().some((each) => each !== null)) begin();
+    if (navigator.getGamepads().some((pad) => pad !== null)) begin();
     return () => {
       window.removeEventListener('keydown', onKey);
       window.removeEventListener('keyup', onKey);

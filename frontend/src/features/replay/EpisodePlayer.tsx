@@ -182,7 +182,7 @@ export function EpisodePlayer({ source, onEnded, learner, large = false, at, onA
           value={String(speed)}
           data={[...new Set([...SPEEDS, speed])]
             .sort((a, b) => a - b)
-            .map((each) => ({ value: String(each), label: `${each}×` }))}
+            .map((rate) => ({ value: String(rate), label: `${rate}×` }))}
           onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
         />
         {jumps && jumps.rewards.length > 0 && (

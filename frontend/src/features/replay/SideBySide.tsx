@@ -131,7 +131,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
           value={String(speed)}
           data={[...new Set([...SPEEDS, speed])]
             .sort((a, b) => a - b)
-            .map((each) => ({ value: String(each), label: `${each}×` }))}
+            .map((rate) => ({ value: String(rate), label: `${rate}×` }))}
           onChange={({ currentTarget }) => changeSpeed(Number(currentTarget.value))}
         />
         <SegmentedControl

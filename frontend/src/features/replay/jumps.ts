@@ -34,6 +34,6 @@ export function snapped({ rewards, lostLives, largestError }: Jumps, step: numbe
 /** The first of `steps` after `step`, or before it with `back`; around the end if there is none. */
 export function nextOf(steps: readonly number[], step: number, back = false): number | undefined {
   return back
-    ? (steps.findLast((each) => each < step) ?? steps.at(-1))
-    : (steps.find((each) => each > step) ?? steps[0]);
+    ? (steps.findLast((other) => other < step) ?? steps.at(-1))
+    : (steps.find((other) => other > step) ?? steps[0]);
 }

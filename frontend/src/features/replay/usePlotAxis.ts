@@ -28,10 +28,10 @@ export function usePlotAxis(element: HTMLElement | null): PlotAxis | null {
       setAxis((before) => (same(before, next) ? before : next));
     };
     const attach = (): void => {
-      const found = element.querySelector<Drawn>('.js-plotly-plot');
-      if (found === plot || (found && !found.on)) return;
+      const current = element.querySelector<Drawn>('.js-plotly-plot');
+      if (current === plot || (current && !current.on)) return;
       plot?.removeListener?.('plotly_afterplot', update);
-      plot = found;
+      plot = current;
       plot?.on?.('plotly_afterplot', update);
       update();
     };

@@ -83,7 +83,7 @@ function Metrics({ run, range }: PartProps) {
   if (!data) return <Loading label="Comparing the metrics" lines={4} />;
   if (data.n_metrics === 0)
     return <p className="muted">No metric has enough points in this range and in the range before.</p>;
-  const large = data.items.filter((each) => !isSmall(each)).slice(0, MAX_ROWS);
+  const large = data.items.filter((change) => !isSmall(change)).slice(0, MAX_ROWS);
   if (large.length === 0)
     return (
       <p className="muted">
@@ -106,13 +106,13 @@ function Metrics({ run, range }: PartProps) {
         </tr>
       </thead>
       <tbody>
-        {large.map((each) => (
-          <tr key={each.metric}>
-            <td title={each.metric}>{each.title}</td>
-            <td className="right num">{formatNumber(each.before)}</td>
-            <td className="right num">{each.inside === null ? 'NaN or ∞' : formatNumber(each.inside)}</td>
+        {large.map((change) => (
+          <tr key={change.metric}>
+            <td title={change.metric}>{change.title}</td>
+            <td className="right num">{formatNumber(change.before)}</td>
+            <td className="right num">{change.inside === null ? 'NaN or ∞' : formatNumber(change.inside)}</td>
             <td className="right num">
-              <b>{howMuch(each)}</b>
+              <b>{howMuch(change)}</b>
             </td>
           </tr>
         ))}

@@ -48,13 +48,13 @@ export function KeyFigures({ run }: { run: RunDetail }) {
       >
         {formatScore(run.score)}
       </Fact>
-      {references.map((each) => (
+      {references.map((reference) => (
         <Fact
-          key={each.label}
-          label={each.label === 'random' ? 'Random' : 'Human'}
-          hint={describePublished(each)}
+          key={reference.label}
+          label={reference.label === 'random' ? 'Random' : 'Human'}
+          hint={describePublished(reference)}
         >
-          {formatPublished(each.score)}
+          {formatPublished(reference.score)}
         </Fact>
       ))}
       <Fact label="Best return" hint={BEST_HINT}>

@@ -53,9 +53,7 @@ export default function LiveConfigDialog({ run, fields, onClose }: Props) {
               serverError={fieldErrors.get(field.path)}
               onChange={(path, typed) => setRaw((before) => ({ ...before, [path]: typed }))}
               onReset={(path) =>
-                setRaw((before) =>
-                  Object.fromEntries(Object.entries(before).filter(([each]) => each !== path)),
-                )
+                setRaw((before) => Object.fromEntries(Object.entries(before).filter(([key]) => key !== path)))
               }
             />
           ))}

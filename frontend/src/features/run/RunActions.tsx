@@ -38,7 +38,7 @@ export function RunActions({ run, denied, onDeleted }: Props) {
   const external = isExternal(run);
   // What only its script can do is no button.
   const isOffered = !(external && primary.id === 'resume');
-  const others = actions.filter((each) => (each !== primary || !isOffered) && each.id !== 'delete');
+  const others = actions.filter((action) => (action !== primary || !isOffered) && action.id !== 'delete');
   const remove = actions.find(({ id }) => id === 'delete');
   const untrained = run.agent_steps > 0 ? undefined : 'It has not trained yet.';
   const ask = (asked: Action, from: HTMLElement | null): void => {
@@ -49,16 +49,16 @@ export function RunActions({ run, denied, onDeleted }: Props) {
     setAction(null);
     opener.current?.focus();
   };
-  const item = (each: Action) => {
-    const reason = denied ?? each.unavailable;
+  const item = (action: Action) => {
+    const reason = denied ?? action.unavailable;
     return (
       <Menu.Item
-        key={each.id}
+        key={action.id}
         disabled={reason !== undefined}
         title={reason}
-        onClick={() => ask(each, more.current)}
+        onClick={() => ask(action, more.current)}
       >
-        {each.label}
+        {action.label}
       </Menu.Item>
     );
   };

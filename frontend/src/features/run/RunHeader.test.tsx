@@ -58,9 +58,9 @@ async function show(role: string, run = RUN, environment: object | null = null) 
 async function items(): Promise<[string[], string[]]> {
   fireEvent.click(screen.getByRole('button', { name: 'More actions for one' }));
   const all = await screen.findAllByRole('menuitem');
-  const isDisabled = (each: HTMLElement): boolean => each.dataset.disabled !== undefined;
-  const names = (some: HTMLElement[]): string[] => some.map(({ textContent }) => textContent);
-  return [names(all.filter((each) => !isDisabled(each))), names(all.filter(isDisabled))];
+  const isDisabled = (button: HTMLElement): boolean => button.dataset.disabled !== undefined;
+  const names = (buttons: HTMLElement[]): string[] => buttons.map(({ textContent }) => textContent);
+  return [names(all.filter((button) => !isDisabled(button))), names(all.filter(isDisabled))];
 }
 
 const EXPORTS = ['CSV', 'Parquet', 'TensorBoard (zip)'];
@@ -90,7 +90,7 @@ it('RunHeader has one button and one menu in every state', async () => {
     ['failed', 'Resume'],
   ]) {
     await show('operator', { ...RUN, state, agent_steps: 0 } as RunDetail);
-    const buttons = screen.getAllByRole('button').map((each) => each.getAttribute('aria-label'));
+    const buttons = screen.getAllByRole('button').map((button) => button.getAttribute('aria-label'));
     const actions = buttons.slice(buttons.indexOf('Edit name') + 1, buttons.indexOf('Edit name') + 3);
     expect(actions).toEqual([primary, 'More actions for one']);
     expect((await items())[1]).toContain('Fork');
@@ -124,7 +124,7 @@ it('RunHeader of an ended external run has no button, host or progress that nobo
   expect((await items())[1]).toContain('Resume');
   const facts = screen.getAllByRole('term', { hidden: true }).map(({ textContent }) => textContent);
   expect(facts).toContain('Agent steps');
-  expect(facts.filter((each) => /Host|Attempt|Time left/.test(each))).toEqual([]);
+  expect(facts.filter((fact) => /Host|Attempt|Time left/.test(fact))).toEqual([]);
   expect(screen.queryByRole('progressbar', { hidden: true })).toBeNull();
 });
 

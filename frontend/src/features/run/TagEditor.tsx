@@ -10,8 +10,8 @@ export const newTags = (typed: string, tags: readonly string[]): string[] => [
   ...new Set(
     typed
       .split(',')
-      .map((each) => each.trim())
-      .filter((each) => each !== '' && !tags.includes(each)),
+      .map((name) => name.trim())
+      .filter((name) => name !== '' && !tags.includes(name)),
   ),
 ];
 
@@ -72,7 +72,7 @@ export function TagEditor({ tags, save, denied }: Props) {
               aria-label={`Remove tag ${tag}`}
               title={`Remove tag ${tag}`}
               onClick={() => {
-                const left = tags.filter((each) => each !== tag);
+                const left = tags.filter((other) => other !== tag);
                 void change(`Removed tag ${tag}`, left).then(() => add.current?.focus());
               }}
             >

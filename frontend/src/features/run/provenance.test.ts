@@ -13,14 +13,14 @@ const provenance: NonNullable<Attempt['provenance']> = {
   device: 'cpu',
   rollout_workers: 2,
 };
-const attempt = (number: number, its: Attempt['provenance']): Attempt => ({
+const attempt = (number: number, known: Attempt['provenance']): Attempt => ({
   number,
   host: 'a',
   claimed_at: '2026-01-01T00:00:00Z',
   ended_at: null,
   outcome: null,
   resumed_from_agent_steps: 0,
-  provenance: its,
+  provenance: known,
 });
 const values = (attempts: Attempt[]) =>
   Object.fromEntries(provenanceRows(attempts).map((row) => [row.title, row.values]));
@@ -28,13 +28,13 @@ const values = (attempts: Attempt[]) =>
 describe('provenanceRows', () => {
   it('lists what is known, a value per attempt', () => {
     const newer = { ...provenance, dirty: true, packages: { ...provenance.packages, torch: '2.10.0' } };
-    const found = values([attempt(1, null), attempt(2, provenance), attempt(3, newer)]);
-    expect(found.Callboard).toEqual([undefined, '0.2.0', '0.2.0']);
-    expect(found.Commit).toEqual([undefined, '0123456789ab', '0123456789ab, with uncommitted changes']);
-    expect(found.torch).toEqual([undefined, '2.9.0', '2.10.0']);
-    expect(found['Rollout workers']).toEqual([undefined, '2', '2']);
-    expect(found.Command?.[1]).toBe('python -m workers.engine');
-    expect(found).not.toHaveProperty('GPUs');
+    const rows = values([attempt(1, null), attempt(2, provenance), attempt(3, newer)]);
+    expect(rows.Callboard).toEqual([undefined, '0.2.0', '0.2.0']);
+    expect(rows.Commit).toEqual([undefined, '0123456789ab', '0123456789ab, with uncommitted changes']);
+    expect(rows.torch).toEqual([undefined, '2.9.0', '2.10.0']);
+    expect(rows['Rollout workers']).toEqual([undefined, '2', '2']);
+    expect(rows.Command?.[1]).toBe('python -m workers.engine');
+    expect(rows).not.toHaveProperty('GPUs');
   });
 
   it('lists nothing if nothing is known', () => expect(provenanceRows([attempt(1, null)])).toEqual([]));

@@ -43,7 +43,7 @@ type Kept = { curves: boolean; episodes: boolean; checkpoints: boolean };
 
 /** What a failed run still has: "Its curves and episodes are kept." */
 export function keptText(kept: Kept): string {
-  const [first, ...rest] = (['curves', 'episodes', 'checkpoints'] as const).filter((each) => kept[each]);
+  const [first, ...rest] = (['curves', 'episodes', 'checkpoints'] as const).filter((kind) => kept[kind]);
   if (first === undefined) return 'It failed before it recorded anything.';
   const last = rest.pop();
   const all = last === undefined ? first : `${[first, ...rest].join(', ')} and ${last}`;

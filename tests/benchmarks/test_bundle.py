@@ -1,5 +1,6 @@
 """The bundle: what it consists of, and how its script starts."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -82,3 +83,74 @@ def test_script_names_what_is_missing_before_it_installs_anything(tmp_path: Path
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(problem)
     assert not list(tmp_path.glob("*/.site"))
+
+
+PYTHON = """#!/bin/sh
+case "$*" in
+  "-m benchmarks.gpu.packages "*) echo "$3" ;;
+  "-m benchmarks.gpu "*) echo started ;;
+  *) exec "%s" "$@" ;;
+esac
+"""
+"""A `python3` without the checks and the stages, which need the packages of a GPU host."""
+
+
+def start(folder: Path, **environment: str) -> tuple[int, str, str]:
+    """Start a bundle's script; returns its exit code and its output."""
+    path = os.pathsep.join([str(folder / "bin"), "/usr/bin", "/bin"])
+    done = subprocess.run(
+        [folder / "run", "--out", "out"],
+        cwd=folder,
+        env={"PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """A bundle with one wheel, and the stand-in for `python3` in its folder `bin`."""
+    shutil.copy(bundle.ROOT / "benchmarks/gpu/run", tmp_path / "run")
+    for name in ("source", "wheels", "bin"):
+        (tmp_path / name).mkdir()
+    bundle.write_version_wheel(tmp_path / "wheels")
+    (tmp_path / "bin/python3").write_text(PYTHON % sys.executable)
+    (tmp_path / "bin/python3").chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.service
+def test_script_installs_in_spite_of_the_constraints_of_the_machine(host: Path) -> None:
+    (host / "constraints.txt").write_text("callboard==0.0.1\n")
+    assert start(host, PIP_CONSTRAINT=str(host / "constraints.txt")) == (0, "started\n", "")
+    assert list((host / "wheels/.site").glob("callboard-*"))
+
+
+@pytest.mark.service
+def test_script_ends_with_2_if_it_cannot_install(host: Path) -> None:
+    (host / "wheels/x-1-py3-none-any.whl").touch()
+    code, output, errors = start(host)
+    assert (code, output) == (2, "")
+    assert "x-1-py3-none-any.whl" in errors
+
+
+def test_script_leaves_wheels_alone_that_another_run_uses(host: Path) -> None:
+    (host / "wheels/.site").mkdir()
+    lock = os.open(host / "wheels", os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code, output, errors = start(host)
+    finally:
+        os.close(lock)
+    assert (code, output) == (2, "")
+    assert "another run uses these wheels" in errors
+    assert (host / "wheels/.site").is_dir()
+
+
+def test_script_names_a_python_that_is_too_old(host: Path) -> None:
+    (host / "bin/python3").write_text("#!/bin/sh\nexit 1\n")
+    code, output, errors = start(host)
+    assert (code, output) == (2, "")
+    assert errors.startswith("missing: a python3 of version 3.11 or later")

@@ -5,6 +5,7 @@ prints a line for each thing that is missing or of a wrong version, or the folde
 standard library and pip only; if nothing is missing, it asks PyTorch for the GPU.
 """
 
+import os
 import platform
 import re
 import sys
@@ -79,7 +80,8 @@ def read_host_packages() -> set[str]:
 
 def list_missing(needed: Iterable[str] = NEEDED) -> list[str]:
     """Those of `needed` that are not installed."""
-    installed = {normalize(distribution.name) for distribution in metadata.distributions()}
+    names = [distribution.metadata["Name"] for distribution in metadata.distributions()]
+    installed = {normalize(name) for name in names if name}  # what an interrupted pip leaves has none
     return [name for name in needed if name not in installed]
 
 
@@ -110,8 +112,10 @@ def check_wheels(wheels: Iterable[str]) -> list[str]:
 
 def check_versions(wheels: Iterable[Path]) -> list[str]:
     """Which of `wheels` are damaged, and which of the host's packages are too old or too new for them."""
-    from pip._vendor.packaging.requirements import Requirement
-
+    try:
+        from pip._vendor.packaging.requirements import Requirement
+    except ImportError:  # some distributions of Linux take pip apart
+        return []
     problems = []
     for path in wheels:
         try:
@@ -153,8 +157,10 @@ def check_gpu() -> list[str]:
 
 def check_torch() -> list[str]:
     """Why PyTorch cannot compute on the GPU. Its import takes seconds, which the first stage then saves."""
-    import torch
-
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return [f"torch cannot be imported: {error}"]
     try:
         torch.ones(1, device="cuda").item()
     except (AssertionError, RuntimeError) as error:
@@ -168,6 +174,8 @@ def check(wheels: Path, device: str) -> list[str]:
     paths = sorted(wheels.glob("*.whl"))
     names = [path.name for path in paths]
     problems = check_interpreter(names, sys.version_info[:2], platform.machine()) + check_wheels(names)
+    if names and not os.access(wheels, os.W_OK | os.X_OK):
+        problems.append(f"{wheels} cannot be written to; copy the folder to where it can")
     missing = list_missing()
     problems += [f"missing: {name} (needed by {NEEDED[name]})" for name in missing]
     if "pip" not in missing:

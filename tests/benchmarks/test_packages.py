@@ -93,6 +93,22 @@ def test_missing_packages_are_listed() -> None:
     assert packages.list_missing() == []
 
 
+def test_distribution_without_a_name_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "left-1.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert packages.list_missing(["numpy"]) == []
+
+
+def test_wheels_that_cannot_be_installed_beside_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gymnasium-1-py3-none-any.whl").touch()
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write to any folder
+    assert f"{tmp_path} cannot be written to; copy the folder to where it can" in packages.check(
+        tmp_path, "cpu"
+    )
+
+
 def test_gpu_is_found_by_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml.install(monkeypatch, FakeGpu())
     assert packages.check_gpu() == []
@@ -154,6 +170,19 @@ def test_wheels_that_are_damaged_or_refuse_a_version_are_listed(tmp_path: Path) 
         f"numpy is {installed}, but stable-baselines3 needs numpy<2,>=1",
         f"damaged: {torn.name}; copy the wheels again",
     ]
+
+
+def test_versions_are_not_checked_with_a_pip_that_was_taken_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pip._vendor.packaging.requirements", None)
+    assert packages.check_versions([tmp_path / "x-1-py3-none-any.whl"]) == []
+
+
+def test_torch_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    [problem] = packages.check_torch()
+    assert problem.startswith("torch cannot be imported: ")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch can use a GPU here")

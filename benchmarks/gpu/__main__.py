@@ -4,6 +4,7 @@ import argparse
 import importlib
 import os
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -11,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from benchmarks.gpu.arguments import parse
@@ -52,9 +54,21 @@ def deadline_of(stage: Stage, later: tuple[Stage, ...], now_s: float, end_s: flo
     return min(now_s + stage.limit_s, end_s - sum(other.reserve_s for other in later))
 
 
+def end_by_signals() -> None:
+    """Let SIGTERM, and SIGHUP where it is not ignored, end this process as Ctrl-C does: with its children."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+            signal.signal(number, end)
+
+
 def main() -> int:
     """Run the stages."""
     args = parse(sys.argv[1:])
+    end_by_signals()
     end_s = time.monotonic() + args.budget_s
     folder = args.out.resolve()
     try:

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from backend.specs.algorithms.paac import PAAC
-from benchmarks.gpu.row_runner import START_LIMIT_S, Row
+from benchmarks.gpu.row_runner import NOT_REACHED, START_LIMIT_S, Row
 from benchmarks.gpu.stages.base import StageContext
 
 TRAINING_S = 180.0
@@ -48,6 +48,8 @@ def run(context: StageContext) -> None:
     ]
     if seconds > 0:
         context.run_rows("benchmarks.gpu.rows.pong:train", rows)
+    else:
+        context.add("training", {"config": config, "error": NOT_REACHED})
     evaluation = Row(
         "evaluation",
         {

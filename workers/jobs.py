@@ -364,9 +364,21 @@ class JobRunner(threading.Thread):
             resume.write_spec(of_policy, policy_run.spec)
             of_files = ["--replay", str(replay), "--checkpoint", str(file)]
             of_files += ["--policy", str(of_policy / "spec.json"), *of_starts, *options(row, folder)]
+            of_files += self._states_of(episode, folder)
             answer = self._run_engine(run, subcommand, *of_files)
         replay.unlink(missing_ok=True)  # the store has it
         return answer
+
+    def _states_of(self, episode: Episode, folder: Path) -> list[str]:
+        """The engine's options for the emulator states of an episode; none if there are none, or they are
+        lost: they only save time."""
+        if episode.states_sha256 is None:
+            return []
+        file = states_file(episode.id)
+        fetch = partial(resume.fetch_into, self._context, episode.run_id, "videos", file)
+        if not self._retry_until_available(partial(fetch, episode.states_sha256, folder)):
+            return []
+        return ["--states", str(folder / file)]
 
     @contextmanager
     def _starts_of(self, episode: Episode) -> Iterator[list[str]]:

@@ -8,9 +8,9 @@
     python -m workers.engine game FOLDER --replay PATH --out PATH [--states PATH]
     python -m workers.engine thumbnail FOLDER (--replay PATH | --video PATH) --out PATH [--starts PATH]
     python -m workers.engine branch FOLDER --replay PATH --plan PATH --policy PATH --checkpoint PATH
-        [--starts PATH]
+        [--starts PATH] [--states PATH]
     python -m workers.engine saliency FOLDER --replay PATH --decision N --policy PATH --checkpoint PATH
-        [--starts PATH]
+        [--starts PATH] [--states PATH]
     python -m workers.engine start-set FOLDER --document PATH --out PATH
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
@@ -142,6 +142,7 @@ def _branch(args: argparse.Namespace, spec: RunSpec) -> int:
         action_values=ALGORITHMS[policy_spec.algorithm].action_values,
         lives_end_value=bool(getattr(policy_spec.environment_config, "life_loss_terminal", False)),
         starts=args.starts,
+        states=args.states,
     )
     sys.stdout.write(outcome.model_dump_json() + "\n")
     return 0
@@ -155,7 +156,9 @@ def _saliency(args: argparse.Namespace, spec: RunSpec) -> int:
     prepare_torch()
     policy_spec = parse_run_spec(json.loads(args.policy.read_text("utf-8")))
     policy = load_policy(policy_spec, args.checkpoint, 0)
-    saliency = saliency_of_decision(spec, args.replay, policy, args.decision, starts=args.starts)
+    saliency = saliency_of_decision(
+        spec, args.replay, policy, args.decision, starts=args.starts, states=args.states
+    )
     sys.stdout.write(saliency.model_dump_json() + "\n")
     return 0
 
@@ -238,6 +241,7 @@ def main() -> int:
     for command in (branch, saliency):
         command.add_argument("--replay", type=Path, required=True)
         command.add_argument("--policy", type=Path, required=True, help="spec.json of the checkpoint's run")
+        command.add_argument("--states", type=Path, help="emulator states of a long episode")
         command.add_argument("--checkpoint", type=Path, required=True)
     for command in (evaluate, video, thumbnail, branch, saliency):
         command.add_argument("--starts", type=Path, help="states of the protocol's start set")

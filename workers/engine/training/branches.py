@@ -43,6 +43,7 @@ def play_continuations(
     action_values: bool = False,
     lives_end_value: bool = False,
     starts: Path | None = None,
+    states: Path | None = None,
 ) -> BranchOutcome:
     """Play the continuations of a plan.
 
@@ -55,6 +56,8 @@ def play_continuations(
         action_values: whether the policies' values are max Q.
         lives_end_value: whether V predicts the rewards up to a lost life only.
         starts: file of the start set of the episode's protocol; None if it has no set.
+        states: file of the episode's emulator states, with which less of it is repeated, unless a policy has
+            to read it.
 
     Raises:
         ReplayMismatchError: repeating the episode gave other rewards than the recorded ones.
@@ -67,7 +70,7 @@ def play_continuations(
 
     env, episode = environment_of_episode(spec, replay, starts)
     observation = np.empty(env.observation_shape, env.observation_dtype)
-    _read(env, episode, plan.decision, observation, reader)
+    _read(env, episode, plan.decision, observation, reader, states)
     memory = reader.memory(_EPISODE) if isinstance(reader, PolicyWithMemory) else None
     _, value_N, policy_NA = _act(reader, observation[None], [_EPISODE])
     value = float(value_N[0])
@@ -123,14 +126,22 @@ class _Game:
 
 
 def _read(
-    env: Env, episode: RecordedEpisode, decision: int, observation: NDArray[Any], reader: Policy
+    env: Env,
+    episode: RecordedEpisode,
+    decision: int,
+    observation: NDArray[Any],
+    reader: Policy,
+    states: Path | None,
 ) -> None:
-    """Repeat the episode up to the decision; a policy with a memory reads every observation before it."""
+    """Bring the environment to the decision; a policy with a memory reads every observation before it."""
 
     def read(t: int, seen: NDArray[Any]) -> None:
         _act(reader, seen[None], [_EPISODE])
 
-    restore(env, episode, decision, observation, watch=read if isinstance(reader, PolicyWithMemory) else None)
+    if isinstance(reader, PolicyWithMemory):
+        restore(env, episode, decision, observation, watch=read)
+    else:
+        restore(env, episode, decision, observation, states=states)
 
 
 def _repeated(

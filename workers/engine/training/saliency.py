@@ -42,7 +42,13 @@ MAX_BATCH = 128
 
 
 def saliency_of_decision(
-    spec: RunSpec, replay: Path, policy: Policy, decision: int, *, starts: Path | None = None
+    spec: RunSpec,
+    replay: Path,
+    policy: Policy,
+    decision: int,
+    *,
+    starts: Path | None = None,
+    states: Path | None = None,
 ) -> SaliencyMap:
     """The saliency map of a decision of a recorded episode.
 
@@ -52,6 +58,8 @@ def saliency_of_decision(
         policy: whose outputs are compared; its network takes the observations of the episode's environment.
         decision: number of the decision, from 0.
         starts: file of the start set of the episode's protocol; None if it has no set.
+        states: file of the episode's emulator states, with which less of it is repeated, unless the policy
+            has to read it.
 
     Raises:
         ReplayMismatchError: repeating the episode gave other rewards than the recorded ones.
@@ -67,8 +75,10 @@ def saliency_of_decision(
         policy.act(seen[None], np.array([0]))
 
     try:
-        has_memory = isinstance(policy, PolicyWithMemory)
-        restore(env, episode, decision, observation, watch=read if has_memory else None)
+        if isinstance(policy, PolicyWithMemory):
+            restore(env, episode, decision, observation, watch=read)
+        else:
+            restore(env, episode, decision, observation, states=states)
     finally:
         env.close()
     if isinstance(policy, PolicyWithMemory):

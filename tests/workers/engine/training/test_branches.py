@@ -11,70 +11,31 @@ from numpy.typing import NDArray
 
 from backend.specs.branches import BranchOutcome, BranchPlan
 from backend.specs.run import RunSpec
-from tests.workers.engine.training.recorded_episodes import SEED, policies_of, record, spec_of
+from tests.workers.engine.training.recorded_episodes import (
+    SEED,
+    Played,
+    policies_of,
+    record,
+    simulate,
+    spec_of,
+)
 from workers.engine.envs import Env, make_env
 from workers.engine.envs.atari import AtariEnv
 from workers.engine.nn.policies import PolicyWithMemory
-from workers.engine.training import branches
+from workers.engine.training import branches, emulator_states
 from workers.engine.training.branches import play_continuations
-from workers.engine.training.restore import ReplayMismatchError
-
-Played = list[tuple[list[float], str, float | None]]
-"""Rewards, end and last value of each continuation."""
-
-
-def _simulate(spec: RunSpec, actions: Sequence[Any], plan: BranchPlan, group: int) -> Played:
-    """Play each continuation from the beginning of the episode; `group` at a time decide together.
-
-    A policy with a memory reads the episode once for every continuation.
-    """
-    [policy] = policies_of(spec, [plan.seed])
-    games: list[tuple[Env, NDArray[Any]]] = []
-    for k in range(plan.continuations):
-        env = make_env(spec.environment, spec.environment_config)
-        observation = np.empty(env.observation_shape, env.observation_dtype)
-        env.reset(SEED, observation)
-        for action in actions[: plan.decision]:
-            policy.act(observation[None], np.array([k]))
-            env.step(action, observation)
-        if isinstance(env, AtariEnv):
-            env.draw_sticky_actions(np.random.default_rng([plan.seed, k]))
-        games.append((env, observation))
-    policy._generator.manual_seed(plan.seed)  # type: ignore[attr-defined]  # noqa: SLF001
-    played: Played = [([], "horizon", None) for _ in games]
-    for first in range(0, len(games), group):
-        numbers = list(range(first, min(first + group, len(games))))
-        going = numbers
-        for t in range(plan.horizon):
-            if not going:
-                break
-            chosen, _, _ = policy.act(np.stack([games[k][1] for k in going]), np.array(going))
-            remaining = []
-            for k, action in zip(going, chosen, strict=True):
-                if t == 0 and plan.first_action is not None:
-                    action = plan.first_action
-                env, observation = games[k]
-                step = env.step(action, observation)
-                rewards, _, _ = played[k]
-                rewards.append(step.reward)
-                if step.episode_over:
-                    played[k] = rewards, "truncated" if step.truncated else "terminated", None
-                else:
-                    remaining.append(k)
-            going = remaining
-        valued = [k for k in numbers if played[k][1] != "terminated"]
-        if valued:
-            _, value_N, _ = policy.act(np.stack([games[k][1] for k in valued]), np.array(valued))
-            for k, value in zip(valued, value_N.tolist(), strict=True):
-                played[k] = played[k][0], played[k][1], value
-    for env, _ in games:
-        env.close()
-    return played
+from workers.engine.training.emulator_states import EmulatorStates
+from workers.engine.training.restore import ReplayMismatchError, environment_of_episode
 
 
 def _branch(spec: RunSpec, file: Path, plan: BranchPlan, **options: Any) -> BranchOutcome:
     reader, actor = policies_of(spec, [plan.seed, plan.seed])
     return play_continuations(spec, file, (reader, actor), plan, **options)
+
+
+def _simulate(spec: RunSpec, actions: Sequence[Any], plan: BranchPlan, group: int) -> Played:
+    [policy] = policies_of(spec, [plan.seed])
+    return simulate(spec, policy, SEED, actions, plan, group)
 
 
 def _as_played(outcome: BranchOutcome) -> Played:
@@ -197,6 +158,32 @@ def test_continuations_of_an_atari_game_are_those_of_a_simulation_from_power_on(
     outcome = _branch(spec, file, plan)
     assert _as_played(outcome) == _simulate(spec, actions, plan, group=5)
     assert len({tuple(line.rewards) for line in outcome.continuations}) > 1
+
+
+@pytest.mark.long
+def test_fan_from_an_emulator_state_of_the_episode_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulator_states, "INTERVAL_FRAMES", 80)
+    monkeypatch.setattr(emulator_states, "MIN_FRAMES", 160)
+    spec = spec_of("paac", "ALE/Breakout-v5", {"network": "nips"})
+    file, states = tmp_path / "r.npz", tmp_path / "states.npz"
+    record(spec, file, 60, lambda t: t % 4)
+    env, episode = environment_of_episode(spec, file, None)
+    assert isinstance(env, AtariEnv)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(SEED, observation)
+    kept = EmulatorStates(env)
+    for t in range(60):
+        kept.add(t + 1, episode.repeat(env, t, observation).frames)
+    assert kept.save(states)
+    plan = BranchPlan(decision=50, continuations=3, horizon=60, seed=2)
+    with np.load(file) as data:
+        changed = dict(data) | {"rewards": np.full(60, 9, np.float32)}
+        changed["rewards"][40:] = data["rewards"][40:]
+    unread = tmp_path / "unread.npz"
+    np.savez(unread, **changed)  # what comes before the state is not repeated
+    assert _branch(spec, unread, plan, states=states) == _branch(spec, file, plan)
 
 
 @pytest.mark.long

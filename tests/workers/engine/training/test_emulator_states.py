@@ -27,7 +27,7 @@ def _played(config: AtariConfig, path: Path) -> tuple[RecordedEpisode, list[tupl
     env = AtariEnv(BREAKOUT, config)
     out = np.empty(env.observation_shape, np.uint8)
     env.reset(2, out)
-    actions = np.random.default_rng(0).integers(len(env.actions), size=N)
+    actions = np.random.default_rng(0).integers(2, len(env.actions), size=N)  # right or left
     actions[0] = 1
     kept = EmulatorStates(env)
     seen, rewards = [_all(env, out)], []

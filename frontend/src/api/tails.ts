@@ -41,7 +41,7 @@ export type Trace = {
   showlegend?: boolean;
   stackgroup?: string;
   line?: { color?: string };
-  marker?: { symbol?: string };
+  marker?: { symbol?: string; color?: string };
   meta?: Meta;
 };
 

@@ -35,7 +35,11 @@ export function Readout({ heading, entries, nearest, room, percent, style }: Pro
           const name = shortOf(entry);
           return (
             <li key={`${name} ${index}`} data-nearest={entry === nearest || undefined}>
-              <Swatch {...(colour && { colour })} {...(symbol && { symbol })} />
+              <Swatch
+                {...(colour && { colour })}
+                {...(symbol && { symbol })}
+                hasLine={value !== null || !symbol}
+              />
               {/* A mark has no value, and its text more to say than fits a line. */}
               <span className={`grow ${value === null ? classes.mark : 'ellipsis'}`}>
                 {note ? `${name}, ${note}` : name}

@@ -43,6 +43,10 @@ const SYMBOLS: Readonly<Record<string, string>> = {
   star: 'M5 .2l1.2 3.2 3.5.2-2.7 2.2.9 3.4L5 7.3 2.1 9.2 3 5.8.3 3.6l3.5-.2z',
   bowtie: 'M.5 1v8l9-8v8z',
   hourglass: 'M1 .5h8l-8 9h8z',
+  // Of events.
+  diamond: 'M5 .5L9.5 5 5 9.5.5 5z',
+  'triangle-right': 'M1.6.6L9.2 5 1.6 9.4z',
+  'line-ns-open': 'M5 .5v9',
 };
 
 /** A symbol around a point of an SVG. */
@@ -61,11 +65,15 @@ export function SymbolMark({ colour, symbol, x, y }: LineStyle & { x: number; y:
   );
 }
 
-/** A short sample of a line. */
-export function Swatch({ colour = 'currentColor', symbol = '' }: Partial<LineStyle>) {
+/** A short sample of a line, or of marks without one. */
+export function Swatch({
+  colour = 'currentColor',
+  symbol = '',
+  hasLine = true,
+}: Partial<LineStyle> & { hasLine?: boolean }) {
   return (
     <svg width="16" height="10" style={{ flex: 'none' }} aria-hidden="true">
-      <path d="M0 5H16" stroke={colour} strokeWidth={symbol ? 2 : 3} />
+      {hasLine && <path d="M0 5H16" stroke={colour} strokeWidth={symbol ? 2 : 3} />}
       <SymbolMark colour={colour} symbol={symbol} x={8} y={5} />
     </svg>
   );

@@ -32,12 +32,18 @@ it('valuesAt leaves out faint points, hidden lines and lines that end before x',
 
 it('valuesAt names marks and evaluations only near x', () => {
   const evaluation = line('evaluation', [1, 2, 3], { meta: {}, text: ['a', 'mean of 30 episodes', 'c'] });
-  const mark = line('checkpoints', [0, 0, 0], { meta: {}, yaxis: 'y2', text: ['one', 'two', 'three'] });
+  const mark = line('notes', [0, 0, 0], {
+    meta: {},
+    yaxis: 'y2',
+    text: ['one', 'two', 'three'],
+    marker: { symbol: 'star', color: '#654321' },
+  });
   expect(valuesAt([evaluation, mark], 25, 2)).toEqual([]);
   expect(valuesAt([mark, evaluation], 19, 2).map(({ name, note }) => [name, note])).toEqual([
     ['evaluation', 'mean of 30 episodes'],
     ['two', undefined],
   ]);
+  expect(valuesAt([mark], 20, 2)[0]).toMatchObject({ colour: '#654321', symbol: 'star', value: null });
 });
 
 it('valuesAt has the range and number of the values of a point, and skips missing values', () => {

@@ -6,7 +6,7 @@ import { plain } from './legend';
 export type Entry = {
   name: string;
   colour: string | undefined;
-  /** On its line. */
+  /** On its line; of a mark, without one. */
   symbol?: string | undefined;
   value: number | null;
   /** Such as the range of its bucket. */
@@ -59,7 +59,8 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
       return [
         {
           name: plain(note ?? ''),
-          colour: trace.line?.color,
+          colour: trace.marker?.color,
+          symbol: trace.marker?.symbol,
           value: null,
           details: undefined,
           note: undefined,

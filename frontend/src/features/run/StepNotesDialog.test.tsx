@@ -52,7 +52,7 @@ const stepField = (): HTMLInputElement => screen.getByLabelText('Agent step');
 
 it('adds a note at the proposed step', async () => {
   show('operator', 1200);
-  expect(stepField().value).toBe('1200');
+  expect(stepField().value).toBe('1,200');
   fireEvent.change(screen.getByLabelText('Note'), { target: { value: 'entropy falls' } });
   fireEvent.click(screen.getByRole('button', { name: 'Add note' }));
   const body = { agent_steps: 1200, text: 'entropy falls' };
@@ -62,7 +62,7 @@ it('adds a note at the proposed step', async () => {
 
 it('refuses a step that the run has not reached', () => {
   show();
-  expect(stepField().value).toBe('2000');
+  expect(stepField().value).toBe('2,000');
   fireEvent.change(screen.getByLabelText('Note'), { target: { value: 'later' } });
   fireEvent.change(stepField(), { target: { value: '2001' } });
   expect(screen.getByRole('alert').textContent).toBe('A whole number from 0 to 2,000');

@@ -31,7 +31,7 @@ export default function StepNotesDialog({ run, step, onClose }: Props) {
   const denied = useDenied();
   const fresh: Draft = {
     id: null,
-    step: String(Math.min(step ?? run.agent_steps, run.agent_steps)),
+    step: formatInteger(Math.min(step ?? run.agent_steps, run.agent_steps)),
     text: '',
   };
   const [draft, setDraft] = useState(fresh);
@@ -68,7 +68,7 @@ export default function StepNotesDialog({ run, step, onClose }: Props) {
                       color="gray"
                       aria-label={`Edit ${labelOf(note)}`}
                       onClick={() =>
-                        setDraft({ id: note.id, step: String(note.agent_steps), text: note.text })
+                        setDraft({ id: note.id, step: formatInteger(note.agent_steps), text: note.text })
                       }
                     >
                       Edit

@@ -50,7 +50,7 @@ function show(of: 'episodes' | 'videos', sent: object[]) {
 
 it('an episode stands at its step, with its return', () => {
   const { onSelect } = show('episodes', []);
-  const frame = screen.getByRole('button', { name: 'Play: Episode at agent step 250, return 21.0' });
+  const frame = screen.getByRole('button', { name: 'Play 250 · 21.0: Episode at agent step 250, return 21.0' });
   // Its middle: 50 + 500 / 4.
   expect(parseFloat(frame.style.left) + parseFloat(frame.style.width) / 2).toBe(175);
   expect(frame.textContent).toBe('250 · 21.0');
@@ -62,7 +62,7 @@ it('a sent video stands at its step, and a click selects it', () => {
   const { onSelect, container } = show('videos', [
     { id: 'V', state: 'done', agent_steps: 500, wall_time_s: 9 },
   ]);
-  const frame = screen.getByRole('button', { name: 'Play: Video at iteration 500' });
+  const frame = screen.getByRole('button', { name: 'Play 500: Video at iteration 500' });
   expect(parseFloat(frame.style.left) + parseFloat(frame.style.width) / 2).toBe(300);
   expect(frame.getAttribute('aria-pressed')).toBe('true');
   expect(container.querySelector('img')).toBeTruthy();

@@ -146,7 +146,7 @@ function Frame({ of, shot, left, selected, onSelect }: FrameProps) {
       className={classes.frame}
       style={{ left, width: WIDTH }}
       aria-pressed={selected}
-      aria-label={`Play: ${what}`}
+      aria-label={`Play ${shot.caption}: ${what}`}
       title={error ? `${what}. No thumbnail: ${error.message}` : what}
       onClick={() => {
         if (error) setRetries(retries + 1);

@@ -36,11 +36,21 @@ def add_demo_run(settings: Settings) -> None:
 
     Completes what a killed start has begun.
     """
+    from backend.artifacts import ArtifactStore
     from backend.coordination.context import Context
+    from backend.db.engine import make_engine
+    from backend.pubsub.bus import Bus
+
+    class SilentBus(Bus):
+        """Publishes nothing: Redis starts later, and so does everybody who would listen."""
+
+        def publish_changes(self, session: "Session") -> None:
+            pass
 
     if not FOLDER.is_dir():
         return
-    with closing(Context.from_settings(settings)) as context:
+    store, bus = ArtifactStore(settings.artifacts), SilentBus(settings.redis)
+    with closing(Context(settings, make_engine(settings.database), store, bus)) as context:
         if begin(context):
             record(context)
 

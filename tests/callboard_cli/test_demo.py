@@ -1,11 +1,13 @@
 """The demo run: finished, openable, and left out of everything unless it is chosen."""
 
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from backend.coordination.context import Context
 from backend.db.engine import reading
@@ -52,6 +54,16 @@ def test_demo_run_is_finished_with_curve_replays_and_videos(client: httpx.Client
     assert "rollout/episode_return" in {
         item["metric"] for item in client.get(f"{RUN}/series").json()["items"]
     }
+
+
+def test_first_start_adds_the_demo_run_without_a_warning_before_redis_runs(
+    sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    settings = sqlite_service.settings.model_copy(update={"redis_url": f"unix://{tmp_path}/none.sock"})
+    with capture_logs() as entries:
+        demo.add_demo_run(settings)
+    assert sqlite_service.client.get(RUN).is_success
+    assert [entry for entry in entries if entry["log_level"] != "info"] == []
 
 
 def test_lists_and_groups_have_the_demo_run_only_where_it_is_chosen(client: httpx.Client) -> None:

@@ -94,6 +94,7 @@ export default function RecordingPage() {
             <EpisodePlayer
               key={recordingId}
               source={sourceOfRecording(recording)}
+              environment={recording.environment}
               large
               at={at}
               onAt={saveStep}

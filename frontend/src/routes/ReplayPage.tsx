@@ -94,6 +94,7 @@ export default function ReplayPage() {
             <EpisodePlayer
               key={episodeId}
               source={sourceOfEpisode(episode.data)}
+              environment={run.data?.environment}
               learner={learner}
               large
               at={at}

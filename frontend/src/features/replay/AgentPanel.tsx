@@ -40,7 +40,8 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
   const [playing, setPlaying] = useState<Episode | null>(null);
   const [position, setPosition] = useState<{ episode: string; at: number } | null>(null);
   const list = useInfiniteQuery(episodesQuery(run, SORTS[view]));
-  const config = useQuery(runQuery(run)).data?.spec.config;
+  const detail = useQuery(runQuery(run)).data;
+  const config = detail?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);
   const single = useQuery({ ...episodeQuery(run, selected ?? ''), enabled: selected !== undefined });
   const first = list.data?.pages[0]?.items[0];
@@ -122,6 +123,7 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
           <EpisodePlayer
             key={current.id}
             source={sourceOfEpisode(current)}
+            environment={detail?.environment}
             learner={learner}
             onEnded={() => newer && setPlaying(newer)}
             onAt={(at) => setPosition({ episode: current.id, at })}

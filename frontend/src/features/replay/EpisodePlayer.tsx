@@ -15,7 +15,7 @@ import { Timeline } from './Timeline';
 import { TurnsBar } from './TurnsBar';
 import { discountedReturns, toTrace, type Learner } from './trace';
 import { usePlayback } from './usePlayback';
-import { shapeOf, USUAL_SHAPE, videoQueryAt } from './video';
+import { shapeOf, usualShapeOf, videoQueryAt } from './video';
 
 type Key = Pick<
   KeyboardEvent,
@@ -27,8 +27,13 @@ const UNFOCUSED = 'body, main, section, header';
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
+/** Heights of the replay page's timeline: of an agent's rewards, values and errors, or of rewards alone. */
+const TIMELINE = { agent: 228, person: 102 };
+
 type Props = {
   source: Source;
+  /** Of which the video's shape is guessed until it is loaded. */
+  environment?: string | undefined;
   onEnded?: () => void;
   /** The learner's discount and reward clipping, to compute the discounted return. */
   learner?: Learner | undefined;
@@ -43,10 +48,11 @@ type Props = {
 };
 
 /** The video of an episode or game with its rewards, values and policy at each step. */
-export function EpisodePlayer({ source, onEnded, learner, large = false, at, onAt, atStep }: Props) {
+export function EpisodePlayer({ source, environment, onEnded, learner, large = false, at, onAt, atStep }: Props) {
   const root = useRef<HTMLDivElement>(null);
   const [retries, setRetries] = useState(0);
-  const [shape, setShape] = useState(USUAL_SHAPE);
+  const [loadedShape, setShape] = useState<number | null>(null);
+  const shape = loadedShape ?? usualShapeOf(environment);
   const src = useMediaUrl(source.videoUrl);
   const reducedMotion = useReducedMotion();
   const video = useQuery(videoQueryAt(source.videoKey, source.videoUrl, retries));
@@ -221,19 +227,24 @@ export function EpisodePlayer({ source, onEnded, learner, large = false, at, onA
         {atStep?.(step)}
       </div>
       {recording.isError && <Problem error={recording.error} onRetry={() => void recording.refetch()} />}
-      {trace && (
-        <div>
-          {trace.played && <TurnsBar played={trace.played} step={step} />}
-          <Timeline
-            trace={trace}
-            returns={returns}
-            errors={errors}
-            jumps={jumps}
-            step={step}
-            onSeek={seek}
-            compact={!large}
-            hasValues={source.byAgent}
-          />
+      {!recording.isError && (
+        <div
+          className={classes.record}
+          style={large ? { minHeight: source.byAgent ? TIMELINE.agent : TIMELINE.person } : {}}
+        >
+          {trace?.played && <TurnsBar played={trace.played} step={step} />}
+          {trace && (
+            <Timeline
+              trace={trace}
+              returns={returns}
+              errors={errors}
+              jumps={jumps}
+              step={step}
+              onSeek={seek}
+              compact={!large}
+              hasValues={source.byAgent}
+            />
+          )}
         </div>
       )}
     </div>

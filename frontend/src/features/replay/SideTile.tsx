@@ -9,7 +9,7 @@ import { TruncatedName } from '@/components/text';
 import { formatCount, formatScore } from '@/lib/format';
 import { hasEnded } from '@/lib/run';
 import classes from './replay.module.css';
-import { shapeOf, USUAL_SHAPE, videoQuery, videoUrl } from './video';
+import { shapeOf, usualShapeOf, videoQuery, videoUrl } from './video';
 
 /** Which episode of each run: the best, the latest, or the last one up to an agent step of training. */
 export type Selection = 'best' | 'latest' | { at: number };
@@ -33,7 +33,7 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
   const sort = selection === 'best' ? '-episode_return' : '-agent_steps';
   const at = typeof selection === 'object' ? selection.at : undefined;
   const list = useInfiniteQuery(episodesQuery(run.id, sort, at));
-  const [shape, setShape] = useState(USUAL_SHAPE);
+  const [shape, setShape] = useState(() => usualShapeOf(run.environment));
   const key = `${sort} ${at ?? ''}`;
   const first = list.data?.pages[0]?.items[0];
   // The episode stays the same while newer ones are recorded.

@@ -43,7 +43,13 @@ export const videoQuery = (run: string, episode: string, retries: number) =>
   videoQueryAt(keys.runResource(run, 'video', episode), videoUrl(episode), retries);
 
 /** Width to height of most videos, until one is loaded. */
-export const USUAL_SHAPE = 4 / 3;
+const USUAL_SHAPE = 3 / 2;
+/** Of an Atari game's frame. */
+const ATARI_SHAPE = 160 / 210;
+
+/** What a video of an environment will probably have, so that little moves when it is loaded. */
+export const usualShapeOf = (environment: string | undefined): number =>
+  environment?.startsWith('ALE/') ? ATARI_SHAPE : USUAL_SHAPE;
 
 /** Width to height of a loaded video, limited so that the layout around it stays usable. */
 export const shapeOf = ({ videoWidth, videoHeight }: HTMLVideoElement): number =>

@@ -158,10 +158,11 @@ function LoadedRun({ run }: { run: RunDetail }) {
       </Suspense>
     ),
     system: () => (
-      <>
-        <MetricCharts run={run} filter={isSystemMetric} />
-        <ProvenanceTable attempts={run.attempts} />
-      </>
+      <MetricCharts
+        run={run}
+        filter={isSystemMetric}
+        below={<ProvenanceTable attempts={run.attempts} />}
+      />
     ),
   };
 

@@ -167,13 +167,14 @@ export default function RunsPage() {
           onArchived={(archived) => change({ archived: archived || undefined })}
         />
       )}
-      {denied === undefined && total !== undefined && total <= MAX_RUNS && !isFiltered(search) && (
-        <FirstSteps runs={runs} />
-      )}
       {!search.group && total !== undefined && (
         <SelectEverything loaded={order} total={total} selection={selection} />
       )}
       <div ref={list} tabIndex={-1} className={classes.list}>
+        {/* In the list's place, which does not move then. */}
+        {denied === undefined && total !== undefined && total <= MAX_RUNS && !isFiltered(search) && (
+          <FirstSteps runs={runs} />
+        )}
         {table()}
       </div>
       {!search.group && (

@@ -36,7 +36,7 @@ export default function ScoresPage() {
   const request = defined({ protocol, column: chosen, min_seeds: seeds });
   const { data, error, refetch } = useQuery(scoresQuery(request));
   const catalogue = useQuery(environmentsQuery);
-  const { data: hosts } = useQuery(hostsQuery);
+  const { data: hosts, isPending: hostsPending } = useQuery(hostsQuery);
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void =>
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
   const problem = error ?? catalogue.error;
@@ -50,7 +50,8 @@ export default function ScoresPage() {
   const matching = data?.rows.filter(({ environment }) => shown.has(environment)) ?? [];
   const rows = [...matching.filter(hasOwnScore), ...matching.filter((row) => !hasOwnScore(row))];
   const sources = [...new Set(rows.map(({ references }) => references).filter(Boolean))];
-  const ready = data && environments;
+  // Hosts add a line to environments that none of them can run.
+  const ready = data && environments && !hostsPending;
   return (
     <div className="page" style={{ display: 'grid', gap: 12, gridTemplateColumns: 'minmax(0, 1fr)' }}>
       <h1 className="page-title">Scores</h1>

@@ -2,6 +2,7 @@ import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { hostsQuery } from '@/api/hosts';
+import { startSetsQuery } from '@/api/startSets';
 import { retentionQuery, storageQuery, storageRunsQuery, type Retention } from '@/api/storage';
 import { LoadingButton } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
@@ -21,6 +22,19 @@ const MAX_RUNS = 500;
 export default function StoragePage() {
   useDocumentTitle('Storage · Callboard');
   const { data: retention, error, refetch } = useQuery(retentionQuery);
+  const sizes = useQuery(storageQuery);
+  const largest = useQuery(storageRunsQuery(RUNS));
+  const sets = useQuery(startSetsQuery);
+  const hosts = useQuery(hostsQuery);
+  // Together: a section that grows would move those below it.
+  const isPending = [sizes, largest, sets, hosts].some((query) => query.isPending);
+  if (isPending || (!retention && !error))
+    return (
+      <div className="page">
+        <h1 className="page-title">Storage</h1>
+        <Loading label="Loading the storage" lines={16} />
+      </div>
+    );
   return (
     <div className="page" style={{ display: 'grid', gap: 16, maxWidth: 1100 }}>
       <h1 className="page-title">Storage</h1>
@@ -29,7 +43,6 @@ export default function StoragePage() {
       <StartSets />
       <Disks />
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {!retention && !error && <Loading label="Loading the retention settings" lines={12} />}
       {retention && (
         <>
           <InstallationPolicy retention={retention} />

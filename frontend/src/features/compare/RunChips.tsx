@@ -116,6 +116,8 @@ export function RunChips({
           </li>
         );
       })}
+      {runs.length === 0 &&
+        ids.map((id) => <li key={id} className={classes.chip} data-loading aria-hidden="true" />)}
       {missing.map((id) => (
         <li key={id} className={classes.chip}>
           <span className="ellipsis muted" title={`Run ${id} does not exist or has been deleted`}>

@@ -1,7 +1,7 @@
 import { Button, Menu, TextInput } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type CSSProperties, useMemo, useState } from 'react';
+import { type CSSProperties, type ReactNode, useMemo, useState } from 'react';
 import type { Run } from '@/api/runs';
 import { seriesNamesQuery } from '@/api/series';
 import { Empty, Loading, Problem } from '@/components/feedback';
@@ -16,6 +16,8 @@ type Props = {
   run: Run;
   /** Which metrics to show, by name. */
   filter: (metric: string) => boolean;
+  /** What follows the charts, once their number is known. */
+  below?: ReactNode;
 };
 
 const ALL_SOURCES = ['*'];
@@ -23,21 +25,30 @@ const sectionOf = (metric: string): string =>
   (metric.includes('/') ? (metric.split('/')[0] ?? '') : '') || 'scalars';
 
 /** A run's metrics, in sections by the prefix of their names. */
-export function MetricCharts({ run, filter }: Props) {
+export function MetricCharts({ run, filter, below }: Props) {
   const { data, error, refetch } = useQuery(seriesNamesQuery(run.id));
   const [arrangement, arrange] = useArrangement();
   const [find, setFind] = useState('');
   const runs = useMemo(() => [run.id], [run.id]);
-  if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+  if (error)
+    return (
+      <>
+        <Problem error={error} onRetry={() => void refetch()} />
+        {below}
+      </>
+    );
   if (!data) return <Loading label="Loading the metrics" />;
   const metrics = [...new Set(data.items.map(({ metric }) => metric))].filter(filter).sort();
   if (metrics.length === 0)
     return (
-      <Empty>
-        {hasEnded(run.state)
-          ? 'The run ended before it reported any metrics.'
-          : 'No metrics yet; the first are reported a few seconds after the run starts.'}
-      </Empty>
+      <>
+        <Empty>
+          {hasEnded(run.state)
+            ? 'The run ended before it reported any metrics.'
+            : 'No metrics yet; the first are reported a few seconds after the run starts.'}
+        </Empty>
+        {below}
+      </>
     );
   const { hidden, order, collapsed = [] } = arrangement;
   const visible = metrics.filter((metric) => !hidden.includes(metric));
@@ -152,6 +163,7 @@ export function MetricCharts({ run, filter }: Props) {
           })}
         </div>
       </div>
+      {below}
     </div>
   );
 }

@@ -7,6 +7,7 @@ import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { Empty, Problem } from '@/components/feedback';
 import classes from './papers.module.css';
+import { partsOf } from './studyState';
 import { StudyTableView } from './StudyTableView';
 
 type Item = StudyDetail['items'][number];
@@ -19,6 +20,15 @@ type Props = {
 };
 
 const HEIGHT = 360;
+/** Of the sentence that stands in place of a figure of no run, and of a table's head and rows. */
+const [NOTHING, HEAD, ROW] = [210, 100, 28];
+
+/** About the height of what will stand here, so that little moves when it is loaded. */
+function expectedHeight({ runs, spec }: StudyDetail, figure: string): number {
+  if (partsOf(runs).finished === 0) return NOTHING;
+  const isTable = spec.figures.find(({ id }) => id === figure)?.kind === 'table';
+  return isTable ? HEAD + ROW * spec.environments.length : HEIGHT;
+}
 
 /** A figure or table of a study, with its rule, and what the paper's shows beside what it shows so far. */
 export function StudyFigure({ study, figure, title, item }: Props) {
@@ -48,7 +58,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
           />
         ) : (
           <>
-            {!data && <Skeleton height={HEIGHT} radius={2} />}
+            {!data && <Skeleton height={expectedHeight(study, figure)} radius={2} />}
             {nothing && (
               <Empty>
                 No run has a score yet: the {data.table ? 'table' : 'figure'} fills in as runs finish.

@@ -6,29 +6,45 @@ from typing import Literal
 from playwright.sync_api import Page, ViewportSize
 
 _AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
-_RUN = """async () => {
-  const found = await axe.run(document, {resultTypes: ['violations']});
-  return found.violations
-    .filter(({impact}) => impact === 'serious' || impact === 'critical')
+# Of WCAG 2.2, off by default.
+_RUN = """async impacts => {
+  const rules = {'target-size': {enabled: true}};
+  const {violations} = await axe.run(document, {resultTypes: ['violations'], rules});
+  return violations
+    .filter(({impact}) => impacts.includes(impact))
     .map(({id, nodes}) => `${id}: ${nodes.map(node => node.target.join(' ')).slice(0, 5).join(' | ')}`);
 }"""
+_SERIOUS = ("serious", "critical")
+_ALL = ("minor", "moderate", *_SERIOUS)
 _IN_THEME = "theme => document.documentElement.dataset.mantineColorScheme === theme"
 
 Variant = tuple[ViewportSize, Literal["light", "dark"]]
 
 _DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+_LARGE: ViewportSize = {"width": 1920, "height": 1080}
 _PHONE: ViewportSize = {"width": 390, "height": 844}
 VARIANTS: tuple[Variant, ...] = (
     (_DESKTOP, "light"),
     (_PHONE, "dark"),
     (_DESKTOP, "dark"),
     (_PHONE, "light"),
+    (_LARGE, "dark"),
+    (_LARGE, "light"),
 )
 """Each size in each theme."""
 
 
 def serious_violations(page: Page, variants: tuple[Variant, ...] = VARIANTS) -> dict[str, list[str]]:
-    """Serious and critical violations of a page by variant: desktop and phone, light and dark."""
+    """Serious and critical violations of a page by variant: a width and a theme."""
+    return _violations(page, variants, _SERIOUS)
+
+
+def axe_violations(page: Page, variants: tuple[Variant, ...] = VARIANTS) -> dict[str, list[str]]:
+    """Violations of a page of whatever impact, by variant."""
+    return _violations(page, variants, _ALL)
+
+
+def _violations(page: Page, variants: tuple[Variant, ...], impacts: tuple[str, ...]) -> dict[str, list[str]]:
     page.add_style_tag(content="* { transition: none !important }")  # no colours in transition
     page.evaluate(_AXE.read_text())
     violations: dict[str, list[str]] = {}
@@ -37,7 +53,7 @@ def serious_violations(page: Page, variants: tuple[Variant, ...] = VARIANTS) -> 
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         page.wait_for_function(_IN_THEME, arg=theme)
-        if rules := page.evaluate(_RUN):
+        if rules := page.evaluate(_RUN, impacts):
             violations[f"{size['width']} {theme}"] = rules
     page.set_viewport_size(_DESKTOP)
     return violations

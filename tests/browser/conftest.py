@@ -1,6 +1,7 @@
 """A real browser against a whole real installation: `callboard up`, its worker, its engine.
 
 - `installed`: the installation, one for all browser tests.
+- `examples`: ids of rows that every page can show.
 - `script`: an HTTP client logged in to it, to set the stage.
 - `context`: a browser context that has used the login link; pages that log errors fail their test.
 - `page`: a page in it.
@@ -19,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 
 from backend.http.dependencies import PAGE_SECRET_HEADER
 from backend.http.docs import STORED_PAGE_SECRET
+from tests.browser.examples import make
 from tests.support import custom_environment
 from tests.support.databases import short_folder
 from tests.support.installation import Installation, installation
@@ -51,6 +53,11 @@ def installed() -> Iterator[Installation]:
             # The worker, which starts after the web process, reports it with its host.
             until(lambda: client.get("/api/v1/environments/Custom/Paced-v0").is_success)
             yield running
+
+
+@pytest.fixture(scope="session")
+def examples(installed: Installation) -> dict[str, str]:
+    return make(installed.client)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ screenshot of each page in both themes and each width, and of the dialog Export 
 """
 
 import argparse
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -15,9 +16,11 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Page, sync_playwright
 
+from tests.browser.examples import recorded_game
 from tests.browser.pages import page_addresses
 from tests.campaigns.looks import home
 from tests.support.installation import CALLBOARD, Installation, environment, installation
+from tests.support.pages import page_client
 from tests.support.waiting import until
 
 SIZES = {1280: 800, 1920: 1080, 390: 844}
@@ -46,6 +49,8 @@ def main() -> None:
         _take(page, given.folder, given.sizes, only, [("01-empty-home", "/")])
         with _script(running) as script:
             made = home.make(script)
+            recording = recorded_game(_player(running))
+            made |= {"session": [recording["session_id"]], "recording": [recording["id"]]}
             _take(page, given.folder, given.sizes, only, _views(script, made))
         for theme in THEMES if any(part in "10-export" for part in only) else ():
             page.set_viewport_size({"width": 1280, "height": SIZES[1280]})
@@ -67,18 +72,33 @@ def _script(running: Installation) -> httpx.Client:
     return httpx.Client(base_url=running.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
 
 
+def _player(running: Installation) -> httpx.Client:
+    """A client with the session of a page, which play needs."""
+    command = [*CALLBOARD, "login-link"]
+    printed = subprocess.run(
+        command, env=environment(running.home), check=True, capture_output=True, text=True
+    ).stdout
+    link = re.search(r"http://\S+", printed)
+    assert link is not None, printed
+    client = page_client(running.url)
+    client.get(link[0])
+    return client
+
+
 def _views(script: httpx.Client, made: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
     [trained] = made["trained"]
     episodes = until(lambda: script.get(f"/api/v1/runs/{trained}/episodes").json()["items"])
     episode = episodes[-1]["id"]
     yield from home.addresses(made, episode)
     ids = {"runId": trained, "episodeId": episode}
-    for address in page_addresses(
-        ids | dict.fromkeys(("sweepId", "studyId", "sessionId", "recordingId"), "none")
-    ):
-        if "none" not in address and address != "/login":
-            name = address.replace(trained, "run").replace(episode, "episode")
+    ids |= {f"{name}Id": made[name][0] for name in ("sweep", "study", "session", "recording")}
+    for address in page_addresses(ids):
+        if address != "/login":
+            name = address
+            for parameter, id in ids.items():
+                name = name.replace(id, parameter.removesuffix("Id"))
             yield f"page{name.replace('/', '-')}", address
+    yield "page-help", "/help/"
 
 
 def _take(

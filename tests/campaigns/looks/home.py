@@ -9,6 +9,7 @@ import numpy as np
 
 from backend.db.base import new_id
 from tests.browser import stage
+from tests.support.waiting import until
 
 N_POINTS = 1_200
 AGENT_STEPS = 3_000_000
@@ -31,7 +32,11 @@ def make(script: httpx.Client) -> dict[str, list[str]]:
     }  # fmt: skip
     [run] = script.post("/api/v1/runs", json=TRAINED).raise_for_status().json()["items"]
     stage.until_state(script, run["id"], "finished")
-    return made | {"trained": [run["id"]]}
+    sweep = script.post("/api/v1/sweeps", json=SWEEP).raise_for_status().json()["id"]
+    study = script.post("/api/v1/studies", json={"study": STUDY}).raise_for_status().json()["id"]
+    until(lambda: script.get(f"/api/v1/sweeps/{sweep}").json()["state"] == "finished", every_s=1)
+    until(lambda: script.get(f"/api/v1/studies/{study}").json()["state"] == "finished", every_s=1)
+    return made | {"trained": [run["id"]], "sweep": [sweep], "study": [study]}
 
 
 TRAINED: dict[str, Any] = {
@@ -39,6 +44,33 @@ TRAINED: dict[str, Any] = {
     "environment": "CartPole-v1",
     "name": "PAAC on CartPole",
     "stop": {"agent_steps": 60_000},
+}
+
+
+_QUICK: dict[str, Any] = {
+    "algorithm": "paac",
+    "environment": "CartPole-v1",
+    "stop": {"agent_steps": 8_000},
+    "config": {"n_e": 8, "n_w": 1, "evaluation_episodes": 0},
+}
+SWEEP: dict[str, Any] = {
+    "name": "Three learning rates",
+    "run": _QUICK,
+    "space": {"config.learning_rate": {"values": [0.0003, 0.003, 0.03]}},
+    "max_seeds": 4,
+    "concurrency": 2,
+}
+STUDY: dict[str, Any] = {
+    "name": "PAAC beside A3C",
+    "arms": [{"label": "PAAC", "algorithm": "paac"}, {"label": "A3C", "algorithm": "a3c"}],
+    "environments": ["CartPole-v1"],
+    "draws": {"n": 2},
+    "run": {"stop": {"agent_steps": 8_000}},
+    "figures": [
+        {"id": "scores", "title": "Scores", "kind": "table"},
+        {"id": "curves", "title": "Learning curves", "kind": "curves"},
+    ],
+    "concurrency": 2,
 }
 
 

@@ -136,6 +136,7 @@ def test_script_ends_with_2_if_it_cannot_install(host: Path) -> None:
     assert "x-1-py3-none-any.whl" in errors
 
 
+@pytest.mark.service
 def test_script_leaves_wheels_alone_that_another_run_uses(host: Path) -> None:
     (host / "wheels/.site").mkdir()
     lock = os.open(host / "wheels", os.O_RDONLY)
@@ -149,6 +150,7 @@ def test_script_leaves_wheels_alone_that_another_run_uses(host: Path) -> None:
     assert (host / "wheels/.site").is_dir()
 
 
+@pytest.mark.service
 def test_script_names_a_python_that_is_too_old(host: Path) -> None:
     (host / "bin/python3").write_text("#!/bin/sh\nexit 1\n")
     code, output, errors = start(host)

@@ -179,9 +179,10 @@ def test_versions_are_not_checked_with_a_pip_that_was_taken_apart(
     assert packages.check_versions([tmp_path / "x-1-py3-none-any.whl"]) == []
 
 
-def test_torch_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    [problem] = packages.check_torch()
+def test_torch_that_cannot_be_imported_is_named() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "torch", None)
+        [problem] = packages.check_torch()
     assert problem.startswith("torch cannot be imported: ")
 
 

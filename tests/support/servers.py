@@ -1,4 +1,4 @@
-"""Servers that stand in front of Callboard and beside it: nginx, Caddy, PgBouncer, Prometheus.
+"""Servers that stand in front of Callboard and beside it: nginx, Caddy, PgBouncer, Prometheus, Redis.
 
 `make test-long` runs this module: what the machine lacks is downloaded by apt and unpacked in `.servers`,
 neither installed nor started. Tests of what could not be got are skipped, and it is printed.
@@ -22,6 +22,8 @@ PACKAGES = {
     "pgbouncer": "pgbouncer",
     "prometheus": "prometheus",
     "promtool": "prometheus",
+    "redis-cli": "redis-tools",
+    "redis-server": "redis-server",
 }
 """Debian's package of each program."""
 

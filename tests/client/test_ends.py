@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 BEGIN = """
 import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler) # a shell's background job ignores it
 import callboard
 run = callboard.init(algorithm="a", environment="e")
 run.log({"a/b": 1.0}, agent_steps=1)

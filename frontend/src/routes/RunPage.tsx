@@ -158,11 +158,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
       </Suspense>
     ),
     system: () => (
-      <MetricCharts
-        run={run}
-        filter={isSystemMetric}
-        below={<ProvenanceTable attempts={run.attempts} />}
-      />
+      <MetricCharts run={run} filter={isSystemMetric} below={<ProvenanceTable attempts={run.attempts} />} />
     ),
   };
 

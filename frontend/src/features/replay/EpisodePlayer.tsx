@@ -48,7 +48,16 @@ type Props = {
 };
 
 /** The video of an episode or game with its rewards, values and policy at each step. */
-export function EpisodePlayer({ source, environment, onEnded, learner, large = false, at, onAt, atStep }: Props) {
+export function EpisodePlayer({
+  source,
+  environment,
+  onEnded,
+  learner,
+  large = false,
+  at,
+  onAt,
+  atStep,
+}: Props) {
   const root = useRef<HTMLDivElement>(null);
   const [retries, setRetries] = useState(0);
   const [loadedShape, setShape] = useState<number | null>(null);

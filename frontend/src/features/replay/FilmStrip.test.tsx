@@ -50,7 +50,9 @@ function show(of: 'episodes' | 'videos', sent: object[]) {
 
 it('an episode stands at its step, with its return', () => {
   const { onSelect } = show('episodes', []);
-  const frame = screen.getByRole('button', { name: 'Play 250 · 21.0: Episode at agent step 250, return 21.0' });
+  const frame = screen.getByRole('button', {
+    name: 'Play 250 · 21.0: Episode at agent step 250, return 21.0',
+  });
   // Its middle: 50 + 500 / 4.
   expect(parseFloat(frame.style.left) + parseFloat(frame.style.width) / 2).toBe(175);
   expect(frame.textContent).toBe('250 · 21.0');

@@ -95,15 +95,17 @@ def test_runs_table_selects_and_opens_a_run_by_keyboard(
 ) -> None:
     page.goto("/")
     page.get_by_role("link", name="checked").first.wait_for()
-    page.locator("[role=row][data-index='0']").focus()
+    first = page.locator("[role=row][data-index='0']")
+    name = first.get_by_role("link").first.inner_text()
+    first.focus()
     page.keyboard.press("Space")
     expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("1 run selected")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Home")
-    expect(page.locator("[role=row][data-index='0']")).to_be_focused()
+    expect(first).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/runs/\w{26}"))
-    page.get_by_role("heading", name="checked").wait_for()  # a new page takes the focus
+    page.get_by_role("heading", name=name, exact=True).wait_for()  # a new page takes the focus
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox", name="Search runs")).to_be_focused()
     page.keyboard.type("alg")

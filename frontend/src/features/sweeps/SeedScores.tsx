@@ -41,6 +41,7 @@ export function SeedScores({ configuration, from, to }: Props) {
             params={{ runId: run }}
             preload={false}
             className={classes.seed}
+            data-placed-by-value
             style={{ left: at(score) }}
             title={title}
             aria-label={`Configuration ${number}, seed ${seed}: score ${formatScore(score)}`}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from callboard.imports.log import UnreadableLog
+from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.meaning import has_score
 from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
 from callboard.imports.tables import Mapped, read
@@ -145,6 +145,85 @@ def test_monitors_of_a_folder_are_one_run_with_its_progress(target: Target, tmp_
     }
     times = [float(row["wall_time_s"]) for row in target.points(run["id"])["rollout/episode_return"]]
     assert times == [1.5, 2.5, 3.75, 4.75]
+
+
+MONITOR = '#{"t_start": 100.0, "env_id": "CartPole-v1"}\nr,l,t,level,total\n1,10,1.5,a,11\n3,20,3.5,b,33\n'
+SPECIAL_TABLES: Mapping[str, tuple[str, Mapped, dict[str, dict[str, list[tuple[int, float, float]]]]]] = {
+    "metric of TensorBoard's export": (
+        "Wall time,Step,Value\n1000,1,0.5\n1002,2,0.25\n",
+        Mapped(metrics={"Value": "loss/value"}),
+        {"a": {"loss/value": [(1, 0.0, 0.5), (2, 2.0, 0.25)]}},
+    ),
+    "wall time of TensorBoard's export": (
+        "Wall time,Step,Value\n1000,1,5\n1002,2,6\n",
+        Mapped(step="Step", wall_time="Step"),
+        {"a": {"a": [(1, 1.0, 5.0), (2, 2.0, 6.0)]}},
+    ),
+    "wall time of W&B's export": (
+        "Step,sea - x,sea - x__MIN,sea - x__MAX,s\n1,5,5,5,0.5\n2,6,6,6,0.75\n",
+        Mapped(wall_time="s"),
+        {"sea": {"x": [(1, 0.5, 5.0), (2, 0.75, 6.0)]}},
+    ),
+    "runs of W&B's export": (
+        "Step,sea - x,sea - x__MIN,sea - x__MAX,task\n1,5,4,6,7\n2,6,5,7,8\n",
+        Mapped(run="task"),
+        {
+            f"a {task}": {f"sea - x{part}": [(step, 0.0, value)] for part, value in values.items()}
+            for task, step, values in (
+                (7, 1, {"": 5.0, "__MIN": 4.0, "__MAX": 6.0}),
+                (8, 2, {"": 6.0, "__MIN": 5.0, "__MAX": 7.0}),
+            )
+        },
+    ),
+    "runs by a column that could name metrics": (
+        "step,key,value\n1,sea,5\n2,hill,6\n",
+        Mapped(run="key"),
+        {"a sea": {"value": [(1, 0.0, 5.0)]}, "a hill": {"value": [(2, 0.0, 6.0)]}},
+    ),
+    "metric of a monitor": (
+        MONITOR,
+        Mapped(metrics={"r": "my/return"}),
+        {"a": {"my/return": [(10, 1.5, 1.0), (30, 3.5, 3.0)]}},
+    ),
+    "steps of a monitor": (
+        MONITOR,
+        Mapped(step="total", metrics={"r": "my/return"}),
+        {"a": {"my/return": [(11, 0.0, 1.0), (33, 0.0, 3.0)]}},
+    ),
+    "runs of a monitor": (
+        MONITOR,
+        Mapped(step="total", wall_time="t", run="level", metrics={"r": "my/return"}),
+        {"a a": {"my/return": [(11, 1.5, 1.0)]}, "a b": {"my/return": [(33, 3.5, 3.0)]}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPECIAL_TABLES)
+def test_options_win_over_what_a_known_kind_of_table_means(tmp_path: Path, case: str) -> None:
+    content, mapped, expected = SPECIAL_TABLES[case]
+    (tmp_path / "a.csv").write_text(content)
+    logs = {log.name: log for log in read(tmp_path / "a.csv", mapped, CSV_ENDINGS)}
+    assert {name: points_of(log) for name, log in logs.items()} == expected
+
+
+def points_of(log: Log) -> dict[str, list[tuple[int, float, float]]]:
+    return {
+        metric: list(zip(column.agent_steps, column.wall_time_s, column.value, strict=True))
+        for metric, column in log.series.items()
+    }
+
+
+def test_column_that_an_option_names_replaces_the_values_of_monitors(tmp_path: Path) -> None:
+    (tmp_path / "monitor.csv").write_text(MONITOR)
+    (tmp_path / "progress.csv").write_text("global_step,true_return\n20,7\n")
+    mapped = Mapped(metrics={"true_return": "rollout/episode_return"})
+    [log] = read(tmp_path, mapped, CSV_ENDINGS)
+    assert points_of(log) == {
+        "rollout/episode_return": [(20, 0.0, 7.0)],
+        "rollout/episode_length": [(10, 1.5, 10.0), (30, 3.5, 20.0)],
+    }
+    message = 'values of monitors, since --metric names another column "rollout/episode_return"'
+    assert log.not_kept == {message: 1, 'column "level"': 1, 'column "total"': 1}
 
 
 def test_what_is_torn_or_ragged_is_counted(tmp_path: Path) -> None:

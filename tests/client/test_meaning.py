@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from callboard.imports.log import Log
+from callboard.imports.meaning import interpret
 from tests.client.support import Target
 from tests.client.test_imports import events_file, imported, rows
 
@@ -138,6 +140,38 @@ def test_iterations_of_rllib_are_replaced_by_the_agent_steps_that_it_reports(
     assert stored[f"{prefix}env_runners/episode_return_mean"] == [
         (4000 * at, 20.0 * at) for at in range(1, 5)
     ]
+
+
+def test_factor_of_an_option_wins_over_the_agent_steps_that_rllib_reports() -> None:
+    log = Log("a", "a")
+    for at in range(1, 4):
+        log.add("training_iteration", at, 0.0, at)
+        log.add("timesteps_total", at, 0.0, 4000.0 * at)
+    interpret(log, step_factor=256)
+    assert log.step_unit == "agent_steps"
+    assert [list(column.agent_steps) for column in log.series.values()] == [[256, 512, 768]] * 2
+
+
+def test_metric_names_apply_in_any_order_and_what_cannot_apply_is_counted() -> None:
+    log = Log("a", "a")
+    for metric, value in {"a": 1.0, "b": 2.0, "c=d": 3.0}.items():
+        log.add(metric, 1, 0.0, value)
+    interpret(log, ("x", "a=b", "new", "z=y", "a=new", "b=b"))
+    assert log.return_metric == "new"
+    assert {metric: list(column.value) for metric, column in log.series.items()} == {
+        "b": [2.0],
+        "c=d": [3.0],
+        "new": [1.0],
+    }
+    assert log.not_kept == {
+        '--metric "x", since the log has no such metric': 1,
+        '--metric "z=y", since the log has no such metric': 1,
+        '--metric "a=b", since another metric has this name': 1,
+    }
+    interpret(log, ("c=d",))
+    assert log.return_metric == "c=d"
+    interpret(log, ("new", "new=last"))
+    assert log.return_metric == "last"
 
 
 def test_settings_that_a_growing_log_names_later_become_the_config(target: Target, tmp_path: Path) -> None:

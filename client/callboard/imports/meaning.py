@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from callboard.imports.log import Column, Log
+from callboard.imports.log import Column, Log, quoted
 from callboard.known_tags import return_candidates, return_metric, run_unit, series_units
 from callboard.limits import MAX_STEPS
 
@@ -31,13 +31,9 @@ def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None =
         metrics: `METRIC`, the return metric, or `METRIC=NAME`, another name for a metric.
         step_factor: agent steps for each step of the log; default: what the names of its metrics imply.
     """
-    for given in metrics:
-        metric, separator, name = given.rpartition("=")
-        if given in log.series:
-            log.return_metric = given
-        elif separator and metric in log.series and name not in log.series:
-            log.series[name] = log.series.pop(metric)
-    _count_by_metric(log)
+    _name_metrics(log, metrics)
+    if step_factor is None:
+        _count_by_metric(log)
     unit = log.step_unit or run_unit(log.series.keys())
     if step_factor is not None:
         units = series_units(log.series.keys(), unit)
@@ -45,6 +41,29 @@ def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None =
             if units[metric] == unit:
                 log.not_kept.update(_scaled(column, step_factor))
         log.step_unit = "agent_steps"
+
+
+def _name_metrics(log: Log, metrics: Sequence[str]) -> None:
+    """Rename metrics and name the return metric; what the log does not allow is counted in `not_kept`."""
+    returns = [given for given in metrics if "=" not in given or given in log.series]
+    new_names: dict[str, str] = {}
+    for given in metrics:
+        if given in returns:
+            continue
+        metric, _, name = given.rpartition("=")
+        if metric not in log.series:
+            log.not_kept[f"--metric {quoted(given)}, since the log has no such metric"] += 1
+        elif name in log.series and name != metric:
+            log.not_kept[f"--metric {quoted(given)}, since another metric has this name"] += 1
+        else:
+            log.series[name] = log.series.pop(metric)
+            new_names[metric] = name
+    for given in returns:
+        metric = new_names.get(given, given)
+        if metric in log.series:
+            log.return_metric = metric
+        else:
+            log.not_kept[f"--metric {quoted(given)}, since the log has no such metric"] += 1
 
 
 def has_score(log: Log) -> bool:

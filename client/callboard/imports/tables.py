@@ -38,6 +38,7 @@ VALUE_COLUMNS = ("value", "Value")
 
 _MONITOR = ["r", "l", "t"]
 """The first columns of the file of Stable-Baselines3's `Monitor`: return, length, time of an episode."""
+_EPISODE_METRICS = {"r": "rollout/episode_return", "l": "rollout/episode_length"}
 _TENSORBOARD = ["Wall time", "Step", "Value"]
 """The columns of a file downloaded from TensorBoard's page, which has one metric."""
 _EXPORTED = frozenset({"run", "name", "source", "frames", "episodes", "provenance", "description"})
@@ -65,8 +66,11 @@ def read(root: Path, mapped: Mapped, endings: Sequence[str], *, is_growing: bool
     have written into a folder belong to one log.
 
     Raises:
-        UnreadableLog: the file is not a table, or lacks a column; there is no file.
+        UnreadableLog: the file is not a table, or lacks a column; there is no file; two columns are to have
+            the same metric.
     """
+    if len(set(mapped.metrics.values())) < len(mapped.metrics):
+        raise UnreadableLog(f"{root}: --metric: two columns have the same metric; give them different names")
     if not root.is_dir():
         yield from _file(root, stem(root), mapped, is_growing)
         return
@@ -82,7 +86,7 @@ def read(root: Path, mapped: Mapped, endings: Sequence[str], *, is_growing: bool
 
 
 def _folder(folder: Path, name: str, paths: list[Path], mapped: Mapped, is_growing: bool) -> Iterator[Log]:
-    monitors = [path for path in paths if _is_monitor(path)]
+    monitors = [path for path in paths if _is_monitor(path, mapped)]
     others = [path for path in paths if path not in monitors]
     logs: list[Log] = []
     for path in others:
@@ -91,9 +95,14 @@ def _folder(folder: Path, name: str, paths: list[Path], mapped: Mapped, is_growi
         except UnreadableLog as error:
             logs.append(Log(name, "", problem=str(error)))
     if monitors:
-        episodes = _episodes(monitors, name, is_growing)
+        episodes = _episodes(monitors, name, mapped, is_growing)
         if len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
-            episodes.series = logs[0].series | episodes.series
+            series, named = logs[0].series, mapped.metrics.values()
+            given = {metric: column for metric, column in series.items() if metric in named}
+            for metric in given.keys() & episodes.series.keys():
+                cause = f"since --metric names another column {quoted(metric)}"
+                episodes.not_kept[f"values of monitors, {cause}"] += 1
+            episodes.series = series | episodes.series | given
             episodes.not_kept.update(logs[0].not_kept)
             logs = []
         logs.append(episodes)
@@ -101,46 +110,52 @@ def _folder(folder: Path, name: str, paths: list[Path], mapped: Mapped, is_growi
 
 
 def _file(path: Path, name: str, mapped: Mapped, is_growing: bool) -> Iterator[Log]:
-    if _is_monitor(path):
-        yield _episodes([path], name, is_growing)
+    if _is_monitor(path, mapped):
+        yield _episodes([path], name, mapped, is_growing)
         return
     rows = read_rows(path, is_growing=is_growing)
     yield from _Table(path, name, rows, mapped).read()
 
 
-def _is_monitor(path: Path) -> bool:
+def _is_monitor(path: Path, mapped: Mapped) -> bool:
+    """Whether a file is a monitor, and no option gives one of its columns another meaning."""
     try:
         rows = read_rows(path)
     except UnreadableLog:
         return False
-    return rows.columns[:3] == _MONITOR and "t_start" in rows.about
+    is_table = {mapped.step, mapped.run} & set(rows.columns) or mapped.wall_time in {*rows.columns} - {"t"}
+    return rows.columns[:3] == _MONITOR and "t_start" in rows.about and not is_table
 
 
-def _episodes(paths: Sequence[Path], name: str, is_growing: bool) -> Log:
+def _episodes(paths: Sequence[Path], name: str, mapped: Mapped, is_growing: bool) -> Log:
     """The episodes of all monitors of a training, in the order in which they ended."""
     place = f"{platform.node()} {paths[0].resolve().parent}"
     log = Log(name, "")
-    episodes: list[tuple[float, float, int]] = []
+    episodes: list[tuple[float, int, list[tuple[str, float]]]] = []
     starts: list[float] = []
     for path in paths:
         rows = read_rows(path, is_growing=is_growing)
         start = _number(rows.about["t_start"]) or 0.0
         starts.append(start)
         log.environment = log.environment or rows.about.get("env_id")
+        named = {column: metric for column, metric in mapped.metrics.items() if column in rows.columns}
+        metrics = named or _EPISODE_METRICS
+        unmapped = [column for column in rows.columns if column not in (*metrics, "l", "t")]
+        log.not_kept.update({f"column {quoted(column)}": 1 for column in unmapped})
         for row in rows.rows:
-            numbers = [_number(row.get(column)) for column in _MONITOR]
-            score, length, seconds = (float("nan") if number is None else number for number in numbers)
+            length, seconds = _number_or_nan(row.get("l")), _number_or_nan(row.get("t"))
             if math.isfinite(length) and math.isfinite(seconds) and length >= 0:
-                episodes.append((start + seconds, score, int(length)))
+                values = [(metric, _number_or_nan(row.get(column))) for column, metric in metrics.items()]
+                episodes.append((start + seconds, int(length), values))
             else:
                 log.not_kept["episodes without a length or a time"] += 1
         log.not_kept.update(rows.not_kept)
     log.identity = f"monitor {place} {min(starts)!r}"
     steps = 0
-    for ended_at, score, length in sorted(episodes, key=lambda episode: episode[0]):
+    for ended_at, length, values in sorted(episodes, key=lambda episode: episode[0]):
         steps += length
-        log.add("rollout/episode_return", steps, ended_at - min(starts), score)
-        log.add("rollout/episode_length", steps, ended_at - min(starts), length)
+        for metric, value in values:
+            log.add(metric, steps, ended_at - min(starts), value)
     return log
 
 
@@ -151,9 +166,12 @@ class _Table:
         self._rows = rows
         self._not_kept: Counter[str] = Counter()
         columns = rows.columns
-        self._curves = {} if mapped.metrics else _curves(columns)
+        is_of_tensorboard = columns == _TENSORBOARD
+        self._curves = {} if mapped.metrics or mapped.run else _curves(columns)
+        # What an option names has no other meaning.
+        free = [column for column in columns if column not in (mapped.step, mapped.wall_time, mapped.run)]
         known = (*STEP_COLUMNS, *ITERATION_COLUMNS)
-        step = mapped.step or next((column for column in known if column in columns), None)
+        step = mapped.step or _first(known, free)
         if step is None:
             raise UnreadableLog(f"{path}: --step: name the column of agent steps; it has {_list(columns)}")
         self._step = step
@@ -163,29 +181,25 @@ class _Table:
         for column in mapped.metrics:
             if column not in columns:
                 raise UnreadableLog(f"{path}: --metric: no column {quoted(column)}; it has {_list(columns)}")
-        self._wall_time = mapped.wall_time or _first(WALL_TIME_COLUMNS, columns)
-        if columns == _TENSORBOARD:
-            self._wall_time = "Wall time"
-        self._started_at: float | None = None if columns == _TENSORBOARD else 0.0
-        self._metric = None if mapped.metrics else _first(METRIC_COLUMNS, columns)
-        self._value = _first(VALUE_COLUMNS, columns)
+        wall_times = _TENSORBOARD[:1] if is_of_tensorboard else WALL_TIME_COLUMNS
+        self._wall_time = mapped.wall_time or _first(wall_times, free)
+        is_unix_time = is_of_tensorboard and self._wall_time == _TENSORBOARD[0]
+        self._started_at: float | None = None if is_unix_time else 0.0
+        self._metric = None if mapped.metrics else _first(METRIC_COLUMNS, free)
+        self._value = _first(VALUE_COLUMNS, free)
         self._is_long = self._metric is not None and self._value is not None
-        self._run = mapped.run or ("run" if self._is_long and "run" in columns else None)
+        self._run = mapped.run or ("run" if self._is_long and "run" in free else None)
         self._names = Names()
         used = (step, self._wall_time, self._run)
         others = [column for column in columns if column and column not in used]
         if self._is_long:
             others = [column for column in others if column not in (self._metric, self._value, *_EXPORTED)]
             self._metrics: dict[str, str] = {}
-        elif columns == _TENSORBOARD:
+        elif is_of_tensorboard and not mapped.metrics:
             self._metrics = {"Value": self._names.stored(stem(path))}
         else:
             self._metrics = dict(mapped.metrics) or {column: self._names.stored(column) for column in others}
         self._unmapped = [] if self._curves else [column for column in others if column not in self._metrics]
-        if len(set(self._metrics.values())) < len(self._metrics):
-            raise UnreadableLog(
-                f"{path}: --metric: two columns have the same metric; give them different names"
-            )
 
     def read(self) -> Iterator[Log]:
         logs: dict[str, Log] = {}
@@ -227,10 +241,7 @@ class _Table:
         steps = self._steps(log, row)
         if steps is None:
             return
-        seconds = self._number(row.get(self._wall_time)) if self._wall_time else None
-        if self._started_at is None:
-            self._started_at = seconds
-        seconds = (seconds or 0.0) - (self._started_at or 0.0)
+        seconds = self._seconds(row)
         if self._is_long:
             assert self._metric is not None
             assert self._value is not None
@@ -260,7 +271,13 @@ class _Table:
                 log = logs[run] = self._new(run, {"run": run, "metric": metric})
                 log.name = run
             if (steps := self._steps(log, row)) is not None:
-                log.add(self._names.stored(metric), steps, 0.0, value, is_ordered=False)
+                log.add(self._names.stored(metric), steps, self._seconds(row), value, is_ordered=False)
+
+    def _seconds(self, row: Mapping[str, Any]) -> float:
+        seconds = self._number(row.get(self._wall_time)) if self._wall_time else None
+        if self._started_at is None:
+            self._started_at = seconds
+        return (seconds or 0.0) - (self._started_at or 0.0)
 
     def _steps(self, log: Log, row: Mapping[str, Any]) -> int | None:
         steps = self._number(row.get(self._step))
@@ -294,6 +311,11 @@ def _number(cell: Any) -> float | None:
         return None if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _number_or_nan(cell: Any) -> float:
+    number = _number(cell)
+    return math.nan if number is None else number
 
 
 def _list(columns: list[str]) -> str:

@@ -276,8 +276,12 @@ def _path(assignment: str, section: str) -> str:
 
 
 def _dimension(text: str, *, with_n: bool | None) -> tuple[str, dict[str, Any]]:
-    """The field path and the dimension of `name=values`; of a range with its number of values or without, or
-    with None of values only.
+    """Parse `name=values` into a field path and a dimension.
+
+    Args:
+        text: the assignment.
+        with_n: True: a range needs its number of values; False: it must not have one; None: only lists of
+            values are allowed.
 
     Raises:
         typer.Exit: it is neither a list of values nor a range.
@@ -302,8 +306,8 @@ def _dimension(text: str, *, with_n: bool | None) -> tuple[str, dict[str, Any]]:
         low, high, *n = (float(bound) for bound in bounds)
     except ValueError:
         raise fail(f"{text}: expected {name}={distribution}:low:high") from None
-    if len(n) != with_n or not all(number.is_integer() for number in n):
-        wanted = ":n, the number of values" if with_n else " alone: random values have no number"
+    if len(n) != int(bool(with_n)) or not all(number.is_integer() for number in n):
+        wanted = ":n, the number of values" if with_n else "; random sampling takes no number of values"
         raise fail(f"{text}: expected {name}={distribution}:low:high{wanted}")
     return path, {"distribution": distribution, "low": low, "high": high} | ({"n": int(n[0])} if n else {})
 

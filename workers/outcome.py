@@ -21,7 +21,8 @@ class Outcome:
     level: LogLevel | None = None
     """Level of the log line; by default that of the state."""
     counts: bool = True
-    """Whether it counts as an attempt of the run; a fault of the machine and a worker's shutdown do not."""
+    """Whether it counts towards the run's limit of attempts. A disk fault, a worker's shutdown and a damaged
+    checkpoint do not."""
 
 
 def attempt_outcome(

@@ -136,11 +136,11 @@ class Supervisor:
         return self._process.rss_bytes() if self._process is not None else 0
 
     def recorder_lag_s(self) -> float:
-        """Time since all that the engine had logged was recorded; 0 before the engine has started."""
+        """Seconds since the recorder last caught up with the engine's log; 0 before the engine starts."""
         return 0.0 if self._caught_up_at is None else max(0.0, monotonic() - self._caught_up_at)
 
     def is_alive(self) -> bool:
-        """Whether the attempt is not over, begun or not."""
+        """Whether the attempt has not ended; True before it starts."""
         return not self._ended.is_set()
 
     def join(self, timeout_s: float | None = None) -> None:

@@ -27,7 +27,8 @@ from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import LEASED, RunState
 
 MAX_ATTEMPTS_WITHOUT_CHECKPOINT = 3
-"""A run fails after this many attempts of its own without a new checkpoint."""
+"""A run fails after this many attempts without a new checkpoint, not counting those that its worker or host
+ended."""
 MAX_HOST_DEATHS_WITHOUT_CHECKPOINT = 10
 """A run fails after this many deaths of its worker or host without a new checkpoint."""
 
@@ -149,7 +150,7 @@ def log_offset_bytes(session: Session, run_id: str, attempt: int) -> int:
 
 
 def lock_attempt(session: Session, run_id: str, attempt: int) -> Attempt:
-    """The row of an attempt at a locked run, locked."""
+    """Lock and return the row of an attempt of a locked run."""
     return session.get_one(Attempt, (run_id, attempt), with_for_update=True)
 
 

@@ -189,7 +189,8 @@ def curves(
 
     # What the client has: the rows whose buckets it keeps.
     had = rows_known(points_of, series, chunks, since) if since is not None else {}
-    if axes.x in STORED_FOR:  # a new checkpoint moves the latest buckets
+    # The x of stored points may change with a new checkpoint: a series with new rows is sent whole.
+    if axes.x in STORED_FOR:
         had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
     last_kept: Mapping[int, int] = {}
     if merged and not axes.span:

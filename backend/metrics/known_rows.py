@@ -183,6 +183,7 @@ def rows_kept(
             # The open chunks are few rows, and mostly contain a bucket with another x.
             series_chunks = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
             read[series_id] = (size, start, series_chunks)
+    # First look at the nearest buckets; only if they are all at one x, at the whole series.
     for n_buckets in (_MOSTLY_ENOUGH, None):
         near = {
             series_id: [

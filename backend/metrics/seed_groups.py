@@ -70,7 +70,8 @@ def group_curve(
     step, grid, values = _grid([(member.x, member.y, member.at) for member in loaded], axes, spread)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
-        # Up to which x the last values held then is unknown, so these grid points are sent again.
+        # The current x of each run at that time is not known. So its last value is not extended (0.0), and
+        # the grid points after it are sent again.
         before = [(member.x[: member.n_known], member.y[: member.n_known], 0.0) for member in loaded]
         step_before, grid_before, values_before = _grid(before, axes, spread)
         if step_before == step:

@@ -43,9 +43,9 @@ def window_rows(weight: float) -> int:
 def smoothed(values: Array, weight: float) -> Array:
     """Debiased exponential moving average over rows.
 
-    y_t = sum_j weight^j x_{t-j} / sum_j weight^j,  j = 0 .. window_rows(weight) - 1,
+    y_t = sum_j weight^j v_{t-j} / sum_j weight^j,  j = 0 .. window_rows(weight) - 1,
 
-    over the existing rows with finite x; NaN where x_t is not finite. Each y_t is a function of the rows up
+    over the existing rows with finite v; NaN where v_t is not finite. Each y_t is a function of the rows up
     to t alone, to the bit.
 
     Args:
@@ -111,7 +111,8 @@ def _at_ends(values: Array, weight: float, size: int) -> Array:
 def ema_over_x(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Array:
     """Exponential moving average over x at the last row of each bucket, whatever the density of the rows.
 
-    y_t = sum_j w_j x_j / sum_j w_j with w_j = exp(-(x_t - x_j) / scale), over the finite rows up to t.
+    y_t = sum_j w_j v_j / sum_j w_j with w_j = exp(-(x_t - x_j) / scale), over the rows j <= t with a finite
+    value v_j.
 
     Args:
         values: one value per row, f8; values that are not finite are left out.
@@ -158,14 +159,15 @@ class Windows:
     """Where the mean is drawn: in the middle of the first and the last of these rows. It does not decrease.
     Without such rows, the bucket's x."""
     drawn: Array
-    """The mean; NaN where a line may not go: in a bucket without a finite mean, and behind one."""
+    """The mean; NaN where the line breaks: the point lies in a bucket without a finite mean, or the line to
+    it would cross one."""
 
 
 def window_means(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Windows:
     """Mean of the rows up to t with x_j > x_t - scale, at the last row t of each bucket.
 
-    Each number is the same to the bit whatever rows precede the window of the bucket before the first, so
-    that the latest part of a long series can be smoothed without the rest.
+    Rows before the window of the bucket that precedes the first one change no result, to the bit: the latest
+    part of a long series can be smoothed without the rest.
 
     Args:
         values: one value per row, f8; values that are not finite are left out.
@@ -181,7 +183,7 @@ def window_means(values: Array, x: Array, scale: float, first: int = 0, size: in
     values = np.concatenate([np.full(n_before, np.nan), values])
     at = _ascending(x)
     at = np.concatenate([np.full(n_before, at[0]), at])
-    # One bucket more, since a line may not cross those between its point and the first's.
+    # Start one bucket earlier: a line to the first point may have to break between the two.
     before = max(0, first // size - 1)
     end = min((before + 1) * size, len(values)) - 1
     unused = int(np.searchsorted(at, at[end] - scale, side="right")) // size * size

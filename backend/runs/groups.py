@@ -1,8 +1,8 @@
 """Which runs form a group, which may be compared, and what groups are called.
 
-Runs that differ only in their seed form a group; those that train longer belong to it, unless their learning
-rate then falls more slowly. Scores may be compared when they were measured in the same
-way: the same environment, protocol and evaluation config.
+Runs that differ only in their seed form a group. A longer run belongs to it too, unless its learning rate is
+annealed over its length. Scores may be compared when they were measured in the same way: the same
+environment, protocol and evaluation config.
 """
 
 import json
@@ -30,7 +30,7 @@ _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 
 _NAMED_DIFFERENCES = 3
 _MAX_KNOWN = 50_000
-"""Specifications whose keys and settings are kept: of a list of so many runs they are computed once."""
+"""Maximum number of cached values; the cache is emptied when it is full."""
 _MISSING = object()
 
 
@@ -123,8 +123,8 @@ def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, 
 
 
 def group_key(spec: dict[str, Any]) -> str:
-    """Equal for runs that differ only in seed, name, notes, tags, host, priority, or in limits to which no
-    learning rate is annealed."""
+    """A hash that is equal for runs that differ only in seed, name, notes, tags, host or priority, or in
+    limits, unless the learning rate is annealed to these."""
     if not is_whole(spec):
         return "damaged"
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
@@ -190,18 +190,18 @@ def _is_deterministic(run: GroupedRun) -> bool:
 def _but_furthest(
     runs: Iterable[GroupedRun], sample: Callable[[GroupedRun], str | int], scored: Collection[str]
 ) -> set[str]:
-    """Ids of the runs of a group and sample but the one that counts."""
+    """Ids of the runs that do not count: in each group and sample, all but the one that trained furthest."""
     alike: dict[tuple[str, str, str | int], list[GroupedRun]] = {}
     for run in runs:
         alike.setdefault((run.algorithm, run.environment, sample(run)), []).append(run)
     excluded: set[str] = set()
-    for group_runs in alike.values():
-        if (
-            len(group_runs) > 1
-        ):  # a list may have thousands of runs: keys of groups are computed where they matter
-            ordered = sorted(group_runs, key=lambda run: (run.id in scored, run.agent_steps, run.id))
+    for similar_runs in alike.values():
+        # Keys of groups take time to compute, and a list may have thousands of runs.
+        if len(similar_runs) > 1:
+            ordered = sorted(similar_runs, key=lambda run: (run.id in scored, run.agent_steps, run.id))
+            # The last run of each group wins: the one that trained furthest.
             counted = {key_of(run): run.id for run in ordered}
-            excluded |= {run.id for run in group_runs} - set(counted.values())
+            excluded |= {run.id for run in similar_runs} - set(counted.values())
     return excluded
 
 

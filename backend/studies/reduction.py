@@ -192,6 +192,8 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
     for cell in cells:
         data.planned[labels[cell.arm], cell.environment] += 1
         data.by_draw[labels[cell.arm], cell.environment, cell.draw] = cell
+    # `mean_of_best` groups runs by one setting: by default the first that is drawn, in the papers' studies
+    # the learning rate.
     path = figure.setting or next(iter(spec.draws.space), None)
     if path is not None:
         data.settings = repository.settings(session, study.id)

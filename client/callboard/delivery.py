@@ -149,9 +149,9 @@ class Delivery:
             raise RunUnavailable(str(error)) from None
 
     def _halve(self, run_id: str, request: Request) -> None:
-        """Send less at a time. An earlier try of the request may have been stored, and its answer lost.
+        """Handle a request that is too large: confirm it if an earlier attempt stored it, else halve it.
 
-        A batch without rows and with the next number shows that: the server stores it only after the request.
+        An empty batch with the next number shows which: the server accepts it only after the request.
         """
         batch = replace(request, sequence=request.sequence + 1, rows=b"[]")
         path = f"runs/{run_id}/{_PATHS[request.kind]}"
@@ -190,10 +190,10 @@ class Delivery:
         return f"{text}: it has reached {reached:,} agent steps; to continue from older ones: {again}"
 
     def _stored(self, request: Request, answer: Any) -> dict[str, Any]:
-        """The answer to a request, which says that it is stored.
+        """Return the answer if it confirms that the request is stored.
 
         Raises:
-            Unreachable: the answer does not say so: something else has answered.
+            Unreachable: it does not: something else has answered.
         """
         if request.kind == "state":
             return self._transport.fields_of(answer, state=str, stop_requested=bool)
@@ -228,7 +228,7 @@ class Delivery:
         return self._file.send_part(self._transport, run_id)
 
     def heartbeat(self) -> bool:
-        """Report that the script runs; whether the run is to be stopped.
+        """Report that the script is running; return whether the run is to be stopped.
 
         Raises:
             Unreachable: the server cannot take it now.
@@ -283,7 +283,13 @@ class Delivery:
         self._spool.set_manifest(replace(self._spool.manifest, rewind_to=None))
 
     def _post(self, run_id: str, request: Request) -> tuple[Request, dict[str, Any]]:
-        """The answer, and the request with the number under which the server has stored it."""
+        """Send a request; return it with the sequence number under which the server stored it, and the
+        answer.
+
+        Raises:
+            Rejected: the server refuses it.
+            Unreachable: the server cannot take it now.
+        """
         path = f"runs/{run_id}/{_PATHS[request.kind]}"
         while True:
             content = self._body(request)

@@ -107,7 +107,7 @@ def test_folder_is_a_run_for_each_file_or_subfolder(target: Target, tmp_path: Pa
     (tmp_path / "logs" / "bad" / "config.csv").write_text("key,setting\nlr,0.1\n")
     done = imported("csv", tmp_path / "logs")
     assert done.exit_code == 1, done.output
-    assert "config.csv: --step: name the column of agent steps" in done.output
+    assert "config.csv: no column of agent steps was recognised; name it with --step" in done.output
     assert "5 runs, 30 points; 1 could not be imported" in done.output
     names = {"logs/a", "logs/b", "seed1", "seed2", "seed2/deep"}
     assert {run["name"] for run in target.runs()} == names

@@ -341,12 +341,15 @@ def test_unreadable_input_prints_one_line_and_changes_nothing(target: Target, tm
     for arguments, message in (
         (["tensorboard", tmp_path], "no event files"),
         (["tensorboard", tmp_path / "none"], "no such file or folder"),
-        (["csv", tmp_path / "a.csv"], "--step: name the column of agent steps; it has x, y"),
+        (
+            ["csv", tmp_path / "a.csv"],
+            "no column of agent steps was recognised; name it with --step. Columns: x, y",
+        ),
         (["csv", tmp_path / "a.csv", "--step", "z"], '--step: no column "z"'),
         (["csv", tmp_path / "a.csv", "--step", "x", "--run", "z"], '--run: no column "z"'),
         (["csv", tmp_path / "a.csv", "--step", "x", "--metric", "z=a/b"], '--metric: no column "z"'),
         (["csv", tmp_path / "a.csv", "--metric", "x="], "--metric: must be COLUMN=NAME"),
-        (["csv", tmp_path / "empty.csv"], "it has none"),
+        (["csv", tmp_path / "empty.csv"], "Columns: none"),
         (["csv", tmp_path / "step.csv"], "the table has no rows"),
         (["csv", tmp_path / "a.parquet"], "a.parquet"),
         (["csv", tmp_path / "binary.csv"], "binary.csv"),

@@ -1,7 +1,7 @@
 """Checks that a method computes the same on the GPU as on the CPU.
 
-Both devices start from the same theta and get the same observations, actions and returns: their random
-generators differ, so that runs would part at the first action.
+Both devices start from the same theta and get the same observations, actions and returns. Their random
+generators differ, so whole runs would diverge at the first action.
 """
 
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def graphs(*, algorithm: str, device: str, config: dict[str, Any], updates: int)
 
 @contextmanager
 def _counted_launches() -> Iterator[list[None]]:
-    """An element for each launch of a CUDA graph, by any thread of this process, in the meantime."""
+    """Yield a list that gets an element at each launch of a CUDA graph, by any thread of this process."""
     launches = list[None]()
     replay = torch.cuda.CUDAGraph.replay
 
@@ -137,7 +137,7 @@ def checkpoint(*, algorithm: str, device: str, folder: str) -> Iterator[dict[str
     path = Path(folder) / f"{algorithm}.pt"
     path.parent.mkdir(parents=True, exist_ok=True)
     specs = {where: spec_of(algorithm, GAME, where, _SMALL[algorithm]) for where in ("cpu", device)}
-    state, record = None, dict[str, Any]()
+    state = None
     for where in ("cpu", device, "cpu"):
         with closing(create_learner(specs[where])) as learner:
             if state is not None:
@@ -151,8 +151,7 @@ def checkpoint(*, algorithm: str, device: str, folder: str) -> Iterator[dict[str
             state = load(path)
             if not state["learner"]["theta"].isfinite().all():
                 raise ValueError(f"theta is not finite after a resume on {where}")
-    record["passed"] = True
-    yield record
+    yield {"passed": True}
 
 
 _SMALL: dict[str, dict[str, Any]] = {
@@ -294,7 +293,7 @@ def _submission(decisions: Decisions) -> Submission:
 
 
 def _ga3c_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> UpdateVectors:
-    """One training of GA3C. g starts at 0, so that it has the gradient's squares afterwards."""
+    """One training batch of GA3C. g starts at 0, so the squared gradient can be read from it."""
     with _ga3c_parts(spec, device, 1) as (model, _, _, _, trainer):
         theta = model.theta.cpu().clone()
         model.learning_rate = LEARNING_RATE

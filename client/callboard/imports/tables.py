@@ -54,7 +54,7 @@ class Mapped:
     step: str | None = None
     wall_time: str | None = None
     run: str | None = None
-    """A table is split into several runs by its values."""
+    """Column whose values split the table into runs."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Column -> metric; without any, every other column with numbers is a metric."""
 
@@ -170,10 +170,10 @@ class _Table:
         self._curves = {} if mapped.metrics or mapped.run else _curves(columns)
         # What an option names has no other meaning.
         free = [column for column in columns if column not in (mapped.step, mapped.wall_time, mapped.run)]
-        known = (*STEP_COLUMNS, *ITERATION_COLUMNS)
-        step = mapped.step or _first(known, free)
+        step = mapped.step or _first((*STEP_COLUMNS, *ITERATION_COLUMNS), free)
         if step is None:
-            raise UnreadableLog(f"{path}: --step: name the column of agent steps; it has {_list(columns)}")
+            problem = "no column of agent steps was recognised; name it with --step"
+            raise UnreadableLog(f"{path}: {problem}. Columns: {_list(columns)}")
         self._step = step
         for option, column in (("--step", step), ("--wall-time", mapped.wall_time), ("--run", mapped.run)):
             if column is not None and column not in columns:

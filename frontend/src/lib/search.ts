@@ -124,7 +124,7 @@ export const newRunSearch = (search: Search) =>
     checkpoint: text(search.checkpoint),
     environment: text(search.environment),
     algorithm: text(search.algorithm),
-    /** Of its evaluations. */
+    /** Protocol of the run's evaluations. */
     protocol: protocol(search.protocol),
     /** Whether all hyperparameters are shown. */
     all: flag(search.all),
@@ -195,7 +195,7 @@ export const runSearch = (search: Search) =>
     find: text(search.find),
     best: flag(search.best),
     changed: flag(search.changed),
-    /** Of its lines, as on the page that links to it. */
+    /** Style of the run's lines, as on the page that links here. */
     style: styles(search.style)?.split(',')[0],
   });
 
@@ -216,7 +216,7 @@ export const compareSearch = (search: Search) =>
     ...curveSearch(search),
     /** Metrics with a panel each; by default the return. */
     metrics: names(search.metrics),
-    /** Their sizes, such as `loss/value:6x400`. */
+    /** Sizes of the panels, such as `loss/value:6x400`. */
     sizes: names(search.sizes),
     group: oneOf(search.group, ['seed'] as const),
     centre: oneOf(search.centre, CENTRES),
@@ -229,7 +229,7 @@ export const compareSearch = (search: Search) =>
     drawn: oneOf(search.drawn, ['best_return'] as const),
     score: oneOf(search.score, ['evaluation'] as const),
     at: oneOf(search.at, ['end'] as const),
-    /** Of the compared evaluations; each group's own by default. */
+    /** Protocol of the compared evaluations; by default, that of each group. */
     protocol: protocol(search.protocol),
     threshold:
       typeof search.threshold === 'number' && Number.isFinite(search.threshold)
@@ -245,7 +245,7 @@ export const sweepSearch = (search: Search) =>
     sort: CONFIGURATION_SORT.test(text(search.sort) ?? '') ? text(search.sort) : undefined,
     /** The setting against which scores are drawn. */
     setting: names(search.setting),
-    /** Whether its axis is logarithmic; by default if its values span a wide range. */
+    /** Whether the axis of this setting is logarithmic; by default, if the values span a wide range. */
     log: typeof search.log === 'boolean' ? search.log : undefined,
   });
 

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backend.metrics.smoothing import (
@@ -131,11 +131,12 @@ def slow_window(values: np.ndarray, x: np.ndarray, scale: float, last: int) -> t
 
 
 @given(rows_over_x, st.floats(0.5, 500), st.integers(0, 70), st.sampled_from([1, 2, 16]))
+@example([(1, 0.5 * row) for row in range(40)], 4.0, 5, 16)
 def test_window_mean_matches_definition(
     rows: list[tuple[int, float]], scale: float, first: int, size: int
 ) -> None:
     values, x = columns_over_x(rows)
-    first = min(first // size * size, max(0, len(rows) - 1) // size * size)
+    first = min(first, max(0, len(rows) - 1))
     ends = [min(start + size, len(rows)) - 1 for start in range(first, len(rows), size)]
     wanted = np.array([slow_window(values, x, scale, last) for last in ends]).reshape(len(ends), 4)
     got = window_means(values, x, scale, first, size)

@@ -130,7 +130,7 @@ def counts_episodes(algorithm: str, path: str) -> bool:
 
 
 def observations(spec: RunSpec) -> NDArray[Any]:
-    """Four random ones of a run with numbers for observations."""
+    """Four random observations of the run's shape."""
     env = make_env(spec.environment, spec.environment_config)
     env.close()
     return np.random.default_rng(0).normal(size=(4, *env.observation_shape)).astype(np.float32)

@@ -58,6 +58,7 @@ class VectorEnv:
         """Start the processes and wait until every environment is built.
 
         Args:
+            spec: the run.
             environments: B.
             processes: the number of processes that step them, at most one an environment of a group; 0 steps
                 them in this process.

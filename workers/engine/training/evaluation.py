@@ -33,7 +33,7 @@ class EvaluationResult:
     returns: list[float]
     lengths_frames: list[int]
     seeds: list[int]
-    """Seed of each episode's start; for one that crashed, its successor's."""
+    """Seed of the start that each episode was played from."""
     first_episode: EpisodeEnd
     action_names: tuple[str, ...]
     time_s: float
@@ -59,7 +59,10 @@ def evaluate(
     starts: Path | None = None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> EvaluationResult:
-    """Play `episodes` complete episodes; episode k always starts from the k-th seed.
+    """Play `episodes` complete episodes.
+
+    Without crashes, episode k starts from the k-th seed; after a crash, the later episodes of that
+    environment each take the next seed.
 
     Args:
         policy: chooses the actions.

@@ -23,15 +23,15 @@ export function loadPlotly(): Promise<typeof Plotly> {
 }
 
 const REDRAW_MS = 1000;
-/** For this time after a zoom, its details are drawn as soon as they arrive. */
+/** Redraws are not delayed for this long after a zoom. */
 const ZOOM_MS = 3000;
 /** How far from the pointer a mark may be to be named. */
 const NEAR_PX = 6;
 /** As in Chart.module.css: the width of a card of values. */
 const CARD_PX = 180;
-/** Its distance from the crosshair. */
+/** Distance of the card from the crosshair. */
 const CARD_GAP_PX = 12;
-/** Between the plot and the names of lines. */
+/** Distance of line names from the plot. */
 const LABEL_GAP_PX = 6;
 /** The lines of a card at the pointer, and of one in another chart. */
 const [CARD_LINES, FEW_LINES] = [12, 6];
@@ -71,7 +71,7 @@ type PlacedLabel = EndLabel & { top: number; left: number };
 
 const NOTHING: readonly PlacedLabel[] = [];
 
-/** Where the names of lines are in a drawn chart, below what they share. */
+/** Places the names of lines at their ends, below a heading with the words they share. */
 function placedLabels(element: HTMLElement, lines: readonly Data[] | null): readonly PlacedLabel[] {
   const plot = plotOf(element);
   if (!plot || !lines) return NOTHING;

@@ -123,6 +123,9 @@ def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Scr
     assert sorted(result.returns) == [5.0, 30.0]
     assert result.returns == [5.0, 30.0]
     assert result.lengths_frames == [2, 2]
+    assert result.seeds == [episode_seed(3, STREAM, k) for k in (2, 1)], (
+        "the first has the seed of its next one"
+    )
     assert result.first_episode.episode_return == 5.0
     file = tmp_path / "first.npz"
     assert result.first_episode.recording is not None

@@ -307,7 +307,11 @@ class ProcessGroup:
                 self._on_exit(process)
 
     def _on_exit(self, process: _Process) -> None:
-        """Ray restarts a process that died; the run fails if that takes too long."""
+        """Postpone the next call to a process that died, which Ray restarts.
+
+        Raises:
+            GorilaProcessError: the process has been away for too long.
+        """
         now = time.monotonic()
         process.retry_at = now + RETRY_S
         if isinstance(process, _ParameterShards):

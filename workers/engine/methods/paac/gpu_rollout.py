@@ -53,7 +53,7 @@ class GpuRolloutWorker(RolloutWorker):
 
         Args:
             spec: the run.
-            method: the method.
+            factories: builds the method's network, algorithm and config.
             network: the network with the parameters of `flat`.
             flat: theta and its gradient.
             theta_minus: parameters of the target network, (P,).
@@ -216,7 +216,7 @@ class GpuRolloutWorker(RolloutWorker):
         self._metrics.copy_(torch.stack([*metrics.values(), norm]).detach(), non_blocking=True)
 
     def _returns(self) -> Tensor:
-        """(T, B) on the GPU."""
+        """Returns of the rollout, (T, B), on the GPU."""
         return n_step_returns(
             self._reward_TB.to(self._device, non_blocking=True),
             self._terminated_TB.to(self._device, non_blocking=True),

@@ -74,7 +74,7 @@ class PaacLearner:
 
         Args:
             spec: the run.
-            method: the method.
+            factories: builds the method's network, algorithm and config.
             acceleration: how a GPU is used; on a CPU, None for rollout workers of its own kind.
             restored: whether `restore` follows.
         """

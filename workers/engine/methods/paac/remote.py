@@ -48,7 +48,7 @@ class RemoteRolloutWorker:
 
         Args:
             spec: the run.
-            method: the method.
+            factories: builds the method's network, algorithm and config.
             environments: the environments of this worker.
             memory: where theta is.
             number: which of the memory's dthetas is this worker's.

@@ -5,8 +5,9 @@ Read `workers.engine.nn.autograd.AutogradUnroll` first; this computes the same, 
 An actor takes one state at a time. Under autograd every decision would have a graph of its own, and the
 backward passes through t_max such graphs cost several times that of one batch. A second, batched forward pass
 over the same states costs a fifth of an actor's time. So the activations of acting are kept, and the backward
-pass takes them as one batch: the same gradient without a second forward pass. theta must not change between.
-`torch.compile` cannot do this: the environment answers between two decisions, so each is a graph of its own.
+pass takes them as one batch: the same gradient without a second forward pass. theta must not change between
+acting and the backward pass. `torch.compile` cannot do this: the environment answers between two decisions,
+so each is a graph of its own.
 
 Updates of equally many decisions use the same memory from the second on, so that `Graphs` can record them.
 """

@@ -99,4 +99,4 @@ def _end(session: "Session", run: "Run", final_event: "EndedEvent | None") -> No
     from backend.coordination import claims
 
     reason = final_event.reason if final_event else "its log is damaged"
-    claims.release(session, run, RunState.FINISHED if final_event else RunState.STOPPED, reason)
+    claims.end_attempt(session, run, RunState.FINISHED if final_event else RunState.STOPPED, reason)

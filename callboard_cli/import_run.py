@@ -83,7 +83,7 @@ def _start_next(session: "Session", run: "Run", final_event: "EndedEvent | None"
     from backend.coordination import claims
 
     reason = final_event.reason if final_event else "its engine died"
-    claims.release(session, run, RunState.QUEUED, reason)
+    claims.end_attempt(session, run, RunState.QUEUED, reason)
     claims.start_attempt(session, run, HOST, LEASE_S)
 
 
@@ -91,6 +91,8 @@ def _end(session: "Session", run: "Run", final_event: "EndedEvent | None") -> No
     from backend.coordination import claims
 
     if final_event is None:
-        claims.release(session, run, RunState.STOPPED, "its engine died")
+        claims.end_attempt(session, run, RunState.STOPPED, "its engine died")
     else:
-        claims.release(session, run, RunState(final_event.state), final_event.reason, final_event.traceback)
+        claims.end_attempt(
+            session, run, RunState(final_event.state), final_event.reason, final_event.traceback
+        )

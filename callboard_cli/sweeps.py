@@ -39,13 +39,13 @@ app = typer.Typer(help="Sweeps on this machine's server, or on CALLBOARD_URL's."
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _checked_id(given: str) -> str:
+def _check_id(given: str) -> str:
     if re.fullmatch(ULID, given) is None:
         raise fail(f"sweep: {quoted(given)} is not the id of a sweep; `callboard sweeps list` shows the ids")
     return given
 
 
-SweepId = Annotated[str, typer.Argument(help="Id of a sweep.", callback=_checked_id)]
+SweepId = Annotated[str, typer.Argument(help="Id of a sweep.", callback=_check_id)]
 Vary = Annotated[
     list[str],
     typer.Option(
@@ -119,14 +119,18 @@ def start(
         settings=setting or [],
         environment_settings=environment_setting or [],
     )
-    space = _dimensions("--vary", vary, with_n=configurations is None)
-    given = {_path(text, "config"): "--set" for text in setting or []}
-    given |= {_path(text, "environment_config"): "--set-environment" for text in environment_setting or []}
-    given |= {"stop.agent_steps": "--agent-steps"} if agent_steps is not None else {}
-    given |= {"stop.wall_time_s": "--wall-time-s"} if wall_time_s is not None else {}
+    space = _parse_dimensions("--vary", vary, with_n=configurations is None)
+    option_of = {_path(text, "config"): "--set" for text in setting or []}
+    option_of |= {
+        _path(text, "environment_config"): "--set-environment" for text in environment_setting or []
+    }
+    option_of |= {"stop.agent_steps": "--agent-steps"} if agent_steps is not None else {}
+    option_of |= {"stop.wall_time_s": "--wall-time-s"} if wall_time_s is not None else {}
     for path in space:  # a preset may have what varies
-        if path in given:
-            raise fail(f"--vary {path.removeprefix('config.')}: is also set by {given[path]}: give it once")
+        if path in option_of:
+            raise fail(
+                f"--vary {path.removeprefix('config.')}: is also set by {option_of[path]}: give it once"
+            )
         section, _, field = path.partition(".")
         run.get(section, {}).pop(field, None)
     race = {"initial_seeds": initial_seeds, "confidence": confidence}
@@ -136,13 +140,13 @@ def start(
         "space": space,
         "sampler": "grid" if configurations is None else "random",
         "sampler_seed": sampler_seed,
-        "racing": _given(race) if racing else None,
+        "racing": _without_none(race) if racing else None,
         "objective": objective,
         "distinct_seeds": distinct_seeds,
-        "budget": _budget(max_runs, max_agent_steps, max_time_s),
+        "budget": _budget_body(max_runs, max_agent_steps, max_time_s),
     }
     optional = {"n_configurations": configurations, "max_seeds": max_seeds, "concurrency": concurrency}
-    body |= _given(optional | {"protocol": protocol})
+    body |= _without_none(optional | {"protocol": protocol})
     with _remote() as remote:
         _report(remote, remote.request("POST", "/sweeps", body=body), wait=wait, as_json=as_json)
 
@@ -162,7 +166,7 @@ def list_sweeps(
     for sweep in sweeps:
         remaining = f"{sweep['n_active']} of {sweep['n_configurations']}"
         table.add_row(
-            sweep["id"], printable(sweep["name"]), sweep["state"], remaining, _counts(sweep["runs"])
+            sweep["id"], printable(sweep["name"]), sweep["state"], remaining, _format_counts(sweep["runs"])
         )
     Console(markup=False, emoji=False).print(table)
 
@@ -177,7 +181,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
         return
     typer.echo(printable(f"{sweep['name']}: {sweep['state']}, {sweep['state_reason']}"))
     saved = f"; {sweep['n_not_needed']} of {sweep['n_planned']} not needed" if sweep["n_not_needed"] else ""
-    typer.echo(f"runs: {_counts(sweep['runs'])}{saved}")
+    typer.echo(f"runs: {_format_counts(sweep['runs'])}{saved}")
     fields = [*sweep["spec"]["space"]]
     heads = [field.removeprefix("config.") for field in fields]
     table = Table(*heads, "seeds", "IQM", "median [95 % CI]", "", box=None, pad_edge=False)
@@ -244,18 +248,18 @@ def extend(
     as_json: Json = False,
 ) -> None:
     """Give a sweep more seeds, configurations, values or budget, and continue it."""
-    dimensions = _dimensions("--add", add or [], with_n=None)
-    body = _given({"max_seeds": max_seeds, "n_configurations": configurations})
+    dimensions = _parse_dimensions("--add", add or [], with_n=None)
+    body = _without_none({"max_seeds": max_seeds, "n_configurations": configurations})
     if dimensions:
         body["values"] = {path: dimension["values"] for path, dimension in dimensions.items()}
-    if budget := _budget(max_runs, max_agent_steps, max_time_s):
+    if budget := _budget_body(max_runs, max_agent_steps, max_time_s):
         body["budget"] = budget
     with _remote() as remote:
         sweep = remote.request("POST", f"/sweeps/{sweep_id}/extend", body=body)
         _report(remote, sweep, wait=wait, as_json=as_json)
 
 
-def _dimensions(option: str, texts: Sequence[str], *, with_n: bool | None) -> dict[str, dict[str, Any]]:
+def _parse_dimensions(option: str, texts: Sequence[str], *, with_n: bool | None) -> dict[str, dict[str, Any]]:
     """The dimensions of an option's values, by field path.
 
     Raises:
@@ -263,7 +267,7 @@ def _dimensions(option: str, texts: Sequence[str], *, with_n: bool | None) -> di
     """
     dimensions = {}
     for text in texts:
-        path, dimension = _dimension(text, with_n=with_n)
+        path, dimension = _parse_dimension(text, with_n=with_n)
         if path in dimensions:
             raise fail(f"{option} {path.removeprefix('config.')}: is given twice")
         dimensions[path] = dimension
@@ -275,7 +279,7 @@ def _path(assignment: str, section: str) -> str:
     return f"{section}.{assignment.partition('=')[0].removeprefix(f'{section}.')}"
 
 
-def _dimension(text: str, *, with_n: bool | None) -> tuple[str, dict[str, Any]]:
+def _parse_dimension(text: str, *, with_n: bool | None) -> tuple[str, dict[str, Any]]:
     """Parse `name=values` into a field path and a dimension.
 
     Args:
@@ -319,11 +323,11 @@ def _are_bounds(texts: Sequence[str]) -> bool:
         return False
 
 
-def _budget(runs: int | None, agent_steps: int | None, time_s: float | None) -> dict[str, Any]:
-    return _given({"runs": runs, "agent_steps": agent_steps, "wall_time_s": time_s})
+def _budget_body(runs: int | None, agent_steps: int | None, time_s: float | None) -> dict[str, Any]:
+    return _without_none({"runs": runs, "agent_steps": agent_steps, "wall_time_s": time_s})
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -347,5 +351,5 @@ def _report(remote: "Remote", sweep: dict[str, Any], *, wait: bool, as_json: boo
         typer.echo(sweep["id"])
 
 
-def _counts(runs: dict[str, int]) -> str:
+def _format_counts(runs: dict[str, int]) -> str:
     return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"

@@ -206,7 +206,7 @@ class HostAgent:
 
     def _release_all(self) -> None:
         for supervisor in self._supervisors():
-            supervisor.release()
+            supervisor.requeue_for_shutdown()
         if self._job is not None:
             self._job.cancel()
 

@@ -12,7 +12,7 @@ from backend.specs.states import RunState
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptOutcome:
     """The run's next state, the reason, the error if there is one, and the level of the log line."""
 
     state: RunState
@@ -20,7 +20,7 @@ class Outcome:
     error: str | None = None
     level: LogLevel | None = None
     """Level of the log line; by default that of the state."""
-    counts: bool = True
+    counts_as_attempt: bool = True
     """Whether it counts towards the run's limit of attempts. A disk fault, a worker's shutdown and a damaged
     checkpoint do not."""
 
@@ -30,56 +30,61 @@ def attempt_outcome(
     final_event: EndedEvent | None,
     exit_status: int | None,
     *,
-    releasing: bool,
+    is_shutting_down: bool,
     stop_timed_out: bool,
     output_tail: str,
     has_unread_tail: bool = False,
     has_damaged_checkpoint: bool = False,
-) -> Outcome:
+) -> AttemptOutcome:
     """The outcome of the attempt that holds `run`.
 
     Args:
         run: locked, because a stop may be requested until now.
         final_event: the engine's `EndedEvent`; None if it died.
         exit_status: exit status of the engine's process, negative for a signal; None if it was never started.
-        releasing: whether the worker is shutting down and releases the run.
+        is_shutting_down: whether the worker is shutting down.
         stop_timed_out: whether it was killed because a stop took too long.
         output_tail: the end of the engine's output.
         has_unread_tail: whether the end of its event log, which may be the final event, cannot be read.
         has_damaged_checkpoint: whether the checkpoint that it could not read is damaged.
     """
     if final_event is not None and final_event.state != "stopped":
-        return Outcome(RunState(final_event.state), final_event.reason, final_event.traceback)
+        return AttemptOutcome(RunState(final_event.state), final_event.reason, final_event.traceback)
     died = _death(exit_status)
     if run.stop_requested:
         if final_event is not None:
-            return Outcome(RunState.STOPPED, final_event.reason)
+            return AttemptOutcome(RunState.STOPPED, final_event.reason)
         if run.stop_requested == "kill":
-            return Outcome(RunState.STOPPED, "killed on request")
+            return AttemptOutcome(RunState.STOPPED, "killed on request")
         if stop_timed_out:
-            return Outcome(RunState.STOPPED, "killed: the stop timed out", level="warning")
-        return Outcome(RunState.STOPPED, f"{died} after a stop was requested", level="warning")
-    if releasing:
-        return Outcome(RunState.QUEUED, f"its worker on {run.host} is shutting down", counts=False)
+            return AttemptOutcome(RunState.STOPPED, "killed: the stop timed out", level="warning")
+        return AttemptOutcome(RunState.STOPPED, f"{died} after a stop was requested", level="warning")
+    if is_shutting_down:
+        return AttemptOutcome(
+            RunState.QUEUED, f"its worker on {run.host} is shutting down", counts_as_attempt=False
+        )
     if final_event is not None:
         reason = f"its engine was stopped by another process: {final_event.reason}"
-        return Outcome(RunState.QUEUED, reason, level="warning")
+        return AttemptOutcome(RunState.QUEUED, reason, level="warning")
     if (fault := machine_faults.errno_of_exit_status(exit_status)) is not None:
         return machine_fault(run, fault)
     if exit_status == machine_faults.UNREADABLE_CHECKPOINT_STATUS:
         if has_damaged_checkpoint:
-            return Outcome(
-                RunState.QUEUED, f"{died}: it will resume from an intact one", level="warning", counts=False
+            return AttemptOutcome(
+                RunState.QUEUED,
+                f"{died}: it will resume from an intact one",
+                level="warning",
+                counts_as_attempt=False,
             )
     elif exit_status is not None and exit_status >= 0:
         if not has_unread_tail:
-            return Outcome(RunState.FAILED, died, output_tail or died)
+            return AttemptOutcome(RunState.FAILED, died, output_tail or died)
         # It closed its log before it exited, so that the disk has damaged it.
         died = f"the end of its event log is damaged (check the disk of {run.host})"
-    after, then = claims.state_after_death(run)
-    if after == RunState.FAILED:
-        return Outcome(after, f"{died}: {then}", output_tail or None)
-    return Outcome(after, f"{died}: {then}", level="warning")
+    state, reason = claims.state_after_death(run)
+    if state == RunState.FAILED:
+        return AttemptOutcome(state, f"{died}: {reason}", output_tail or None)
+    return AttemptOutcome(state, f"{died}: {reason}", level="warning")
 
 
 _LIKELY_CAUSES = {
@@ -92,16 +97,18 @@ _LIKELY_CAUSES = {
 """Likely causes of signals that Callboard never sends to an engine that the supervisor still waits for."""
 
 
-def machine_fault(run: Run, number: int) -> Outcome:
+def machine_fault(run: Run, number: int) -> AttemptOutcome:
     """The outcome of an attempt that a fault of its machine's disk ended."""
     words = machine_faults.describe(number)
     if run.stop_requested:
-        return Outcome(
+        return AttemptOutcome(
             RunState.STOPPED,
             f"the disk of {run.host} failed after a stop was requested: {words}",
             level="warning",
         )
-    return Outcome(RunState.QUEUED, f"the disk of {run.host} failed: {words}", level="warning", counts=False)
+    return AttemptOutcome(
+        RunState.QUEUED, f"the disk of {run.host} failed: {words}", level="warning", counts_as_attempt=False
+    )
 
 
 def _death(exit_status: int | None) -> str:

@@ -88,7 +88,9 @@ def _set_aside(folder: Path) -> None:
 
 def _release_if_finished(session: Session, run: Run, final_event: EndedEvent | None) -> None:
     if final_event is not None and final_event.state != "stopped":
-        claims.release(session, run, RunState(final_event.state), final_event.reason, final_event.traceback)
+        claims.end_attempt(
+            session, run, RunState(final_event.state), final_event.reason, final_event.traceback
+        )
 
 
 def _newest_intact(context: Context, claim: Claim) -> Checkpoint | None:

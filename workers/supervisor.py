@@ -25,7 +25,7 @@ from backend.specs.states import RunState
 from workers import resume
 from workers.engine_process import ENGINE_COMMAND, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
-from workers.outcome import Outcome, attempt_outcome, machine_fault
+from workers.outcome import AttemptOutcome, attempt_outcome, machine_fault
 from workers.recorder import MAX_BATCH_BYTES, Recorder
 
 TICK_S = 0.2
@@ -39,7 +39,7 @@ STOP_TIMEOUT_S = 20.0
 """How long an engine may take to save its last checkpoint before it is killed."""
 START_STOP_TIMEOUT_S = 6.0
 """The same while it starts and has nothing to save."""
-RELEASE_TIMEOUT_S = 6.0
+SHUTDOWN_STOP_TIMEOUT_S = 6.0
 """The same while the worker shuts down, which may take at most 10 s."""
 
 _MAX_BACKOFF_S = 10.0
@@ -78,12 +78,12 @@ class Supervisor:
     ) -> None:
         self.claim = claim
         self.gpu = gpu
-        self.outcome: Outcome | None = None
+        self.outcome: AttemptOutcome | None = None
         """How the attempt ended; None before its end, and if it was superseded."""
         self._ended = threading.Event()
         self._context = context
         self._gameplay = gameplay
-        self._watched = False
+        self._is_watched = False
         self._command = command
         self._on_end = on_end
         self._on_disk_fault = on_disk_fault
@@ -95,8 +95,8 @@ class Supervisor:
         self._requested: str | None = None
         self._settings: Sequence[ChangeSettings] = ()
         self._settings_version = 0
-        self._releasing = False
-        self._superseded = False
+        self._is_shutting_down = False
+        self._is_superseded = False
         self._stop_sent_at: float | None = None
         self._stop_timed_out = False
         self._record_at = 0.0
@@ -116,14 +116,14 @@ class Supervisor:
             self._requested = stop
             self._wake.set()
 
-    def release(self) -> None:
+    def requeue_for_shutdown(self) -> None:
         """Save a checkpoint, stop and queue the run again, because the worker is shutting down."""
-        self._releasing = True
+        self._is_shutting_down = True
         self._wake.set()
 
     def supersede(self) -> None:
         """Kill the engine and write nothing more, because the attempt no longer holds the run."""
-        self._superseded = True
+        self._is_superseded = True
         self._wake.set()
 
     def kill(self) -> None:
@@ -180,7 +180,7 @@ class Supervisor:
         self._caught_up_at = monotonic()
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
         while not self._process.has_exited():
-            self._wake.wait(FRAME_TICK_S if self._watched else TICK_S)
+            self._wake.wait(FRAME_TICK_S if self._is_watched else TICK_S)
             self._wake.clear()
             self._forward_frames()
             self._record(recorder)
@@ -214,9 +214,9 @@ class Supervisor:
         """Have the engine send frames while a viewer watches, and publish them."""
         assert self._process is not None
         watched = self._gameplay.is_watched(self.claim.run_id)
-        if watched != self._watched:
+        if watched != self._is_watched:
             self._process.send(Watch(on=watched))
-            self._watched = watched
+            self._is_watched = watched
         if watched:
             for frame in deque(self._process.frames(), maxlen=_FRAMES_PER_TICK):
                 self._gameplay.publish(self.claim.run_id, frame)
@@ -232,20 +232,20 @@ class Supervisor:
             self._backoff_s = 0.0
             wait_s = RECORD_INTERVAL_S if n_bytes < MAX_BATCH_BYTES else 0.0
         except TRANSIENT_ERRORS as error:
-            wait_s = self._back_off(error)
+            wait_s = self._next_backoff_s(error)
         self._record_at = monotonic() + wait_s
 
     def _send_commands(self, recorder: Recorder) -> None:
         """Send requests to the engine; kill it if a stop is not obeyed in time."""
         assert self._process is not None
-        if self._superseded:
+        if self._is_superseded:
             raise Superseded
         for settings in self._settings:
             if settings.version > self._settings_version:
                 self._process.send(settings)
                 self._settings_version = settings.version
         now = monotonic()
-        if self._stop_sent_at is None and (self._releasing or self._requested == "stop"):
+        if self._stop_sent_at is None and (self._is_shutting_down or self._requested == "stop"):
             reason = "stop requested" if self._requested else "its worker is shutting down"
             self._process.send(Stop(reason=reason))
             if not recorder.has_started:
@@ -254,7 +254,7 @@ class Supervisor:
         if self._stop_sent_at is None and recorder.has_final_event:
             # After its final event the engine only has to exit.
             self._stop_sent_at = now
-        timeout_s = RELEASE_TIMEOUT_S if self._releasing else STOP_TIMEOUT_S
+        timeout_s = SHUTDOWN_STOP_TIMEOUT_S if self._is_shutting_down else STOP_TIMEOUT_S
         if not recorder.has_started:
             timeout_s = min(timeout_s, START_STOP_TIMEOUT_S)
         if self._stop_sent_at is not None and now - self._stop_sent_at > timeout_s:
@@ -276,19 +276,19 @@ class Supervisor:
             run,
             final_event,
             process.returncode if process else None,
-            releasing=self._releasing,
+            is_shutting_down=self._is_shutting_down,
             stop_timed_out=self._stop_timed_out,
             output_tail=process.output_tail() if process else "",
             has_unread_tail=recorder.has_unread_tail,
             has_damaged_checkpoint=self._has_damaged_checkpoint,
         )
-        self._release(session, run, outcome)
+        self._end_attempt(session, run, outcome)
         log.info("attempt.ended", state=outcome.state.value, reason=outcome.reason)
 
-    def _release(self, session: Session, run: Run, outcome: Outcome) -> None:
-        if not outcome.counts:
-            claims.discount_attempt(run)
-        claims.release(session, run, outcome.state, outcome.reason, outcome.error, outcome.level)
+    def _end_attempt(self, session: Session, run: Run, outcome: AttemptOutcome) -> None:
+        if not outcome.counts_as_attempt:
+            claims.uncount_attempt(run)
+        claims.end_attempt(session, run, outcome.state, outcome.reason, outcome.error, outcome.level)
         self.outcome = outcome
 
     def _fail(self, error: Exception, trace: str) -> None:
@@ -302,13 +302,13 @@ class Supervisor:
             with self._context.writing() as session:
                 run = claims.lock(session, self.claim.run_id, self.claim.attempt)
                 if fault is not None:
-                    self._release(session, run, machine_fault(run, fault))
+                    self._end_attempt(session, run, machine_fault(run, fault))
                     return
                 if isinstance(error, resume.StartSetDeleted):
-                    self._release(session, run, Outcome(RunState.FAILED, str(error)))
+                    self._end_attempt(session, run, AttemptOutcome(RunState.FAILED, str(error)))
                     return
                 reason = f"supervisor error: {type(error).__name__}: {error}"
-                self._release(session, run, Outcome(RunState.FAILED, reason, trace))
+                self._end_attempt(session, run, AttemptOutcome(RunState.FAILED, reason, trace))
 
         try:
             self._retry_until_available(fail)
@@ -323,9 +323,9 @@ class Supervisor:
             _Interrupted: a stop was requested, if `interruptible`.
         """
         while True:
-            if self._superseded:
+            if self._is_superseded:
                 raise Superseded
-            if interruptible and (self._requested or self._releasing):
+            if interruptible and (self._requested or self._is_shutting_down):
                 raise _Interrupted
             try:
                 result = action()
@@ -334,10 +334,10 @@ class Supervisor:
             except TRANSIENT_ERRORS as error:
                 if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
                     raise  # nothing has started: another host can take the run
-                self._wake.wait(self._back_off(error))
+                self._wake.wait(self._next_backoff_s(error))
                 self._wake.clear()
 
-    def _back_off(self, error: BaseException) -> float:
+    def _next_backoff_s(self, error: BaseException) -> float:
         self._backoff_s = min(max(1.0, self._backoff_s * 2), _MAX_BACKOFF_S)
-        log.warning("recorder.waiting", error=str(error)[:500], retry_in_s=self._backoff_s)
+        log.warning("supervisor.retrying", error=str(error)[:500], retry_in_s=self._backoff_s)
         return self._backoff_s

@@ -119,9 +119,9 @@ def expire(session: Session) -> list[str]:
             continue
         lost = f"{run.host} no longer renews its lease"
         runs.transition(session, run, RunState.LOST, lost)
-        after, then = state_after_host_death(session, run)
-        level: runs.LogLevel = "error" if after == RunState.FAILED else "warning"
-        release(session, run, after, f"{lost}: {then}", level=level)
+        state, reason = count_host_death(session, run)
+        level: runs.LogLevel = "error" if state == RunState.FAILED else "warning"
+        end_attempt(session, run, state, f"{lost}: {reason}", level=level)
     return [run.id for run in expired]
 
 
@@ -180,7 +180,7 @@ def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpo
 
 
 def state_after_death(run: Run) -> tuple[RunState, str]:
-    """Next state, and why, of a locked run whose engine died."""
+    """The next state, and the reason, of a locked run whose engine died."""
     if run.stop_requested:
         return RunState.STOPPED, f"a {run.stop_requested} was requested"
     if run.attempts_without_checkpoint >= MAX_ATTEMPTS_WITHOUT_CHECKPOINT:
@@ -188,10 +188,10 @@ def state_after_death(run: Run) -> tuple[RunState, str]:
     return RunState.QUEUED, "to resume from its latest checkpoint, if it has one"
 
 
-def state_after_host_death(session: Session, run: Run) -> tuple[RunState, str]:
-    """Next state, and why, of a locked run that ended with its worker or host: that is not an attempt of its
-    own."""
-    discount_attempt(run)
+def count_host_death(session: Session, run: Run) -> tuple[RunState, str]:
+    """Count the death of a locked run's worker or host, which does not count as an attempt of the run; return
+    the next state and the reason."""
+    uncount_attempt(run)
     run.host_deaths += 1
     if run.stop_requested or run.host_deaths < MAX_HOST_DEATHS_WITHOUT_CHECKPOINT:
         return state_after_death(run)
@@ -203,12 +203,12 @@ def state_after_host_death(session: Session, run: Run) -> tuple[RunState, str]:
     )
 
 
-def discount_attempt(run: Run) -> None:
-    """Do not count the current attempt of a locked run: it did not end by itself."""
+def uncount_attempt(run: Run) -> None:
+    """Do not count the current attempt of a locked run towards its limit."""
     run.attempts_without_checkpoint = max(0, run.attempts_without_checkpoint - 1)
 
 
-def release(
+def end_attempt(
     session: Session,
     run: Run,
     after: RunState,
@@ -218,7 +218,7 @@ def release(
 ) -> None:
     """End the current attempt of a locked run: close the attempt's row and move the run to `after`.
 
-    `level` is that of the log line, by default that of the new state.
+    `level` is the level of the log line, by default that of the new state.
     """
     attempt = session.get_one(Attempt, (run.id, run.attempt))
     attempt.ended_at = database_now(session)

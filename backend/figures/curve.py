@@ -83,7 +83,7 @@ def merged_columns(line: CurveLine) -> Columns:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnCurve:
     """The points of a line."""
 
     x: Array
@@ -93,14 +93,14 @@ class Drawn:
     other values the range, and the number of values."""
 
 
-def drawn_points(columns: Columns, *, smooth: bool) -> Drawn:
+def drawn_points(columns: Columns, *, smooth: bool) -> DrawnCurve:
     """Where a line goes, as it is smoothed; NaN where it may not pass."""
     if smooth and "window_mean" in columns:
         mean, deviation = columns["window_mean"], columns["window_deviation"]
         low, high = mean - deviation, mean + deviation
-        return Drawn(columns["window_x"], mean, {"low": low, "high": high, "n": columns["window_n"]})
+        return DrawnCurve(columns["window_x"], mean, {"low": low, "high": high, "n": columns["window_n"]})
     details = {"low": columns["min"], "high": columns["max"], "n": columns["count"]}
-    return Drawn(columns["x"], columns["smoothed" if smooth else "mean"], details)
+    return DrawnCurve(columns["x"], columns["smoothed" if smooth else "mean"], details)
 
 
 def curve_figure(

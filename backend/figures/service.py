@@ -45,7 +45,14 @@ from backend.metrics.seed_groups import group_curve
 from backend.runs import listing
 from backend.runs import service as runs
 from backend.runs.fields import setting_title
-from backend.runs.groups import group_key, group_labels, published_scores, subject, subject_key, subject_names
+from backend.runs.groups import (
+    group_key,
+    names_and_differences,
+    published_scores,
+    subject,
+    subject_key,
+    subject_names,
+)
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
 from backend.runs.styles import IN_ORDER, WantedStyles, distinct_styles
@@ -207,9 +214,9 @@ class _Drawing:
             list(apart.values()),
             self._request.axes,
             self.since,
-            merged=True,
-            joining=has_ranges,
-            gaps=True,
+            is_merged=True,
+            has_joining_bucket=has_ranges,
+            has_gaps=True,
         )
         draw = self._draw_whole if self._has_layout else self._draw_tails
         figures = [
@@ -382,7 +389,7 @@ class _Drawing:
         firsts: dict[str, Run] = {}
         for run in runs_by_id.values():
             firsts.setdefault(group_key(run.spec), run)
-        labels = dict(zip(firsts, group_labels(list(firsts.values())), strict=True))
+        labels = dict(zip(firsts, names_and_differences(list(firsts.values())), strict=True))
         groups = []
         for members in metrics.seed_groups(self._session, series, runs_by_id):
             key, source = group_key(runs_by_id[members[0].run_id].spec), members[0].source

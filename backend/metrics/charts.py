@@ -36,9 +36,9 @@ from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, conver
 from backend.metrics.smoothing import (
     EMA_REACH,
     Smoothing,
-    ema_over_x,
-    smoothed_at_ends,
-    window_means,
+    average_over_x,
+    average_windows,
+    smooth_bucket_ends,
     window_rows,
 )
 
@@ -127,7 +127,7 @@ class SeriesBuckets:
     first_bucket: int
     buckets: Columns
     """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed`, those of `WINDOW` and
-    `bucket`. With `joining`, preceded by the bucket before `first_bucket`, if there is one."""
+    `bucket`. With `has_joining_bucket`, preceded by the bucket before `first_bucket`, if there is one."""
 
     @property
     def n_buckets(self) -> int:
@@ -166,9 +166,9 @@ def curves(
     axes: Axes,
     since: Mapping[str, int] | None = None,
     *,
-    merged: bool = False,
-    joining: bool = False,
-    gaps: bool = False,
+    is_merged: bool = False,
+    has_joining_bucket: bool = False,
+    has_gaps: bool = False,
 ) -> dict[int, SeriesBuckets]:
     """By series id, the buckets that a client lacks.
 
@@ -177,10 +177,11 @@ def curves(
         series: the series.
         axes: parameters of the chart.
         since: by run id, the revision that the client has; None for a client without data.
-        merged: merge consecutive buckets at one x, as a chart draws them; `bucket` is then the index of the
-            last of them.
-        joining: with `merged`, also the last bucket that the client keeps, which an area has to join.
-        gaps: also the columns of `rollups.NOT_FINITE` of series with such values.
+        is_merged: merge consecutive buckets at one x, as a chart draws them; `bucket` is then the index of
+            the last of them.
+        has_joining_bucket: with `is_merged`, also the last bucket that the client keeps, which an area has to
+            join.
+        has_gaps: also the columns of `rollups.NOT_FINITE` of series with such values.
     """
     chunks = repository.live_chunks(session, [row.id for row in series])
     known = conversions(session, [row.run_id for row in series], axes.x)
@@ -193,7 +194,7 @@ def curves(
     if axes.x in STORED_FOR:
         had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
     last_kept: Mapping[int, int] = {}
-    if merged and not axes.span:
+    if is_merged and not axes.span:
         had, last_kept = rows_kept(points_of, chunks, axes.column, axes.max_points, had)
 
     # What it lacks: the buckets of each series, and the chunks that they are computed from.
@@ -208,8 +209,8 @@ def curves(
             axes,
             had.get(row.id),
             rows.get(row.id),
-            last_kept.get(row.id) if joining else None,
-            has_gaps=gaps and row.n_finite < row.n_points,
+            last_kept.get(row.id) if has_joining_bucket else None,
+            has_gaps=has_gaps and row.n_finite < row.n_points,
         )
         for row in series
     ]
@@ -228,7 +229,7 @@ def curves(
             buckets = _buckets(plan, axes, conversion_of[plan.series_id], data)
             if plan.has_gaps:
                 buckets |= _not_finite(plan, data)
-            if merged:
+            if is_merged:
                 buckets["bucket"] = plan.first_bucket - plan.n_joining + np.arange(n_rows(buckets))
                 buckets = merge_at_equal_x(buckets, axes.x)
             by_series[plan.series_id] = SeriesBuckets(
@@ -311,7 +312,7 @@ def _plan(
     series: Series,
     chunks: list[ChunkInfo],
     axes: Axes,
-    rows_known: int | None,
+    n_known_rows: int | None,
     rows: tuple[int, int] | None,
     last_kept: int | None,
     *,
@@ -321,13 +322,13 @@ def _plan(
     n_joining = 0
     if rows is None:
         size, end = bucket_rows(n_rows, axes.max_points), n_rows
-        reset = rows_known is None or bucket_rows(rows_known, axes.max_points) != size
-        if reset or rows_known is None:
+        reset = n_known_rows is None or bucket_rows(n_known_rows, axes.max_points) != size
+        if reset or n_known_rows is None:
             first_bucket = 0
-        elif rows_known == n_rows:
+        elif n_known_rows == n_rows:
             first_bucket = -(-n_rows // size)
         else:
-            first_bucket = rows_known // size
+            first_bucket = n_known_rows // size
             n_joining = 0 if last_kept is None else first_bucket - last_kept // size
         start = (first_bucket - n_joining) * size
     else:
@@ -336,7 +337,7 @@ def _plan(
             size *= 2
         start, end = rows[0] // size * size, min(n_rows, -(-rows[1] // size) * size)
         n_rows = end - start
-        reset = rows_known is None or (rows_known < end and rows_known != chunks[-1].end_row)
+        reset = n_known_rows is None or (n_known_rows < end and n_known_rows != chunks[-1].end_row)
         first_bucket = 0
         if not reset:
             first_bucket, start = -(-n_rows // size), end
@@ -461,14 +462,14 @@ def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data,
     ends = plan.start_row - first, plan.bucket_rows
     columns: Columns = {}
     if axes.smoothing == "points":
-        smooth = smoothed_at_ends(values, axes.smooth, *ends)
+        smooth = smooth_bucket_ends(values, axes.smooth, *ends)
     else:
         stored_x = np.concatenate([data.values[chunk.id][axes.column] for chunk in plan.values])
         x, scale = convert(stored_x[until_end], conversion), axes.scale or 0.0
         if axes.smoothing == "ema":
-            smooth = ema_over_x(values, x, scale, *ends)
+            smooth = average_over_x(values, x, scale, *ends)
         else:
-            windows = window_means(values, x, scale, *ends)
+            windows = average_windows(values, x, scale, *ends)
             smooth = windows.mean
             drawn = (windows.x, windows.drawn, windows.deviation, windows.n)
             columns = dict(zip(WINDOW, drawn, strict=True))

@@ -134,7 +134,7 @@ def read_chart(
         grouped=group_by == "seed",
         spread=spread,
         since=since_revision,
-        merged=merge_equal_x,
+        is_merged=merge_equal_x,
         scored=scored,
     )
     return Response(service.chart(session, request), media_type="application/json")

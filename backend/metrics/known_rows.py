@@ -174,7 +174,7 @@ def rows_kept(
 
     A bucket is sent again if any row of the next one, which may have been shorter for the client, has its x.
     """
-    kept, last_kept, read = dict(known), dict[int, int](), {}
+    kept, last_kept, undecided = dict(known), dict[int, int](), {}
     for series_id, n in known.items():
         n_rows = chunks[series_id][-1].end_row if chunks[series_id] else 0
         size = bucket_rows(n_rows, max_points)
@@ -182,31 +182,35 @@ def rows_kept(
             start = n // size * size
             # The open chunks are few rows, and mostly contain a bucket with another x.
             series_chunks = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
-            read[series_id] = (size, start, series_chunks)
+            undecided[series_id] = (size, start, series_chunks)
     # First look at the nearest buckets; only if they are all at one x, at the whole series.
     for n_buckets in (_MOSTLY_ENOUGH, None):
         near = {
             series_id: [
                 c for c in series_chunks if n_buckets is None or c.end_row >= start - size * n_buckets
             ]
-            for series_id, (size, start, series_chunks) in read.items()
+            for series_id, (size, start, series_chunks) in undecided.items()
         }
         points = points_of([chunk for series_chunks in near.values() for chunk in series_chunks], (column,))
         for series_id, series_chunks in near.items():
-            size, start, _ = read[series_id]
+            size, start, _ = undecided[series_id]
             x = np.concatenate([points[chunk.id][column] for chunk in series_chunks])
             at = start - series_chunks[0].first_row
-            ends = x[at - 1 :: -size]
-            n_again = _n_equal(ends) if (x[at : at + size] == ends[0]).any() else 0
-            n_last = _n_equal(ends[n_again:])
-            if n_buckets is not None and n_again + n_last == len(ends):
+            last_x_newest_first = x[at - 1 :: -size]
+            n_resent = (
+                _n_equal(last_x_newest_first) if (x[at : at + size] == last_x_newest_first[0]).any() else 0
+            )
+            n_in_last_kept = _n_equal(last_x_newest_first[n_resent:])
+            if n_buckets is not None and n_resent + n_in_last_kept == len(last_x_newest_first):
                 continue
-            del read[series_id]
-            if n_again:
+            del undecided[series_id]
+            if n_resent:
                 # Without another x, all are sent again.
-                kept[series_id] = start = start - size * n_again if n_again < len(ends) else 0
+                kept[series_id] = start = (
+                    start - size * n_resent if n_resent < len(last_x_newest_first) else 0
+                )
             if start:
-                last_kept[series_id] = max(0, start - size * n_last)
+                last_kept[series_id] = max(0, start - size * n_in_last_kept)
     return kept, last_kept
 
 

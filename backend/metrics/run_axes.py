@@ -19,7 +19,7 @@ from backend.checkpoints import repository as checkpoints
 from backend.checkpoints.repository import CheckpointCounters
 from backend.db import Run
 from backend.metrics.chunks import Array
-from backend.runs.log_lines import Start, training_starts
+from backend.runs.log_lines import TrainingStart, training_starts
 
 STORED_FOR = {"updates": "agent_steps", "clock_time_s": "wall_time_s"}
 """The stored column from which each of these axes is computed."""
@@ -64,7 +64,7 @@ def conversions(session: Session, run_ids: Iterable[str], x: str) -> dict[str, C
     runs = [session.get_one(Run, run_id) for run_id in ids]
     if x == "updates":
         return {run.id: updates_by_agent_steps(run, saved[run.id]) for run in runs}
-    starts: dict[str, list[Start]] = {run_id: [] for run_id in ids}
+    starts: dict[str, list[TrainingStart]] = {run_id: [] for run_id in ids}
     for start in training_starts(session, ids):
         starts[start.run_id].append(start)
     return {run.id: clock_by_training_time(run, saved[run.id], starts[run.id]) for run in runs}
@@ -97,7 +97,7 @@ def updates_by_agent_steps(run: Run, saved: Sequence[CheckpointCounters]) -> Con
 
 
 def clock_by_training_time(
-    run: Run, saved: Sequence[CheckpointCounters], starts: Sequence[Start]
+    run: Run, saved: Sequence[CheckpointCounters], starts: Sequence[TrainingStart]
 ) -> Conversion:
     """A run's seconds since the start of its training at its training time."""
     time_of_steps = {checkpoint.agent_steps: checkpoint.wall_time_s for checkpoint in saved} | {0: 0.0}

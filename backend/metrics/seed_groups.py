@@ -13,7 +13,7 @@ from backend.metrics.chunks import Array, Columns, empty, joined
 from backend.metrics.grouping import Spread, draws_seeds, grid_step, on_grid, summary
 from backend.metrics.rollups import NOT_FINITE, not_finite
 from backend.metrics.run_axes import conversions, convert
-from backend.metrics.smoothing import ema_over_x, row_window_means, smoothed
+from backend.metrics.smoothing import average_over_x, average_row_windows, smooth_rows
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def _smoothed(values: Array, x: Array, axes: Axes) -> tuple[Array, Array, float]
     if not axes.smooths:
         return x, values, 0.0
     if axes.smoothing == "points":
-        return x, smoothed(values, axes.smooth), 0.0
+        return x, smooth_rows(values, axes.smooth), 0.0
     scale = axes.scale or 0.0
     if axes.smoothing == "window":
-        return *row_window_means(values, x, scale), scale / 2
-    return x, np.where(np.isfinite(values), ema_over_x(values, x, scale), np.nan), 0.0
+        return *average_row_windows(values, x, scale), scale / 2
+    return x, np.where(np.isfinite(values), average_over_x(values, x, scale), np.nan), 0.0
 
 
 def _grid(

@@ -56,7 +56,7 @@ class ChartRequest:
     grouped: bool
     spread: Spread
     since: Sequence[int]
-    merged: bool = False
+    is_merged: bool = False
     """Whether consecutive buckets at one x are merged."""
     scored: bool = False
     """Whether `rollout/episode_return` stands for the return metric of each run."""
@@ -359,7 +359,7 @@ def _curve_documents(
     runs: Mapping[str, Run],
     since: Mapping[str, int] | None,
 ) -> Iterator[dict[str, Any]]:
-    new_curves = curves(session, chosen, request.axes, since, merged=request.merged)
+    new_curves = curves(session, chosen, request.axes, since, is_merged=request.is_merged)
     left = Counter(series.id for series in chosen)
     for series in chosen:
         left[series.id] -= 1

@@ -40,7 +40,7 @@ def window_rows(weight: float) -> int:
     return 1 << math.ceil(math.log2(math.log(_NEGLIGIBLE) / math.log(weight)))
 
 
-def smoothed(values: Array, weight: float) -> Array:
+def smooth_rows(values: Array, weight: float) -> Array:
     """Debiased exponential moving average over rows.
 
     y_t = sum_j weight^j v_{t-j} / sum_j weight^j,  j = 0 .. window_rows(weight) - 1,
@@ -67,9 +67,9 @@ def smoothed(values: Array, weight: float) -> Array:
     return total
 
 
-def smoothed_at_ends(values: Array, weight: float, first: int, size: int) -> Array:
-    """`smoothed` at the last row of each bucket only, identical to the bit; where that row is not finite, the
-    average of those before it.
+def smooth_bucket_ends(values: Array, weight: float, first: int, size: int) -> Array:
+    """`smooth_rows` at the last row of each bucket only, identical to the bit; where that row is not finite,
+    the average of those before it.
 
     Args:
         values: one value per row, f8.
@@ -81,19 +81,19 @@ def smoothed_at_ends(values: Array, weight: float, first: int, size: int) -> Arr
         f8[buckets].
     """
     whole = (len(values) - first) // size * size
-    ends = [_at_ends(values[: first + whole], weight, size)[-whole // size :]] if whole else []
+    ends = [_smooth_every(values[: first + whole], weight, size)[-whole // size :]] if whole else []
     if first + whole < len(values):
-        ends.append(_at_ends(values[-window_rows(weight) :], weight, window_rows(weight)))
+        ends.append(_smooth_every(values[-window_rows(weight) :], weight, window_rows(weight)))
     return np.concatenate(ends) if ends else np.empty(0)
 
 
-def _at_ends(values: Array, weight: float, size: int) -> Array:
+def _smooth_every(values: Array, weight: float, size: int) -> Array:
     """Smoothed values at every `size`-th row, counted from the end."""
     values = np.concatenate([np.full(-len(values) % size, np.nan), values])
     finite = np.isfinite(values)
     sums = np.array([np.where(finite, values, 0.0), finite])  # of values and of weights
     step, factor, end = 1, weight, window_rows(weight)
-    # As in `smoothed`, but while a round adds rows of the same bucket, half of the elements suffice.
+    # As in `smooth_rows`, but while a round adds rows of the same bucket, half of the elements suffice.
     while step < end and step < size:
         sums = sums[:, 1::2] + factor * sums[:, ::2]
         step, factor = 2 * step, factor * factor
@@ -108,7 +108,7 @@ def _at_ends(values: Array, weight: float, size: int) -> Array:
         return np.asarray(total / mass)
 
 
-def ema_over_x(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Array:
+def average_over_x(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Array:
     """Exponential moving average over x at the last row of each bucket, whatever the density of the rows.
 
     y_t = sum_j w_j v_j / sum_j w_j with w_j = exp(-(x_t - x_j) / scale), over the rows j <= t with a finite
@@ -163,7 +163,7 @@ class Windows:
     it would cross one."""
 
 
-def window_means(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Windows:
+def average_windows(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Windows:
     """Mean of the rows up to t with x_j > x_t - scale, at the last row t of each bucket.
 
     Rows before the window of the bucket that precedes the first one change no result, to the bit: the latest
@@ -178,38 +178,43 @@ def window_means(values: Array, x: Array, scale: float, first: int = 0, size: in
     """
     if first >= len(values):
         return Windows(*(np.empty(0) for _ in range(5)))
-    n_before = -first % size  # earlier rows form buckets of the same size
-    first += n_before
-    values = np.concatenate([np.full(n_before, np.nan), values])
+    n_padding = -first % size  # earlier rows form buckets of the same size
+    first += n_padding
+    values = np.concatenate([np.full(n_padding, np.nan), values])
     at = _ascending(x)
-    at = np.concatenate([np.full(n_before, at[0]), at])
+    at = np.concatenate([np.full(n_padding, at[0]), at])
     # Start one bucket earlier: a line to the first point may have to break between the two.
-    before = max(0, first // size - 1)
-    end = min((before + 1) * size, len(values)) - 1
+    first_bucket = max(0, first // size - 1)
+    end = min((first_bucket + 1) * size, len(values)) - 1
     unused = int(np.searchsorted(at, at[end] - scale, side="right")) // size * size
-    unused = min(unused, before * size)
-    values, at, first, before = values[unused:], at[unused:], first - unused, before - unused // size
+    unused = min(unused, first_bucket * size)
+    values, at, first, first_bucket = (
+        values[unused:],
+        at[unused:],
+        first - unused,
+        first_bucket - unused // size,
+    )
     finite = np.isfinite(values)
     known = np.where(finite, values, 0.0)
     ends = last_rows(len(values), size)
-    numbers = np.arange(before, len(ends))
-    since = np.minimum(np.searchsorted(at, at[ends[numbers]] - scale, side="right"), ends[numbers])
+    numbers = np.arange(first_bucket, len(ends))
+    window_starts = np.minimum(np.searchsorted(at, at[ends[numbers]] - scale, side="right"), ends[numbers])
     is_whole = bool(finite.all())  # as is usual: then nothing is to be counted
     columns = np.array([known, known * known] if is_whole else [known, known * known, finite])
-    total, squares, *counted = _window_sums(columns, since, numbers, size)
-    n = (ends[numbers] - since + 1).astype("<f8") if is_whole else counted[0]
+    total, squares, *counted = _sum_windows(columns, window_starts, numbers, size)
+    n = (ends[numbers] - window_starts + 1).astype("<f8") if is_whole else counted[0]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = total / n
         variance = np.maximum(squares - n * mean * mean, 0.0) / np.where(n > 1, n - 1, np.nan)
         deviation = np.sqrt(variance)
     shown = slice(first // size - int(numbers[0]), None)
     if is_whole:
-        middle = (at[since] + at[ends[numbers]]) / 2
+        middle = (at[window_starts] + at[ends[numbers]]) / 2
         return Windows(mean[shown], deviation[shown], n[shown], middle[shown], mean[shown])
     rows = np.arange(len(values))
     next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
     last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
-    middle = (at[next_finite[since]] + at[last_finite[ends[numbers]]]) / 2
+    middle = (at[next_finite[window_starts]] + at[last_finite[ends[numbers]]]) / 2
     middle = np.where(n > 0, middle, at[ends[numbers]])
     starts = np.arange(0, len(values), size)
     passes = np.logical_or.reduceat(finite, starts) & ~np.logical_or.reduceat(np.isinf(values), starts)
@@ -218,18 +223,18 @@ def window_means(values: Array, x: Array, scale: float, first: int = 0, size: in
     return Windows(mean[shown], deviation[shown], n[shown], middle[shown], drawn[shown])
 
 
-def _window_sums(columns: Array, since: Array, numbers: Array, size: int) -> Array:
-    """The sums of the rows from `since` to the end of each bucket, by sums of whole buckets.
+def _sum_windows(columns: Array, window_starts: Array, numbers: Array, size: int) -> Array:
+    """The sums of the rows from `window_starts` to the end of each bucket, by sums of whole buckets.
 
     A difference of cumulative sums would depend on all earlier rows, and lose small values after large ones.
     """
     n_rows = columns.shape[1]
     nothing = np.zeros((len(columns), 1))
     ends = np.minimum((numbers + 1) * size, n_rows)
-    head_ends = np.minimum((since // size + 1) * size, ends)
+    head_ends = np.minimum((window_starts // size + 1) * size, ends)
     rows = np.concatenate([columns, nothing], axis=1)
-    sums = np.add.reduceat(rows, np.column_stack([since, head_ends]).ravel(), axis=1)[:, ::2]
-    rest = since // size + 1
+    sums = np.add.reduceat(rows, np.column_stack([window_starts, head_ends]).ravel(), axis=1)[:, ::2]
+    rest = window_starts // size + 1
     has_rest = rest <= numbers
     if not has_rest.any():
         return np.asarray(sums)
@@ -240,9 +245,9 @@ def _window_sums(columns: Array, since: Array, numbers: Array, size: int) -> Arr
     return np.asarray(sums + np.where(has_rest, bodies, 0.0))
 
 
-def row_window_means(values: Array, x: Array, scale: float) -> tuple[Array, Array]:
-    """Where the mean of each row's window is drawn, and the mean, as `window_means` with buckets of one row,
-    in linear time.
+def average_row_windows(values: Array, x: Array, scale: float) -> tuple[Array, Array]:
+    """Where the mean of each row's window is drawn, and the mean, as `average_windows` with buckets of one
+    row, in linear time.
 
     Later rows change nothing, to the bit; all earlier ones must be there.
     """
@@ -251,17 +256,17 @@ def row_window_means(values: Array, x: Array, scale: float) -> tuple[Array, Arra
         return at, np.empty(0)
     finite = np.isfinite(values)
     rows = np.arange(len(at))
-    since = np.minimum(np.searchsorted(at, at - scale, side="right"), rows)
+    window_starts = np.minimum(np.searchsorted(at, at - scale, side="right"), rows)
     # Relative to the first value, so that a large one shared by all costs no digits.
     origin = values[np.argmax(finite)] if finite.any() else 0.0
     known = np.where(finite, values, origin) - origin
     total, n = (np.concatenate([[0.0], np.cumsum(column, dtype=np.longdouble)]) for column in (known, finite))
-    count = (n[1:] - n[since]).astype("<f8")
+    count = (n[1:] - n[window_starts]).astype("<f8")
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (total[1:] - total[since]).astype("<f8") / count + origin
+        mean = (total[1:] - total[window_starts]).astype("<f8") / count + origin
     next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
     last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
-    middle = np.where(count > 0, (at[next_finite[since]] + at[last_finite]) / 2, at)
+    middle = np.where(count > 0, (at[next_finite[window_starts]] + at[last_finite]) / 2, at)
     place = np.searchsorted(at, middle)
     return middle, np.where((count > 0) & _is_reached(place, finite), mean, np.nan)
 

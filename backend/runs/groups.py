@@ -29,7 +29,7 @@ _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 """Environment settings that affect learning, but neither the scores nor what the agent observes."""
 
 _NAMED_DIFFERENCES = 3
-_MAX_KNOWN = 50_000
+_MAX_CACHED = 50_000
 """Maximum number of cached values; the cache is emptied when it is full."""
 _MISSING = object()
 
@@ -64,7 +64,7 @@ class Brief(NamedTuple):
 
 GroupedRun = Run | Brief
 
-_known: dict[tuple[bytes, str], Any] = {}
+_cache: dict[tuple[bytes, str], Any] = {}
 
 
 def compute_once(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) -> T:
@@ -78,11 +78,11 @@ def compute_once(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) 
     text = run.spec_text.encode(errors="surrogatepass")
     place = blake2b(text, digest_size=16).digest(), name
     try:
-        return cast("T", _known[place])
+        return cast("T", _cache[place])
     except KeyError:
-        if len(_known) >= _MAX_KNOWN:
-            _known.clear()
-        value = _known[place] = compute(run.spec)
+        if len(_cache) >= _MAX_CACHED:
+            _cache.clear()
+        value = _cache[place] = compute(run.spec)
         return value
 
 
@@ -177,9 +177,9 @@ def repetitions(
     several = list(runs)
     if scored is None:
         scored = {run.id for run in several if run.score is not None}
-    forks = _but_furthest(several, lambda run: roots[run.id], scored)
+    forks = _surplus_runs(several, lambda run: roots[run.id], scored)
     seeds = [run for run in several if run.id not in forks and _is_deterministic(run)]
-    return forks | _but_furthest(seeds, lambda run: run.seed, scored)
+    return forks | _surplus_runs(seeds, lambda run: run.seed, scored)
 
 
 def _is_deterministic(run: GroupedRun) -> bool:
@@ -187,7 +187,7 @@ def _is_deterministic(run: GroupedRun) -> bool:
     return known is not None and known.reproducibility != "none"
 
 
-def _but_furthest(
+def _surplus_runs(
     runs: Iterable[GroupedRun], sample: Callable[[GroupedRun], str | int], scored: Collection[str]
 ) -> set[str]:
     """Ids of the runs that do not count: in each group and sample, all but the one that trained furthest."""
@@ -222,13 +222,13 @@ def subject(runs: Iterable[GroupedRun]) -> str:
 
 def group_names(firsts: Sequence[GroupedRun]) -> list[str]:
     """Names of groups, given one run of each: the group or the subject, and the settings that differ."""
-    return [_named(*label) for label in group_labels(firsts)]
+    return [_format_label(*label) for label in names_and_differences(firsts)]
 
 
-def group_labels(firsts: Sequence[GroupedRun]) -> list[tuple[str, str]]:
+def names_and_differences(firsts: Sequence[GroupedRun]) -> list[tuple[str, str]]:
     """Group or subject of groups, given one run of each, and the settings that differ among equal ones."""
     names = [run.group or subject([run]) for run in firsts]
-    return _distinct_names(names, [_settings(run.spec) for run in firsts])
+    return _pair_with_differences(names, [_collect_settings(run.spec) for run in firsts])
 
 
 def subject_key(run: Run) -> str:
@@ -239,20 +239,20 @@ def subject_key(run: Run) -> str:
 def subject_names(firsts: Sequence[Run]) -> list[str]:
     """Names of subjects, given one run of each: the subject, and the environment's settings that differ."""
     settings = [configs_of(run.spec)["environment_config"] for run in firsts]
-    return labels_of([subject([run]) for run in firsts], settings)
+    return distinguished_names([subject([run]) for run in firsts], settings)
 
 
-def labels_of(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
+def distinguished_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
     """The names, each with those of its settings that differ among equal names."""
-    return [_named(*label) for label in _distinct_names(names, settings)]
+    return [_format_label(*label) for label in _pair_with_differences(names, settings)]
 
 
-def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+def _pair_with_differences(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """The names, each with the settings that differ among equal ones; empty for none."""
     alike: dict[str, list[dict[str, Any]]] = {}
     for name, own in zip(names, settings, strict=True):
         alike.setdefault(name, []).append(own)
-    differing = {name: _differing(several) for name, several in alike.items()}
+    differing = {name: _find_differences(several) for name, several in alike.items()}
     digits = {
         name: {key: significant_digits([own.get(key) for own in alike[name]]) for key in keys}
         for name, keys in differing.items()
@@ -260,7 +260,7 @@ def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) ->
     labels = []
     for name, own in zip(names, settings, strict=True):
         keys = [key for key in own if key in differing[name]]
-        labels.append((name, _listed(own, keys, digits[name]) if keys else ""))
+        labels.append((name, _format_settings(own, keys, digits[name]) if keys else ""))
     return labels
 
 
@@ -273,27 +273,27 @@ def significant_digits(values: Iterable[Any]) -> int:
     return 17
 
 
-def _differing(settings: Sequence[dict[str, Any]]) -> set[str]:
+def _find_differences(settings: Sequence[dict[str, Any]]) -> set[str]:
     """The names of the settings that are not equal in all of these."""
     first = settings[0]
     names = {name for own in settings for name in own}
     return {
         name
         for name in names
-        if any(not _same(own.get(name, _MISSING), first.get(name, _MISSING)) for own in settings[1:])
+        if any(not _are_equal(own.get(name, _MISSING), first.get(name, _MISSING)) for own in settings[1:])
     }
 
 
-def _same(value: Any, other: Any) -> bool:
+def _are_equal(value: Any, other: Any) -> bool:
     """Whether two settings are equal as JSON: 1, "1" and true are three values."""
     return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)
 
 
-def _named(name: str, settings: str) -> str:
+def _format_label(name: str, settings: str) -> str:
     return f"{name} ({settings})" if settings else name
 
 
-def _settings(spec: dict[str, Any]) -> dict[str, Any]:
+def _collect_settings(spec: dict[str, Any]) -> dict[str, Any]:
     if not is_whole(spec):
         return {}
     shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")}
@@ -306,7 +306,7 @@ def _settings(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(settings: dict[str, Any], keys: Sequence[str], digits: Mapping[str, int]) -> str:
+def _format_settings(settings: dict[str, Any], keys: Sequence[str], digits: Mapping[str, int]) -> str:
     shown = {
         key: f"{settings[key]:.{digits[key]}g}" if isinstance(settings[key], float) else settings[key]
         for key in keys

@@ -12,7 +12,7 @@ from backend.specs.states import RunState
 
 
 @dataclass(frozen=True)
-class Start:
+class TrainingStart:
     """When the training of an attempt started, and from where."""
 
     run_id: str
@@ -20,7 +20,7 @@ class Start:
     resumed_from_agent_steps: int
 
 
-def training_starts(session: Session, run_ids: Sequence[str]) -> Iterator[Start]:
+def training_starts(session: Session, run_ids: Sequence[str]) -> Iterator[TrainingStart]:
     """Every start of training of the runs, oldest first; an external run that was lost has no other one."""
     attempt = and_(Attempt.run_id == Transition.run_id, Attempt.number == Transition.attempt)
     starts = or_(Transition.before.is_(None), Transition.before == RunState.STARTING)
@@ -29,7 +29,7 @@ def training_starts(session: Session, run_ids: Sequence[str]) -> Iterator[Start]
         .join(Attempt, attempt, isouter=True)
         .where(Transition.run_id.in_(run_ids), Transition.after == RunState.RUNNING, starts)
     )
-    return (Start(*row) for row in session.execute(query.order_by(Transition.id)))
+    return (TrainingStart(*row) for row in session.execute(query.order_by(Transition.id)))
 
 
 def page(

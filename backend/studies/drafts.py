@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from backend.db.run import is_whole
 from backend.errors import Invalid
-from backend.runs.groups import labels_of
+from backend.runs.groups import distinguished_names
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import FieldProblem, InvalidSpec
@@ -213,7 +213,7 @@ def _arms(specs: Sequence[RunSpec]) -> list[Arm]:
     ]
     taken: Counter[str] = Counter()
     labelled = []
-    for (arm, _), label in zip(members.values(), labels_of(names, settings), strict=True):
+    for (arm, _), label in zip(members.values(), distinguished_names(names, settings), strict=True):
         cut = label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 1]}…"
         taken[cut] += 1
         if taken[cut] > 1:

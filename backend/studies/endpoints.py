@@ -169,11 +169,11 @@ def read_study_figure(
     study = service.get(session, study_id)
     spec = service.spec_of(study)
     if form.format != "json":
-        drawn = reduction.draw(
+        drawn = reduction.build_figure(
             session, study, spec, figure_id, theme="light", width_px=width or export.EXPORTED_PX
         )
         return _file(drawn, form)
-    drawn = reduction.draw(session, study, spec, figure_id, theme=theme, width_px=width)
+    drawn = reduction.build_figure(session, study, spec, figure_id, theme=theme, width_px=width)
     document = None
     if drawn.figure is not None:
         if embedded:
@@ -194,7 +194,7 @@ def read_study_figure(
     return Response(orjson.dumps(answer), media_type="application/json")
 
 
-def _file(drawn: reduction.Drawn, form: FigureForm) -> Response:
+def _file(drawn: reduction.StudyDrawing, form: FigureForm) -> Response:
     """A figure or a table of a study as a download."""
     if drawn.figure is not None:
         return file_response(drawn.figure, form, drawn.spec.id, drawn.text)
@@ -293,7 +293,7 @@ def _locate(body: StudyRequest, error: Invalid) -> Invalid:
     )
 
 
-def _estimate(cost: estimate.Estimate, at: AtScale | None, differs: list[str]) -> StudyEstimate:
+def _estimate(cost: estimate.CostEstimate, at: AtScale | None, differs: list[str]) -> StudyEstimate:
     """The cost of a study, which may be a definition at a scale."""
     return StudyEstimate(
         n_runs=cost.n_runs,

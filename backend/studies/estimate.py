@@ -25,7 +25,7 @@ Kind = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """The cost of some runs."""
 
     n_runs: int
@@ -42,7 +42,7 @@ class Estimate:
     """Runs that this installation's hosts train at the same time."""
 
 
-def estimate(session: Session, spec: StudySpec) -> Estimate:
+def estimate(session: Session, spec: StudySpec) -> CostEstimate:
     """The cost of a study; nothing is stored.
 
     Raises:
@@ -59,7 +59,7 @@ def of_cells(
     equal: Mapping[str, Sequence[str]],
     *,
     concurrency: int,
-) -> Estimate:
+) -> CostEstimate:
     """The cost of cells, given the finished runs that can fill them by their keys."""
     free = Counter({key: len(run_ids) for key, run_ids in equal.items()})
     wanted = Counter(cell.key for cell in planned)
@@ -72,7 +72,7 @@ def of_cells(
     seconds = [_seconds(cell.spec, rates) for cell in to_start]
     known = [time_s for time_s in seconds if time_s is not None]
     steps = [_agent_steps(cell.spec, rates) for cell in to_start]
-    return Estimate(
+    return CostEstimate(
         n_runs=len(planned),
         n_reused=n_reused,
         agent_steps=None if None in steps else sum(n for n in steps if n is not None),

@@ -16,7 +16,7 @@ from backend.figures.export_series import as_csv, printable
 from backend.specs.run import in_declared_order
 from backend.specs.study import StudySpec
 from backend.studies import reduction, repository
-from backend.studies.reduction import Drawn
+from backend.studies.reduction import StudyDrawing
 from backend.studies.tables import Table
 
 _CELL = ("number", "arm", "environment", "draw", "seed", "run", "state", "reused", "score", "agent_steps")
@@ -39,7 +39,7 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     """The text of each file, by name."""
     rows = repository.all_cells(session, study.id)
     drawn = [
-        reduction.draw(session, study, spec, figure.id, theme="light", width_px=EXPORTED_PX)
+        reduction.build_figure(session, study, spec, figure.id, theme="light", width_px=EXPORTED_PX)
         for figure in spec.figures
     ]
     files = {
@@ -62,7 +62,7 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     return files
 
 
-def _readme(study: Study, spec: StudySpec, drawn: Sequence[Drawn]) -> str:
+def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str:
     lines = [f"# {printable(study.name)}", ""]
     if study.definition:
         lines += [f"Made from `{study.definition}` at the scale {study.scale}.", ""]

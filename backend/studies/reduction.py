@@ -65,7 +65,7 @@ _X: dict[str, tuple[str, float, str]] = {
 
 
 @dataclass(frozen=True)
-class Drawn:
+class StudyDrawing:
     """A figure or a table of a study, with what it says."""
 
     spec: StudyFigure
@@ -92,16 +92,16 @@ class _Data:
     cells: list[CellRow]
     protocols: dict[str, str]
     settings: dict[int, dict[str, Any]]
-    drawn: tuple[str, ...] = ()
-    """Labels of the arms that are drawn; empty for all."""
+    shown_arms: tuple[str, ...] = ()
+    """Labels of the arms that are shown; empty for all."""
     planned: dict[CellKey, int] = field(default_factory=dict)
     members: list[MemberRun] = field(default_factory=list)
     by_draw: dict[tuple[str, str, int], CellRow] = field(default_factory=dict)
 
     @property
     def arms(self) -> list[Arm]:
-        """The arms that are drawn."""
-        return [arm for arm in self.spec.arms if not self.drawn or arm.label in self.drawn]
+        """The arms that are shown."""
+        return [arm for arm in self.spec.arms if not self.shown_arms or arm.label in self.shown_arms]
 
     def title(self, environment: str) -> str:
         """The environment's name on figures."""
@@ -109,10 +109,10 @@ class _Data:
         return known.title if known else environment
 
 
-def draw(
+def build_figure(
     session: Session, study: Study, spec: StudySpec, figure_id: str, *, theme: Theme, width_px: int | None
-) -> Drawn:
-    """One figure of a study.
+) -> StudyDrawing:
+    """Build one figure of a study.
 
     Raises:
         NotFound: the study has no such figure.
@@ -121,9 +121,9 @@ def draw(
     if figure is None:
         known = ", ".join(figure.id for figure in spec.figures)
         raise NotFound(f"the study has no figure {quoted(figure_id)}; it has {known}")
-    drawn = _draw(session, study, spec, figure, theme, width_px)
-    captions = filter(None, [drawn.caption, *_captions_of_starts(session, spec)])
-    return replace(drawn, caption="; ".join(captions))
+    drawing = _build_figure(session, study, spec, figure, theme, width_px)
+    captions = filter(None, [drawing.caption, *_captions_of_starts(session, spec)])
+    return replace(drawing, caption="; ".join(captions))
 
 
 def _captions_of_starts(session: Session, spec: StudySpec) -> Iterator[str]:
@@ -139,10 +139,10 @@ def _captions_of_starts(session: Session, spec: StudySpec) -> Iterator[str]:
         yield f"and {len(protocols) - _MAX_SETS} more start sets"
 
 
-def _draw(
+def _build_figure(
     session: Session, study: Study, spec: StudySpec, figure: StudyFigure, theme: Theme, width_px: int | None
-) -> Drawn:
-    """One figure, without what its start sets hold."""
+) -> StudyDrawing:
+    """Build one figure, without what its start sets hold."""
     data = _load(session, study, spec, figure)
     frame = Frame(figure.title, [arm.label for arm in data.arms], theme, width_px)
     panels = [data.title(environment) for environment in spec.environments]
@@ -173,7 +173,7 @@ def _draw(
         drawing, finding = _reached(data, reduction, frame)
     else:
         table = _table(data, figure, reduction)
-    return Drawn(figure, drawing, table, reduction.caption, finding, n_in, n_planned)
+    return StudyDrawing(figure, drawing, table, reduction.caption, finding, n_in, n_planned)
 
 
 def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) -> _Data:
@@ -202,8 +202,8 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
     needs_evaluations = rule.source == "evaluations" or rule.rule == "best_kept"
     evaluations = repository.evaluations(session, study.id) if needs_evaluations else {}
     kept = repository.best_kept(session, study.id) if rule.rule == "best_kept" else {}
-    histories = rule.source == "training" and rule.rule in ("time_to", "time_to_peak")
-    points = _points(session, run_ids) if histories else {}
+    needs_curves = rule.source == "training" and rule.rule in ("time_to", "time_to_peak")
+    points = _points(session, run_ids) if needs_curves else {}
     values = repository.metric_means(session, study.id, [rule.metric]) if rule.metric else {}
     for cell in done:
         run_id = cell.run_id or ""
@@ -219,7 +219,7 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
                 arm=labels[cell.arm],
                 environment=cell.environment,
                 draw=cell.draw,
-                points=points.get(run_id, Points()) if histories else last,
+                points=points.get(run_id, Points()) if needs_curves else last,
                 evaluations=(*evaluations.get(run_id, ()), *kept.get(run_id, ())),
                 setting=float(setting) if isinstance(setting, int | float) else None,
                 metrics=values.get(run_id, {}),
@@ -245,10 +245,10 @@ def _points(session: Session, run_ids: Sequence[str]) -> dict[str, Points]:
 
 
 def _setting(data: _Data, cell: CellRow, path: str) -> Any:
-    """The value of a setting in a cell's run: drawn, of its arm, or the default."""
-    drawn = data.settings.get(cell.number, {})
-    if path in drawn:
-        return drawn[path]
+    """The value of a setting in a cell's run: sampled, of its arm, or the default."""
+    sampled = data.settings.get(cell.number, {})
+    if path in sampled:
+        return sampled[path]
     return setting_of_arm(data.spec.arms[cell.arm], cell.environment, path)
 
 
@@ -402,7 +402,7 @@ def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, s
     return drawing, "; ".join(said) + "." if any(hours.values()) else ""
 
 
-def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> Drawn:
+def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
     """The performance profiles or optimality gaps of the arms over environments."""
     rule = figure.reduction
     target = rule.normalise or "human"
@@ -430,7 +430,7 @@ def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> Drawn:
     )
     said = [f"{profile.arm} {profile.optimality_gap:.3g} %" for profile in across.arms]
     finding = f"Optimality gap: {', '.join(said)}." if said else ""
-    return Drawn(figure, drawing, None, caption, finding, n_in, n_planned)
+    return StudyDrawing(figure, drawing, None, caption, finding, n_in, n_planned)
 
 
 def _bar(data: _Data, cell: Cell, part: str = "") -> Bar:
@@ -440,7 +440,7 @@ def _bar(data: _Data, cell: Cell, part: str = "") -> Bar:
 
 def _metrics(
     session: Session, data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]
-) -> Drawn:
+) -> StudyDrawing:
     """The means of metrics over the runs of each arm: bars or a table."""
     study_cells = [cell for cell in data.cells if cell.run_id]
     values = repository.metric_means_of_runs(
@@ -478,7 +478,7 @@ def _metrics(
     caption = f"mean of each run's mean; {n_in} of {n_planned} runs are in"
     finding = _bars_finding(bars, parts, panels)
     if figure.kind == "table":
-        return Drawn(figure, None, _metric_table(bars, parts, data), caption, finding, n_in, n_planned)
+        return StudyDrawing(figure, None, _metric_table(bars, parts, data), caption, finding, n_in, n_planned)
     x_title = _setting_title(figure.setting) if figure.setting else ""
     drawing = drawings.bars_figure(
         bars,
@@ -489,7 +489,7 @@ def _metrics(
         stacked=figure.kind == "stacked_bars",
         frame=frame,
     )
-    return Drawn(figure, drawing, None, caption, finding, n_in, n_planned)
+    return StudyDrawing(figure, drawing, None, caption, finding, n_in, n_planned)
 
 
 def _category(value: Any, arm: Arm, spec: StudySpec) -> str:
@@ -603,7 +603,7 @@ def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]
     return [(label, protocol, source) for (label, protocol), source in sources.items()]
 
 
-def _speedups(data: _Data, figure: StudyFigure) -> Drawn:
+def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
     """The speed-up of each arm over the first one of its algorithm, for each environment and on average."""
     rule = figure.reduction
     plain = rules.reducer_of(rule.model_copy(update={"ratio_to": None}), data.protocols)
@@ -639,10 +639,10 @@ def _speedups(data: _Data, figure: StudyFigure) -> Drawn:
             sentences.append(f"{labels[-1]}: {mean:.2g}×.")
     n_planned = sum(data.planned.values())
     caption = f"{caption}; {n_in} of {n_planned} runs are in"
-    return Drawn(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)
+    return StudyDrawing(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)
 
 
-def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> Drawn:
+def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
     """The metrics of the first run that has them, over training time."""
     lines: list[tuple[str, str, Any, Any]] = []
     started = [cell for cell in data.cells if cell.run_id]
@@ -669,7 +669,7 @@ def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) ->
     if lines:
         said = [f"{title} from {values[0]:.4g} to {values[-1]:.4g}" for _, title, _, values in lines]
         finding = "; ".join(said) + "."
-    return Drawn(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(data.cells))
+    return StudyDrawing(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(data.cells))
 
 
 def _unit_title(reduction: Reduction) -> str:

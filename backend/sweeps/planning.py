@@ -16,7 +16,7 @@ from backend.specs.sweep import Budget, Racing
 from backend.statistics.racing import worse
 
 
-class Limits(Protocol):
+class SweepLimits(Protocol):
     """What bounds the runs of a sweep or a study: part of its specification."""
 
     @property
@@ -66,7 +66,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class MemberRun:
+class StoredMember:
     """A member with its run, if that exists."""
 
     member: Member
@@ -74,7 +74,7 @@ class MemberRun:
 
 
 @dataclass(frozen=True)
-class Counts:
+class SweepCounts:
     """How large a sweep is."""
 
     configurations: int
@@ -103,7 +103,7 @@ class Plan:
 
 
 def plan(
-    spec: Limits,
+    spec: SweepLimits,
     active: Collection[int],
     members: Sequence[Member],
     *,
@@ -154,7 +154,7 @@ def plan(
     return result
 
 
-def _compare(spec: Limits, active: Sequence[int], own: dict[int, dict[int, Member]], plan: Plan) -> None:
+def _compare(spec: SweepLimits, active: Sequence[int], own: dict[int, dict[int, Member]], plan: Plan) -> None:
     """Take one look at the active configurations, whose seeds have all ended."""
     plan.looks += 1
     scores = {
@@ -175,7 +175,7 @@ def _compare(spec: Limits, active: Sequence[int], own: dict[int, dict[int, Membe
         plan.eliminated[scored[at]] = f"worse than another after {n} seeds, with {confidence}"
 
 
-def _reached(spec: Limits, members: Sequence[Member], elapsed_s: float) -> str | None:
+def _reached(spec: SweepLimits, members: Sequence[Member], elapsed_s: float) -> str | None:
     """The limit of the budget that allows no further run."""
     budget = spec.budget
     if budget.runs is not None and len(members) >= budget.runs:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import Evaluation, Run, Sweep, SweepConfiguration, SweepMember, keyset
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec
-from backend.sweeps.planning import Counts, Member, MemberRun
+from backend.sweeps.planning import Member, StoredMember, SweepCounts
 from backend.sweeps.sampling import ConfigValues
 
 
@@ -54,7 +54,7 @@ def configurations(session: Session, sweep_id: str) -> Sequence[SweepConfigurati
     return session.scalars(query.order_by(SweepConfiguration.number)).all()
 
 
-def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, Counts]:
+def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, SweepCounts]:
     """How large each sweep is."""
     query = (
         select(
@@ -65,7 +65,7 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, Counts]:
         .where(SweepConfiguration.sweep_id.in_(sweep_ids))
         .group_by(SweepConfiguration.sweep_id)
     )
-    by_sweep = {row[0]: Counts(row[1], row[2], Counter()) for row in session.execute(query)}
+    by_sweep = {row[0]: SweepCounts(row[1], row[2], Counter()) for row in session.execute(query)}
     states = (
         select(SweepMember.sweep_id, Run.state, func.count())
         .outerjoin(Run, Run.id == SweepMember.run_id)
@@ -77,7 +77,7 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, Counts]:
     return by_sweep
 
 
-def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[MemberRun]:
+def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[StoredMember]:
     """Every member with its run's state and score, by configuration and seed."""
     query = (
         select(SweepMember, Run.state, Run.score, Run.agent_steps)
@@ -90,7 +90,7 @@ def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[MemberRun]:
     if spec.objective == "evaluation":
         scores = _evaluation_scores(session, sweep.id, spec.protocol)
     return [
-        MemberRun(
+        StoredMember(
             Member(
                 configuration=row[0].configuration,
                 seed=row[0].seed,

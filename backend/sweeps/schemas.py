@@ -14,7 +14,7 @@ from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
 from backend.statistics.estimates import interquartile_mean, median
-from backend.sweeps.planning import Counts, MemberRun
+from backend.sweeps.planning import StoredMember, SweepCounts
 
 
 class SweepExpectation(Strict):
@@ -98,7 +98,7 @@ class SweepOut(Schema):
     """The requested sweep, with its extensions."""
 
     @classmethod
-    def of(cls, sweep: Sweep, counts: Mapping[str, Counts]) -> "SweepOut":
+    def of(cls, sweep: Sweep, counts: Mapping[str, SweepCounts]) -> "SweepOut":
         """From a sweep's row, and the counts of several sweeps."""
         n = counts[sweep.id]
         return SweepOut(
@@ -141,7 +141,7 @@ class MemberOut(Schema):
     """Score of a finished run; null for any other."""
 
     @classmethod
-    def of(cls, member: MemberRun) -> Self:
+    def of(cls, member: StoredMember) -> Self:
         """From a member."""
         state, seed = member.member.state, member.member.seed
         return cls(
@@ -171,7 +171,7 @@ class ConfigurationOut(Schema):
     """Its seeds, in order."""
 
     @classmethod
-    def of(cls, row: SweepConfiguration, members: Sequence[MemberRun]) -> Self:
+    def of(cls, row: SweepConfiguration, members: Sequence[StoredMember]) -> Self:
         """From a configuration's row and its members."""
         counted = [member.member.counted for member in members]
         scores = np.array([score for score in counted if score is not None], "f8")
@@ -211,10 +211,10 @@ class SweepDetail(SweepOut):
 
     @classmethod
     def of_rows(
-        cls, summary: SweepOut, rows: Sequence[SweepConfiguration], members: Sequence[MemberRun]
+        cls, summary: SweepOut, rows: Sequence[SweepConfiguration], members: Sequence[StoredMember]
     ) -> Self:
         """From a sweep as in lists, its configurations and all their members."""
-        by_number: dict[int, list[MemberRun]] = {row.number: [] for row in rows}
+        by_number: dict[int, list[StoredMember]] = {row.number: [] for row in rows}
         for member in members:
             by_number[member.member.configuration].append(member)
         configurations = [ConfigurationOut.of(row, by_number[row.number]) for row in rows]

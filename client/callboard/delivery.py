@@ -106,12 +106,12 @@ class Delivery:
                 return True
             request, answer = self._post(run_id, request)
         except CopyUnreadable as error:
-            self._refused(request, str(error))
+            self._refuse(request, str(error))
             return True
         except RequestTooLarge:
             if request.n_rows < 2 or request.kind not in _COLUMNS:
                 raise
-            self._halve(run_id, request)
+            self._resolve_too_large(run_id, request)
             return True
         except Rejected as error:
             self._judge(error, request)
@@ -119,7 +119,7 @@ class Delivery:
         # Counted first: a caller that waits for the spool to be empty reads the counts next.
         self.delivered.n_rows += request.n_rows
         self._count_dropped(answer)
-        # A batch without rows, of `_halve`, may be stored after it, though the answer was lost.
+        # A batch without rows, of `_resolve_too_large`, may be stored after it, though the answer was lost.
         request = replace(request, sequence=answer.get("sequence", request.sequence))
         self._confirm(request, stored=request.kind != "state")
         return True
@@ -135,7 +135,7 @@ class Delivery:
         if (error.status, error.code) not in _ENDS_REQUEST:
             self._file = None  # the server may have lost it
             raise Unreachable(str(error)) from None
-        self._refused(request, str(error))
+        self._refuse(request, str(error))
 
     def _judge_run(self, error: Rejected, more: frozenset[tuple[int, str]] = frozenset()) -> None:
         """Set aside all that is left if the server accepts nothing of it.
@@ -148,7 +148,7 @@ class Delivery:
                 self._spool.refuse_all(str(error))
             raise RunUnavailable(str(error)) from None
 
-    def _halve(self, run_id: str, request: Request) -> None:
+    def _resolve_too_large(self, run_id: str, request: Request) -> None:
         """Handle a request that is too large: confirm it if an earlier attempt stored it, else halve it.
 
         An empty batch with the next number shows which: the server accepts it only after the request.
@@ -157,7 +157,7 @@ class Delivery:
         path = f"runs/{run_id}/{_PATHS[request.kind]}"
         send = partial(self._transport.request, "POST", path, content=self._body(batch))
         try:
-            answer = self._stored(request, permitted(send))
+            answer = self._validate_stored(request, permitted(send))
         except Rejected as error:
             self._judge_run(error)
             if error.code != "batch_missing" or not 0 < (error.expected or 0) <= request.sequence:
@@ -175,13 +175,13 @@ class Delivery:
         for part in answer.get("dropped_rows", ()):
             reason, n_rows = _DROPPED.get(part["reason"], str(part["reason"])), int(part["rows"])
             dropped[reason] = dropped.get(reason, 0) + n_rows
-            self._on_dropped(reason, n_rows, self._details(part))
+            self._on_dropped(reason, n_rows, self._format_drop(part))
         n_before = answer.get("dropped_in_all", 0) - sum(dropped.values())
         if n_before > 0:
             dropped[_DROPPED_BEFORE] = dropped.get(_DROPPED_BEFORE, 0) + n_before
             self._on_dropped(_DROPPED_BEFORE, n_before, f"{n_before:,} values")
 
-    def _details(self, part: dict[str, Any]) -> str:
+    def _format_drop(self, part: dict[str, Any]) -> str:
         text = f"{part['rows']:,} values, of {part['metric']} among others"
         if part["reason"] != "agent_steps_decrease":
             return text
@@ -189,7 +189,7 @@ class Delivery:
         again = f'callboard.init(id="{run}", rewind_to=...)'
         return f"{text}: it has reached {reached:,} agent steps; to continue from older ones: {again}"
 
-    def _stored(self, request: Request, answer: Any) -> dict[str, Any]:
+    def _validate_stored(self, request: Request, answer: Any) -> dict[str, Any]:
         """Return the answer if it confirms that the request is stored.
 
         Raises:
@@ -202,7 +202,7 @@ class Delivery:
             raise Unreachable(f"batch {stored['sequence']} is stored, not {request.sequence}")
         return stored
 
-    def _refused(self, request: Request, reason: str) -> None:
+    def _refuse(self, request: Request, reason: str) -> None:
         self._file = None
         self.delivered.n_refused += request.n_rows
         try:
@@ -295,7 +295,7 @@ class Delivery:
             content = self._body(request)
             try:
                 answer = permitted(partial(self._transport.request, "POST", path, content=content))
-                return request, self._stored(request, answer)
+                return request, self._validate_stored(request, answer)
             except Rejected as error:
                 # A server restored from a backup expects less than it had confirmed.
                 if error.code != "batch_missing" or not 0 < (error.expected or 0) < request.sequence:

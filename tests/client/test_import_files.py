@@ -17,7 +17,7 @@ import pytest
 from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.meaning import has_score
 from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
-from callboard.imports.tables import Mapped, read
+from callboard.imports.tables import ColumnMapping, read
 from tests.client.support import Target
 from tests.client.test_imports import imported, rows
 from tests.support.waiting import until
@@ -83,7 +83,7 @@ DIALECTS: Mapping[str, tuple[str, bytes]] = {
 def test_table_is_the_same_run_in_every_dialect(tmp_path: Path, dialect: str) -> None:
     name, content = DIALECTS[dialect]
     (tmp_path / name).write_bytes(content)
-    [log] = read(tmp_path / name, Mapped(), JSON_ENDINGS if "json" in name else CSV_ENDINGS)
+    [log] = read(tmp_path / name, ColumnMapping(), JSON_ENDINGS if "json" in name else CSV_ENDINGS)
     assert (log.not_kept, log.problem) == ({}, None)
     points = {
         metric: list(zip(column.agent_steps, column.value, strict=True))
@@ -148,25 +148,27 @@ def test_monitors_of_a_folder_are_one_run_with_its_progress(target: Target, tmp_
 
 
 MONITOR = '#{"t_start": 100.0, "env_id": "CartPole-v1"}\nr,l,t,level,total\n1,10,1.5,a,11\n3,20,3.5,b,33\n'
-SPECIAL_TABLES: Mapping[str, tuple[str, Mapped, dict[str, dict[str, list[tuple[int, float, float]]]]]] = {
+SPECIAL_TABLES: Mapping[
+    str, tuple[str, ColumnMapping, dict[str, dict[str, list[tuple[int, float, float]]]]]
+] = {
     "metric of TensorBoard's export": (
         "Wall time,Step,Value\n1000,1,0.5\n1002,2,0.25\n",
-        Mapped(metrics={"Value": "loss/value"}),
+        ColumnMapping(metrics={"Value": "loss/value"}),
         {"a": {"loss/value": [(1, 0.0, 0.5), (2, 2.0, 0.25)]}},
     ),
     "wall time of TensorBoard's export": (
         "Wall time,Step,Value\n1000,1,5\n1002,2,6\n",
-        Mapped(step="Step", wall_time="Step"),
+        ColumnMapping(step="Step", wall_time="Step"),
         {"a": {"a": [(1, 1.0, 5.0), (2, 2.0, 6.0)]}},
     ),
     "wall time of W&B's export": (
         "Step,sea - x,sea - x__MIN,sea - x__MAX,s\n1,5,5,5,0.5\n2,6,6,6,0.75\n",
-        Mapped(wall_time="s"),
+        ColumnMapping(wall_time="s"),
         {"sea": {"x": [(1, 0.5, 5.0), (2, 0.75, 6.0)]}},
     ),
     "runs of W&B's export": (
         "Step,sea - x,sea - x__MIN,sea - x__MAX,task\n1,5,4,6,7\n2,6,5,7,8\n",
-        Mapped(run="task"),
+        ColumnMapping(run="task"),
         {
             f"a {task}": {f"sea - x{part}": [(step, 0.0, value)] for part, value in values.items()}
             for task, step, values in (
@@ -177,22 +179,22 @@ SPECIAL_TABLES: Mapping[str, tuple[str, Mapped, dict[str, dict[str, list[tuple[i
     ),
     "runs by a column that could name metrics": (
         "step,key,value\n1,sea,5\n2,hill,6\n",
-        Mapped(run="key"),
+        ColumnMapping(run="key"),
         {"a sea": {"value": [(1, 0.0, 5.0)]}, "a hill": {"value": [(2, 0.0, 6.0)]}},
     ),
     "metric of a monitor": (
         MONITOR,
-        Mapped(metrics={"r": "my/return"}),
+        ColumnMapping(metrics={"r": "my/return"}),
         {"a": {"my/return": [(10, 1.5, 1.0), (30, 3.5, 3.0)]}},
     ),
     "steps of a monitor": (
         MONITOR,
-        Mapped(step="total", metrics={"r": "my/return"}),
+        ColumnMapping(step="total", metrics={"r": "my/return"}),
         {"a": {"my/return": [(11, 0.0, 1.0), (33, 0.0, 3.0)]}},
     ),
     "runs of a monitor": (
         MONITOR,
-        Mapped(step="total", wall_time="t", run="level", metrics={"r": "my/return"}),
+        ColumnMapping(step="total", wall_time="t", run="level", metrics={"r": "my/return"}),
         {"a a": {"my/return": [(11, 1.5, 1.0)]}, "a b": {"my/return": [(33, 3.5, 3.0)]}},
     ),
 }
@@ -200,9 +202,9 @@ SPECIAL_TABLES: Mapping[str, tuple[str, Mapped, dict[str, dict[str, list[tuple[i
 
 @pytest.mark.parametrize("case", SPECIAL_TABLES)
 def test_options_win_over_what_a_known_kind_of_table_means(tmp_path: Path, case: str) -> None:
-    content, mapped, expected = SPECIAL_TABLES[case]
+    content, mapping, expected = SPECIAL_TABLES[case]
     (tmp_path / "a.csv").write_text(content)
-    logs = {log.name: log for log in read(tmp_path / "a.csv", mapped, CSV_ENDINGS)}
+    logs = {log.name: log for log in read(tmp_path / "a.csv", mapping, CSV_ENDINGS)}
     assert {name: points_of(log) for name, log in logs.items()} == expected
 
 
@@ -216,8 +218,8 @@ def points_of(log: Log) -> dict[str, list[tuple[int, float, float]]]:
 def test_column_that_an_option_names_replaces_the_values_of_monitors(tmp_path: Path) -> None:
     (tmp_path / "monitor.csv").write_text(MONITOR)
     (tmp_path / "progress.csv").write_text("global_step,true_return\n20,7\n")
-    mapped = Mapped(metrics={"true_return": "rollout/episode_return"})
-    [log] = read(tmp_path, mapped, CSV_ENDINGS)
+    mapping = ColumnMapping(metrics={"true_return": "rollout/episode_return"})
+    [log] = read(tmp_path, mapping, CSV_ENDINGS)
     assert points_of(log) == {
         "rollout/episode_return": [(20, 0.0, 7.0)],
         "rollout/episode_length": [(10, 1.5, 10.0), (30, 3.5, 20.0)],
@@ -238,7 +240,7 @@ def test_what_is_torn_or_ragged_is_counted(tmp_path: Path) -> None:
     for at, (kind, content, message) in enumerate(cases):
         path = tmp_path / f"{at}.{kind}"
         path.write_text(content)
-        [log] = read(path, Mapped(), CSV_ENDINGS)
+        [log] = read(path, ColumnMapping(), CSV_ENDINGS)
         assert log.not_kept == {message: 1}
 
 
@@ -254,7 +256,7 @@ def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> Non
     )
     content = gzip.compress(b"step,loss\n", mtime=0) + whole
     (tmp_path / "torn.csv.gz").write_bytes(content[: len(content) // 2])
-    [log] = read(tmp_path / "torn.csv.gz", Mapped(), CSV_ENDINGS)
+    [log] = read(tmp_path / "torn.csv.gz", ColumnMapping(), CSV_ENDINGS)
     assert log.not_kept["the rest of a compressed file that is not complete"] == 1
     steps = list(log.series["loss"].agent_steps)
     assert steps == list(range(len(steps)))
@@ -264,7 +266,7 @@ def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> Non
     for torn in (content[:5], bytes(damaged)):  # nothing in it; what is before a wrong byte may be wrong too
         (tmp_path / "bad.csv.gz").write_bytes(torn)
         with pytest.raises(UnreadableLog, match="bad"):
-            list(read(tmp_path / "bad.csv.gz", Mapped(), CSV_ENDINGS))
+            list(read(tmp_path / "bad.csv.gz", ColumnMapping(), CSV_ENDINGS))
 
 
 @pytest.mark.service

@@ -5,6 +5,6 @@ from tests.support.waiting import PATIENCE_S
 from workers import celery_app, supervisor
 
 if __name__ == "__main__":
-    supervisor.RELEASE_TIMEOUT_S = PATIENCE_S
+    supervisor.SHUTDOWN_STOP_TIMEOUT_S = PATIENCE_S
     celery_app.STOP_TIMEOUT_S = PATIENCE_S
     app(["worker"])

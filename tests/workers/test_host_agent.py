@@ -430,7 +430,7 @@ def _last_seen(engine: Engine, host: str) -> datetime:
 def test_stop_releases_every_run_with_checkpoint(
     agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", PATIENCE_S)
+    monkeypatch.setattr(supervisor, "SHUTDOWN_STOP_TIMEOUT_S", PATIENCE_S)
     created = [fake_run(engine, agent_steps=ENDLESS) for _ in range(2)]
     agent = agents(slots=2)
     for run in created:
@@ -446,7 +446,7 @@ def test_stop_kills_engine_that_ignores_stop_after_timeout(
     agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that the agent kills the engine, not its supervisor.
-    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(supervisor, "SHUTDOWN_STOP_TIMEOUT_S", 2 * PATIENCE_S)
     run = fake_run(engine, agent_steps=ENDLESS, ignores_stop=True)
     agent = agents()
     until_state(engine, run.id, "running")
@@ -458,7 +458,7 @@ def test_stop_timeout_counts_from_begin_stop(
     agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time that Celery takes between the signal and the end of its steps counts too."""
-    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(supervisor, "SHUTDOWN_STOP_TIMEOUT_S", 2 * PATIENCE_S)
     run = fake_run(engine, agent_steps=ENDLESS, ignores_stop=True)
     agent = agents()
     until_state(engine, run.id, "running")

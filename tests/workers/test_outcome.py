@@ -18,7 +18,7 @@ def _event(state: EngineState) -> EndedEvent:
 
 
 @pytest.mark.parametrize(
-    ("final_event", "exit_status", "requested", "releasing", "attempts", "expected"),
+    ("final_event", "exit_status", "requested", "is_shutting_down", "attempts", "expected"),
     [
         ("finished", 0, None, False, 1, "finished"),
         ("finished", 0, "stop", False, 1, "finished"),
@@ -45,14 +45,14 @@ def test_attempt_outcome_follows_final_event_exit_status_and_request(
     final_event: EngineState | None,
     exit_status: int | None,
     requested: str | None,
-    releasing: bool,
+    is_shutting_down: bool,
     attempts: int,
     expected: str,
 ) -> None:
     run = Run(stop_requested=requested, attempts_without_checkpoint=attempts, host="a")
     event = _event(final_event) if final_event else None
     outcome = attempt_outcome(
-        run, event, exit_status, releasing=releasing, stop_timed_out=False, output_tail="tail"
+        run, event, exit_status, is_shutting_down=is_shutting_down, stop_timed_out=False, output_tail="tail"
     )
     assert outcome.state == expected
     before = RunState.STOPPING if requested else RunState.RUNNING
@@ -61,23 +61,23 @@ def test_attempt_outcome_follows_final_event_exit_status_and_request(
 
 
 @pytest.mark.parametrize(
-    ("attempts", "is_damaged", "expected", "counts"),
+    ("attempts", "is_damaged", "expected", "counts_as_attempt"),
     [(3, True, "queued", False), (1, False, "queued", True), (3, False, "failed", True)],
 )
 def test_run_with_an_unreadable_checkpoint_is_queued_again_unless_an_intact_one_is_unreadable_three_times(
-    attempts: int, is_damaged: bool, expected: str, counts: bool
+    attempts: int, is_damaged: bool, expected: str, counts_as_attempt: bool
 ) -> None:
     run = Run(stop_requested=None, attempts_without_checkpoint=attempts, host="a")
     outcome = attempt_outcome(
         run,
         None,
         UNREADABLE_CHECKPOINT_STATUS,
-        releasing=False,
+        is_shutting_down=False,
         stop_timed_out=False,
         output_tail="tail",
         has_damaged_checkpoint=is_damaged,
     )
-    assert (outcome.state, outcome.counts) == (expected, counts)
+    assert (outcome.state, outcome.counts_as_attempt) == (expected, counts_as_attempt)
     assert outcome.reason.startswith("its engine could not read the checkpoint to resume from: ")
     assert outcome.error == ("tail" if expected == "failed" else None)
 
@@ -86,11 +86,11 @@ def test_failed_outcome_has_error_and_reason() -> None:
     run = Run(stop_requested=None, attempts_without_checkpoint=1, host="a")
     assert (
         attempt_outcome(
-            run, _event("failed"), 1, releasing=False, stop_timed_out=False, output_tail="tail"
+            run, _event("failed"), 1, is_shutting_down=False, stop_timed_out=False, output_tail="tail"
         ).error
         == "T"
     )
-    died = attempt_outcome(run, None, 3, releasing=False, stop_timed_out=False, output_tail="tail")
+    died = attempt_outcome(run, None, 3, is_shutting_down=False, stop_timed_out=False, output_tail="tail")
     assert (died.error, died.reason) == ("tail", "its engine exited with status 3 and no final event")
 
 
@@ -106,11 +106,15 @@ def test_failed_outcome_has_error_and_reason() -> None:
 )
 def test_outcome_of_killed_engine_names_likely_cause(exit_status: int, expected: str) -> None:
     run = Run(stop_requested=None, attempts_without_checkpoint=1, host="a")
-    killed = attempt_outcome(run, None, exit_status, releasing=False, stop_timed_out=False, output_tail="")
+    killed = attempt_outcome(
+        run, None, exit_status, is_shutting_down=False, stop_timed_out=False, output_tail=""
+    )
     assert killed.reason == f"{expected}: to resume from its latest checkpoint, if it has one"
     assert killed.level == "warning"
     run.attempts_without_checkpoint = 3
-    failed = attempt_outcome(run, None, exit_status, releasing=False, stop_timed_out=False, output_tail="")
+    failed = attempt_outcome(
+        run, None, exit_status, is_shutting_down=False, stop_timed_out=False, output_tail=""
+    )
     assert failed.reason == f"{expected}: 3 attempts without a new checkpoint"
 
 
@@ -126,7 +130,9 @@ def test_stopped_outcome_without_final_event_has_reason(
     requested: str, stop_timed_out: bool, reason: str
 ) -> None:
     run = Run(stop_requested=requested, attempts_without_checkpoint=1, host="a")
-    outcome = attempt_outcome(run, None, -9, releasing=False, stop_timed_out=stop_timed_out, output_tail="")
+    outcome = attempt_outcome(
+        run, None, -9, is_shutting_down=False, stop_timed_out=stop_timed_out, output_tail=""
+    )
     assert (outcome.state, outcome.reason) == ("stopped", reason)
 
 
@@ -136,7 +142,7 @@ def test_engine_whose_final_event_is_damaged_counts_as_dead(attempts: int, expec
         Run(stop_requested=None, attempts_without_checkpoint=attempts, host="a"),
         None,
         0,
-        releasing=False,
+        is_shutting_down=False,
         stop_timed_out=False,
         output_tail="",
         has_unread_tail=True,

@@ -91,7 +91,9 @@ def _recorder(context: Context, claimed: ClaimedRun) -> Recorder:
 
 
 def _finish(session: Session, run: Run, final_event: events.EndedEvent | None) -> None:
-    claims.release(session, run, RunState.FINISHED, final_event.reason if final_event else "no final event")
+    claims.end_attempt(
+        session, run, RunState.FINISHED, final_event.reason if final_event else "no final event"
+    )
 
 
 def test_agent_steps_per_s_is_averaged_over_reports(

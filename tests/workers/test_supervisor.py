@@ -277,11 +277,11 @@ def test_engine_that_ignores_stop_is_killed(
 def test_release_saves_checkpoint_and_queues_run_without_counting_attempt(
     context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", PATIENCE_S)
+    monkeypatch.setattr(supervisor, "SHUTDOWN_STOP_TIMEOUT_S", PATIENCE_S)
     run = fake_run(engine, agent_steps=ENDLESS, checkpoint_every=ENDLESS)
     thread = _supervise(context, engine)
     _await_recorded(engine, run.id, 5)
-    thread.release()
+    thread.requeue_for_shutdown()
     thread.join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert (row.state, row.attempts_without_checkpoint) == ("queued", 0)
@@ -438,7 +438,7 @@ def test_training_continues_during_database_outage(
     until(lambda: b"reached 60" in log.read_bytes())
     lags = []
     for n in (1, 2):
-        until(lambda: [line.getMessage() for line in caplog.records].count("recorder.waiting") >= n)  # noqa: B023
+        until(lambda: [line.getMessage() for line in caplog.records].count("supervisor.retrying") >= n)  # noqa: B023
         lags.append(thread.recorder_lag_s())
     assert 0.0 < lags[0] < lags[1]
     assert run_row(engine, run.id).agent_steps < 60

@@ -59,7 +59,7 @@ class Decisions(NamedTuple):
     return_N: NDArray[np.float32]
 
 
-def gradient(
+def compare_gradients(
     *, algorithm: str, network: str, precision: str, device: str, B: int
 ) -> Iterator[dict[str, Any]]:
     """Relative errors of the gradient and of one update on a device, against the CPU in fp32."""
@@ -67,15 +67,15 @@ def gradient(
     compute = {"ga3c": _ga3c_update, "dqn": _dqn_update}.get(algorithm, _rollout_update)
     decisions = _decisions(T * B)
 
-    def on(where: str, at: str) -> UpdateVectors:
+    def compute_on(device_name: str, precision_name: str) -> UpdateVectors:
         config: dict[str, Any] = {"network": network}
         if algorithm != "ga3c":
-            config["precision"] = at
-        spec = spec_of(algorithm, GAME, where, config)
+            config["precision"] = precision_name
+        spec = spec_of(algorithm, GAME, device_name, config)
         torch.manual_seed(0)
-        return compute(spec, torch.device(where), decisions)
+        return compute(spec, torch.device(device_name), decisions)
 
-    expected, actual = on("cpu", "fp32"), on(device, precision)
+    expected, actual = compute_on("cpu", "fp32"), compute_on(device, precision)
     errors = _errors(actual, expected)
     record: dict[str, Any] = {
         "errors": errors,
@@ -83,11 +83,13 @@ def gradient(
         "passed": max(errors.values()) <= BOUNDS[precision],
     }
     if precision != "fp32":
-        record["errors_on_cpu"] = _errors(on("cpu", precision), expected)
+        record["errors_on_cpu"] = _errors(compute_on("cpu", precision), expected)
     yield record
 
 
-def graphs(*, algorithm: str, device: str, config: dict[str, Any], updates: int) -> Iterator[dict[str, Any]]:
+def compare_graphs(
+    *, algorithm: str, device: str, config: dict[str, Any], updates: int
+) -> Iterator[dict[str, Any]]:
     """Whether training with CUDA graphs results in the same theta, bit for bit, as without.
 
     PAAC and DQN train as runs do. GA3C's processes and threads take turns in no fixed order, so that its
@@ -99,8 +101,8 @@ def graphs(*, algorithm: str, device: str, config: dict[str, Any], updates: int)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     spec = spec_of(algorithm, GAME, device, config)
-    compute = _taking_turns if algorithm == "ga3c" else _trained_theta
-    with _counted_launches() as launches:
+    compute = _compute_in_turns if algorithm == "ga3c" else _train_theta
+    with _count_launches() as launches:
         plain, again = (compute(spec, Acceleration(graphs=False), updates) for _ in range(2))
         without = len(launches)
         by_graphs = compute(spec, Acceleration(), updates)
@@ -115,7 +117,7 @@ def graphs(*, algorithm: str, device: str, config: dict[str, Any], updates: int)
 
 
 @contextmanager
-def _counted_launches() -> Iterator[list[None]]:
+def _count_launches() -> Iterator[list[None]]:
     """Yield a list that gets an element at each launch of a CUDA graph, by any thread of this process."""
     launches = list[None]()
     replay = torch.cuda.CUDAGraph.replay
@@ -131,7 +133,7 @@ def _counted_launches() -> Iterator[list[None]]:
         torch.cuda.CUDAGraph.replay = replay  # type: ignore[method-assign]
 
 
-def checkpoint(*, algorithm: str, device: str, folder: str) -> Iterator[dict[str, Any]]:
+def compare_checkpoints(*, algorithm: str, device: str, folder: str) -> Iterator[dict[str, Any]]:
     """A run on the CPU resumed on a device, and that run on the CPU again."""
     prepare_torch()
     path = Path(folder) / f"{algorithm}.pt"
@@ -307,7 +309,7 @@ def _ga3c_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> U
     return UpdateVectors((g / (1 - decay)).sqrt() * -step.sign(), step)
 
 
-def _taking_turns(spec: RunSpec, acceleration: Acceleration, updates: int) -> Tensor:
+def _compute_in_turns(spec: RunSpec, acceleration: Acceleration, updates: int) -> Tensor:
     """Everything that GA3C's predictor and trainer compute, in turns: pi and V of each turn, and theta."""
     torch.manual_seed(spec.seed)
     decisions = _decisions(max(TURNS_N))
@@ -327,7 +329,7 @@ def _taking_turns(spec: RunSpec, acceleration: Acceleration, updates: int) -> Te
     return torch.cat([theta, *map(torch.from_numpy, computed)])
 
 
-def _trained_theta(spec: RunSpec, acceleration: Acceleration, updates: int) -> Tensor:
+def _train_theta(spec: RunSpec, acceleration: Acceleration, updates: int) -> Tensor:
     with closing(create_learner(spec, acceleration)) as learner:
         update(learner, updates)
         return _theta(learner)

@@ -21,14 +21,14 @@ def run(context: StageContext) -> None:
     gradients += [_gradient(context, "paac_q", networks[0], precision, B) for precision in ("fp32", "bf16")]
     gradients += [_gradient(context, "dqn", networks[0], precision, B) for precision in ("fp32", "bf16")]
     gradients += [_gradient(context, "ga3c", network, "fp32", B) for network in (*networks, "large")]
-    context.run_rows(f"{_FUNCTIONS}:gradient", gradients)
+    context.run_rows(f"{_FUNCTIONS}:compare_gradients", gradients)
     graphs = [
         _graphs(context, algorithm, networks[0], precision)
         for algorithm in ("paac", "dqn")
         for precision in ("fp32", "bf16")
     ]
     graphs += [_graphs(context, algorithm, networks[0], "fp32") for algorithm in ("paac_q", "ga3c")]
-    context.run_rows(f"{_FUNCTIONS}:graphs", graphs)
+    context.run_rows(f"{_FUNCTIONS}:compare_graphs", graphs)
     checkpoints = [
         Row(
             f"checkpoint {algorithm}",
@@ -42,7 +42,7 @@ def run(context: StageContext) -> None:
         )
         for algorithm in ("paac", "ga3c", "dqn", "paac_q")
     ]
-    context.run_rows(f"{_FUNCTIONS}:checkpoint", checkpoints)
+    context.run_rows(f"{_FUNCTIONS}:compare_checkpoints", checkpoints)
     cpu_only = [name for name, algorithm in ALGORITHMS.items() if "cuda" not in algorithm.devices]
     context.add("CPU only", {"check": "cpu_only", "methods": cpu_only})
 

@@ -17,7 +17,7 @@ from callboard.imports.following import follow_paths
 from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
 from callboard.imports.sending import Imported, Options, send
-from callboard.imports.tables import Mapped, read
+from callboard.imports.tables import ColumnMapping, read
 from callboard.transport import Transport, find_server, spool_root
 
 BAD_INPUT = 2
@@ -104,13 +104,13 @@ def import_rows(
         step_column, factor = _split_factor(step)
     except _Failure as failure:
         return report_failure(str(failure))
-    mapped = Mapped(step_column, wall_time, run, {column: name for column, _, name in pairs})
-    of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapped.metrics)}
+    mapping = ColumnMapping(step_column, wall_time, run, {column: name for column, _, name in pairs})
+    of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapping.metrics)}
     returns = tuple(metric for metric in metrics if "=" not in metric)
     endings = JSON_ENDINGS if kind == "jsonl" else CSV_ENDINGS
     return _import(
         paths,
-        lambda path: read(path, mapped, endings, is_growing=follow),
+        lambda path: read(path, mapping, endings, is_growing=follow),
         Options(fields, returns, factor, of_reader),
         as_json,
         follow=follow,

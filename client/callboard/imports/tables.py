@@ -48,7 +48,7 @@ _LEAST, _MOST = "__MIN", "__MAX"
 
 
 @dataclass(frozen=True)
-class Mapped:
+class ColumnMapping:
     """What the columns of a table mean."""
 
     step: str | None = None
@@ -59,7 +59,9 @@ class Mapped:
     """Column -> metric; without any, every other column with numbers is a metric."""
 
 
-def read(root: Path, mapped: Mapped, endings: Sequence[str], *, is_growing: bool = False) -> Iterator[Log]:
+def read(
+    root: Path, mapping: ColumnMapping, endings: Sequence[str], *, is_growing: bool = False
+) -> Iterator[Log]:
     """The logs of a file, or of all files with these endings in and below a folder.
 
     A file is a log, or several; so is a folder with one file. The episodes that Stable-Baselines3's monitors
@@ -69,10 +71,10 @@ def read(root: Path, mapped: Mapped, endings: Sequence[str], *, is_growing: bool
         UnreadableLog: the file is not a table, or lacks a column; there is no file; two columns are to have
             the same metric.
     """
-    if len(set(mapped.metrics.values())) < len(mapped.metrics):
+    if len(set(mapping.metrics.values())) < len(mapping.metrics):
         raise UnreadableLog(f"{root}: --metric: two columns have the same metric; give them different names")
     if not root.is_dir():
-        yield from _file(root, stem(root), mapped, is_growing)
+        yield from _read_file(root, stem(root), mapping, is_growing)
         return
     folders: dict[Path, list[Path]] = defaultdict(list)
     for path in sorted(root.rglob("*")):
@@ -82,22 +84,26 @@ def read(root: Path, mapped: Mapped, endings: Sequence[str], *, is_growing: bool
         raise UnreadableLog(f"{root}: no files that end in {', '.join(endings)} in it or below it")
     for folder, paths in folders.items():
         name = folder.relative_to(root).as_posix() if folder != root else folder.resolve().name
-        yield from _folder(folder, name, paths, mapped, is_growing)
+        yield from _read_folder(folder, name, paths, mapping, is_growing)
 
 
-def _folder(folder: Path, name: str, paths: list[Path], mapped: Mapped, is_growing: bool) -> Iterator[Log]:
-    monitors = [path for path in paths if _is_monitor(path, mapped)]
+def _read_folder(
+    folder: Path, name: str, paths: list[Path], mapping: ColumnMapping, is_growing: bool
+) -> Iterator[Log]:
+    monitors = [path for path in paths if _is_monitor(path, mapping)]
     others = [path for path in paths if path not in monitors]
     logs: list[Log] = []
     for path in others:
         try:
-            logs += _file(path, name if len(others) == 1 else f"{name}/{stem(path)}", mapped, is_growing)
+            logs += _read_file(
+                path, name if len(others) == 1 else f"{name}/{stem(path)}", mapping, is_growing
+            )
         except UnreadableLog as error:
             logs.append(Log(name, "", problem=str(error)))
     if monitors:
-        episodes = _episodes(monitors, name, mapped, is_growing)
+        episodes = _read_episodes(monitors, name, mapping, is_growing)
         if len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
-            series, named = logs[0].series, mapped.metrics.values()
+            series, named = logs[0].series, mapping.metrics.values()
             given = {metric: column for metric, column in series.items() if metric in named}
             for metric in given.keys() & episodes.series.keys():
                 cause = f"since --metric names another column {quoted(metric)}"
@@ -109,25 +115,25 @@ def _folder(folder: Path, name: str, paths: list[Path], mapped: Mapped, is_growi
     yield from logs
 
 
-def _file(path: Path, name: str, mapped: Mapped, is_growing: bool) -> Iterator[Log]:
-    if _is_monitor(path, mapped):
-        yield _episodes([path], name, mapped, is_growing)
+def _read_file(path: Path, name: str, mapping: ColumnMapping, is_growing: bool) -> Iterator[Log]:
+    if _is_monitor(path, mapping):
+        yield _read_episodes([path], name, mapping, is_growing)
         return
     rows = read_rows(path, is_growing=is_growing)
-    yield from _Table(path, name, rows, mapped).read()
+    yield from _Table(path, name, rows, mapping).read()
 
 
-def _is_monitor(path: Path, mapped: Mapped) -> bool:
+def _is_monitor(path: Path, mapping: ColumnMapping) -> bool:
     """Whether a file is a monitor, and no option gives one of its columns another meaning."""
     try:
         rows = read_rows(path)
     except UnreadableLog:
         return False
-    is_table = {mapped.step, mapped.run} & set(rows.columns) or mapped.wall_time in {*rows.columns} - {"t"}
+    is_table = {mapping.step, mapping.run} & set(rows.columns) or mapping.wall_time in {*rows.columns} - {"t"}
     return rows.columns[:3] == _MONITOR and "t_start" in rows.about and not is_table
 
 
-def _episodes(paths: Sequence[Path], name: str, mapped: Mapped, is_growing: bool) -> Log:
+def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_growing: bool) -> Log:
     """The episodes of all monitors of a training, in the order in which they ended."""
     place = f"{platform.node()} {paths[0].resolve().parent}"
     log = Log(name, "")
@@ -135,17 +141,17 @@ def _episodes(paths: Sequence[Path], name: str, mapped: Mapped, is_growing: bool
     starts: list[float] = []
     for path in paths:
         rows = read_rows(path, is_growing=is_growing)
-        start = _number(rows.about["t_start"]) or 0.0
+        start = _parse_number(rows.about["t_start"]) or 0.0
         starts.append(start)
         log.environment = log.environment or rows.about.get("env_id")
-        named = {column: metric for column, metric in mapped.metrics.items() if column in rows.columns}
+        named = {column: metric for column, metric in mapping.metrics.items() if column in rows.columns}
         metrics = named or _EPISODE_METRICS
         unmapped = [column for column in rows.columns if column not in (*metrics, "l", "t")]
         log.not_kept.update({f"column {quoted(column)}": 1 for column in unmapped})
         for row in rows.rows:
-            length, seconds = _number_or_nan(row.get("l")), _number_or_nan(row.get("t"))
+            length, seconds = _parse_or_nan(row.get("l")), _parse_or_nan(row.get("t"))
             if math.isfinite(length) and math.isfinite(seconds) and length >= 0:
-                values = [(metric, _number_or_nan(row.get(column))) for column, metric in metrics.items()]
+                values = [(metric, _parse_or_nan(row.get(column))) for column, metric in metrics.items()]
                 episodes.append((start + seconds, int(length), values))
             else:
                 log.not_kept["episodes without a length or a time"] += 1
@@ -160,45 +166,49 @@ def _episodes(paths: Sequence[Path], name: str, mapped: Mapped, is_growing: bool
 
 
 class _Table:
-    def __init__(self, path: Path, name: str, rows: Rows, mapped: Mapped) -> None:
+    def __init__(self, path: Path, name: str, rows: Rows, mapping: ColumnMapping) -> None:
         self._path = path
         self._name = name
         self._rows = rows
         self._not_kept: Counter[str] = Counter()
         columns = rows.columns
         is_of_tensorboard = columns == _TENSORBOARD
-        self._curves = {} if mapped.metrics or mapped.run else _curves(columns)
+        self._curves = {} if mapping.metrics or mapping.run else _find_curves(columns)
         # What an option names has no other meaning.
-        free = [column for column in columns if column not in (mapped.step, mapped.wall_time, mapped.run)]
-        step = mapped.step or _first((*STEP_COLUMNS, *ITERATION_COLUMNS), free)
+        free = [column for column in columns if column not in (mapping.step, mapping.wall_time, mapping.run)]
+        step = mapping.step or _find_first((*STEP_COLUMNS, *ITERATION_COLUMNS), free)
         if step is None:
             problem = "no column of agent steps was recognised; name it with --step"
-            raise UnreadableLog(f"{path}: {problem}. Columns: {_list(columns)}")
+            raise UnreadableLog(f"{path}: {problem}. Columns: {_format_columns(columns)}")
         self._step = step
-        for option, column in (("--step", step), ("--wall-time", mapped.wall_time), ("--run", mapped.run)):
+        for option, column in (("--step", step), ("--wall-time", mapping.wall_time), ("--run", mapping.run)):
             if column is not None and column not in columns:
-                raise UnreadableLog(f"{path}: {option}: no column {quoted(column)}; it has {_list(columns)}")
-        for column in mapped.metrics:
+                raise UnreadableLog(
+                    f"{path}: {option}: no column {quoted(column)}; it has {_format_columns(columns)}"
+                )
+        for column in mapping.metrics:
             if column not in columns:
-                raise UnreadableLog(f"{path}: --metric: no column {quoted(column)}; it has {_list(columns)}")
+                raise UnreadableLog(
+                    f"{path}: --metric: no column {quoted(column)}; it has {_format_columns(columns)}"
+                )
         wall_times = _TENSORBOARD[:1] if is_of_tensorboard else WALL_TIME_COLUMNS
-        self._wall_time = mapped.wall_time or _first(wall_times, free)
+        self._wall_time = mapping.wall_time or _find_first(wall_times, free)
         is_unix_time = is_of_tensorboard and self._wall_time == _TENSORBOARD[0]
         self._started_at: float | None = None if is_unix_time else 0.0
-        self._metric = None if mapped.metrics else _first(METRIC_COLUMNS, free)
-        self._value = _first(VALUE_COLUMNS, free)
+        self._metric = None if mapping.metrics else _find_first(METRIC_COLUMNS, free)
+        self._value = _find_first(VALUE_COLUMNS, free)
         self._is_long = self._metric is not None and self._value is not None
-        self._run = mapped.run or ("run" if self._is_long and "run" in free else None)
+        self._run = mapping.run or ("run" if self._is_long and "run" in free else None)
         self._names = Names()
         used = (step, self._wall_time, self._run)
         others = [column for column in columns if column and column not in used]
         if self._is_long:
             others = [column for column in others if column not in (self._metric, self._value, *_EXPORTED)]
             self._metrics: dict[str, str] = {}
-        elif is_of_tensorboard and not mapped.metrics:
+        elif is_of_tensorboard and not mapping.metrics:
             self._metrics = {"Value": self._names.stored(stem(path))}
         else:
-            self._metrics = dict(mapped.metrics) or {column: self._names.stored(column) for column in others}
+            self._metrics = dict(mapping.metrics) or {column: self._names.stored(column) for column in others}
         self._unmapped = [] if self._curves else [column for column in others if column not in self._metrics]
 
     def read(self) -> Iterator[Log]:
@@ -210,7 +220,7 @@ class _Table:
             label = "" if self._run is None else of_cell(str(row.get(self._run)))
             log = logs.get(label)
             if log is None:
-                log = logs[label] = self._new(label, row)
+                log = logs[label] = self._create_log(label, row)
             self._add(log, row)
         if not logs:
             raise UnreadableLog(f"{self._path}: the table has no rows")
@@ -228,20 +238,20 @@ class _Table:
             log.sort()
             yield log
 
-    def _new(self, label: str, row: Mapping[str, Any]) -> Log:
+    def _create_log(self, label: str, row: Mapping[str, Any]) -> Log:
         # A table that another training has replaced has another first row, at least its values.
         place = f"{platform.node()} {self._path.resolve()}"
         own = row.get("name") if self._is_long and self._run == "run" else None
         name = of_cell(str(own)) if own else f"{self._name} {label}".strip()
         identity = f"table {place} {label} {sorted(map(str, row.items()))}"
-        counts_calls = self._step in ITERATION_COLUMNS or (self._curves and self._step == "Step")
-        return Log(name, identity, step_unit="iterations" if counts_calls else None)
+        counts_iterations = self._step in ITERATION_COLUMNS or (self._curves and self._step == "Step")
+        return Log(name, identity, step_unit="iterations" if counts_iterations else None)
 
     def _add(self, log: Log, row: Mapping[str, Any]) -> None:
-        steps = self._steps(log, row)
+        steps = self._parse_steps(log, row)
         if steps is None:
             return
-        seconds = self._seconds(row)
+        seconds = self._parse_seconds(row)
         if self._is_long:
             assert self._metric is not None
             assert self._value is not None
@@ -254,7 +264,7 @@ class _Table:
             cells = list(self._metrics.items())
         for column, metric in cells:
             cell = row.get(column)
-            value = self._number(cell)
+            value = self._parse_number(cell)
             if value is not None:
                 log.add(metric, steps, seconds, value, is_ordered=False)
             elif cell not in (None, ""):
@@ -263,36 +273,36 @@ class _Table:
     def _add_curves(self, logs: dict[str, Log], row: Mapping[str, Any]) -> None:
         """A row of W&B's export of a chart, which has a column for each run."""
         for column, (run, metric) in self._curves.items():
-            value = self._number(row.get(column))
+            value = self._parse_number(row.get(column))
             if value is None:
                 continue
             log = logs.get(run)
             if log is None:
-                log = logs[run] = self._new(run, {"run": run, "metric": metric})
+                log = logs[run] = self._create_log(run, {"run": run, "metric": metric})
                 log.name = run
-            if (steps := self._steps(log, row)) is not None:
-                log.add(self._names.stored(metric), steps, self._seconds(row), value, is_ordered=False)
+            if (steps := self._parse_steps(log, row)) is not None:
+                log.add(self._names.stored(metric), steps, self._parse_seconds(row), value, is_ordered=False)
 
-    def _seconds(self, row: Mapping[str, Any]) -> float:
-        seconds = self._number(row.get(self._wall_time)) if self._wall_time else None
+    def _parse_seconds(self, row: Mapping[str, Any]) -> float:
+        seconds = self._parse_number(row.get(self._wall_time)) if self._wall_time else None
         if self._started_at is None:
             self._started_at = seconds
         return (seconds or 0.0) - (self._started_at or 0.0)
 
-    def _steps(self, log: Log, row: Mapping[str, Any]) -> int | None:
-        steps = self._number(row.get(self._step))
+    def _parse_steps(self, log: Log, row: Mapping[str, Any]) -> int | None:
+        steps = self._parse_number(row.get(self._step))
         if steps is None or not math.isfinite(steps) or steps != int(steps):
             log.not_kept[f"rows without a whole number in column {quoted(self._step)}"] += 1
             return None
         return int(steps)
 
-    def _number(self, cell: Any) -> float | None:
+    def _parse_number(self, cell: Any) -> float | None:
         if self._rows.has_decimal_commas and isinstance(cell, str) and "." not in cell:
             cell = cell.replace(",", ".")
-        return _number(cell)
+        return _parse_number(cell)
 
 
-def _curves(columns: Sequence[str]) -> dict[str, tuple[str, str]]:
+def _find_curves(columns: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Column -> run and metric, of W&B's export of a chart; empty for another table."""
     curves = {}
     for column in columns:
@@ -302,22 +312,22 @@ def _curves(columns: Sequence[str]) -> dict[str, tuple[str, str]]:
     return curves
 
 
-def _first(names: Iterable[str], columns: Sequence[str]) -> str | None:
+def _find_first(names: Iterable[str], columns: Sequence[str]) -> str | None:
     return next((name for name in names if name in columns), None)
 
 
-def _number(cell: Any) -> float | None:
+def _parse_number(cell: Any) -> float | None:
     try:
         return None if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _number_or_nan(cell: Any) -> float:
-    number = _number(cell)
+def _parse_or_nan(cell: Any) -> float:
+    number = _parse_number(cell)
     return math.nan if number is None else number
 
 
-def _list(columns: list[str]) -> str:
+def _format_columns(columns: list[str]) -> str:
     shown = ", ".join(columns[:20])
     return f"{shown} and {len(columns) - 20} more" if len(columns) > 20 else shown or "none"

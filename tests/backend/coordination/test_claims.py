@@ -249,7 +249,7 @@ def test_failed_run_always_has_an_error(engine: Engine) -> None:
     run = make_run(engine)
     claim(engine)
     with writing(engine) as session:
-        claims.release(session, claims.lock(session, run.id, 1), RunState.FAILED, "the reason")
+        claims.end_attempt(session, claims.lock(session, run.id, 1), RunState.FAILED, "the reason")
     assert run_row(engine, run.id).error == "the reason"
 
 

@@ -7,7 +7,7 @@ from backend.figures.curve import CurveLine, add_lines, curve_figure
 from backend.figures.figure import Figure
 from backend.figures.gaps import in_words
 from backend.metrics.rollups import aggregate, not_finite
-from backend.metrics.smoothing import window_means
+from backend.metrics.smoothing import average_windows
 from tests.backend.figures.lines import drawn, line, numbers, valid
 
 values = st.lists(
@@ -25,7 +25,7 @@ def curve(measured: list[float], size: int, scale: float) -> CurveLine:
     """A line of buckets of these values at multiples of 10."""
     value, x = np.array(measured, "f8"), 10 * np.arange(1, len(measured) + 1)
     columns = aggregate({"x": x, "value": value}, size, ("x",)) | not_finite(value, size)
-    windows = window_means(value, x, scale, 0, size)
+    windows = average_windows(value, x, scale, 0, size)
     columns |= {"smoothed": np.where(np.isfinite(columns["mean"]), windows.mean, np.nan)}
     columns |= {"window_x": windows.x, "window_mean": windows.drawn}
     columns |= {"window_deviation": windows.deviation, "window_n": windows.n}

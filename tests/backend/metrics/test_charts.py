@@ -15,7 +15,7 @@ from backend.metrics import repository
 from backend.metrics.charts import Axes, SeriesBuckets, automatic_scale, curves
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns
 from backend.metrics.rollups import AGGREGATES, bucket_rows, merge_at_equal_x
-from backend.metrics.smoothing import Smoothing, smoothed
+from backend.metrics.smoothing import Smoothing, smooth_rows
 from backend.specs.events import PointsEvent
 from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, columns_of, slow_buckets
 
@@ -51,13 +51,13 @@ def read(
     how: Axes,
     since: int | None = None,
     *,
-    merged: bool = False,
-    gaps: bool = False,
+    is_merged: bool = False,
+    has_gaps: bool = False,
 ) -> dict[Key, SeriesBuckets]:
     known = None if since is None else {recorded.run_id: since}
     with reading(recorded.engine) as session:
         series = repository.list_series(session, [recorded.run_id])
-        by_series = curves(session, series, how, known, merged=merged, gaps=gaps)
+        by_series = curves(session, series, how, known, is_merged=is_merged, has_gaps=has_gaps)
         return {(row.metric, row.source): by_series[row.id] for row in series}
 
 
@@ -146,7 +146,7 @@ def test_incremental_reads_of_merged_buckets_add_up_to_full_read(
         since = data.draw(st.sampled_from(revisions[::-1])) if revisions else None
         revisions.append(recorded.revision)
         whole = read(recorded, how)
-        for key, curve in read(recorded, how, since, merged=True).items():
+        for key, curve in read(recorded, how, since, is_merged=True).items():
             had = {} if curve.reset else kept.get(key, {})
             before = had["bucket"] < curve.first_bucket if had else slice(0, 0)
             kept[key] = {
@@ -166,12 +166,12 @@ def test_merged_update_sends_again_only_the_buckets_at_the_x_of_new_points(engin
         recorded.append({METRICS[0]: 1})
         at = columns_of(recorded.live[METRICS[0]])["episodes"]
     how = Axes("episodes", 1000)
-    curve = read(recorded, how, known, merged=True)[METRICS[0]]
+    curve = read(recorded, how, known, is_merged=True)[METRICS[0]]
     assert not curve.reset
     assert curve.first_bucket == len(at) - np.argmax((at != at[-1])[::-1])
     assert curve.buckets["episodes"].tolist() == [at[-1]]
     assert curve.buckets["bucket"].tolist() == [len(at) - 1]
-    assert read(recorded, how, recorded.revision, merged=True)[METRICS[0]].buckets["bucket"].tolist() == []
+    assert read(recorded, how, recorded.revision, is_merged=True)[METRICS[0]].buckets["bucket"].tolist() == []
 
 
 @few
@@ -187,7 +187,7 @@ def test_full_read_matches_definition(engine: Engine, steps: list[Any], how: Axe
         for name in (how.x, *AGGREGATES):
             np.testing.assert_allclose(curve.buckets[name], [b[name] for b in wanted], rtol=1e-12, atol=1e-13)
         if how.smooth:
-            smooth = smoothed(rows["value"], how.smooth)
+            smooth = smooth_rows(rows["value"], how.smooth)
             ends = [min(first + size, len(smooth)) - 1 for first in range(0, len(smooth), size)]
             known = np.isfinite(curve.buckets["mean"])
             assert np.array_equal(np.isfinite(curve.buckets["smoothed"]), known)
@@ -202,7 +202,7 @@ def test_what_is_not_finite_is_counted_by_kind(
 ) -> None:
     recorded = RecordedRun(engine, seed, infinite=True)
     replay(Reader(recorded, how), [step for step in steps if step != "update"])
-    for key, curve in read(recorded, how, gaps=True).items():
+    for key, curve in read(recorded, how, has_gaps=True).items():
         values = columns_of(recorded.live[key])["value"]
         kinds = {"nan": np.isnan(values), "inf": values == np.inf, "neg_inf": values == -np.inf}
         if not sum(kind.sum() for kind in kinds.values()):
@@ -212,7 +212,7 @@ def test_what_is_not_finite_is_counted_by_kind(
             firsts = range(0, len(values), curve.bucket_rows)
             wanted = [int(kind[first : first + curve.bucket_rows].sum()) for first in firsts]
             assert curve.buckets[name].tolist() == wanted, name
-        merged = read(recorded, how, merged=True, gaps=True)[key].buckets
+        merged = read(recorded, how, is_merged=True, has_gaps=True)[key].buckets
         assert [merged[name].sum() for name in kinds] == [kind.sum() for kind in kinds.values()]
 
 

@@ -11,7 +11,7 @@ from backend.db import Run, Transition
 from backend.db.engine import writing
 from backend.metrics import repository
 from backend.metrics.run_axes import clock_by_training_time, updates_by_agent_steps
-from backend.runs.log_lines import Start
+from backend.runs.log_lines import TrainingStart
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.rows import add_attempt, checkpoint_row, make_run
@@ -52,8 +52,8 @@ def test_clock_time_contains_evaluations_and_interruptions() -> None:
         saved(800, wall_time_s=80, clock_s=1050),
     ]
     starts = [
-        Start("r", at(0), 0),
-        Start("r", at(1000), 400),
+        TrainingStart("r", at(0), 0),
+        TrainingStart("r", at(1000), 400),
     ]  # the second one resumed from the first checkpoint
     conversion = clock_by_training_time(run, checkpoints, starts)
     # The last point before the interruption, then points of the second attempt; beyond, training goes on.
@@ -71,7 +71,7 @@ def test_clock_time_contains_evaluations_and_interruptions() -> None:
 
 def test_clock_time_of_a_fork_starts_with_its_own_training() -> None:
     copied = CheckpointCounters("r", 0, 100, 50, 9.0, at(-3600))
-    conversion = clock_by_training_time(Run(), [copied], [Start("r", at(0), 100)])
+    conversion = clock_by_training_time(Run(), [copied], [TrainingStart("r", at(0), 100)])
     assert conversion.x_of(np.array([9.0, 12.0])).tolist() == [0, 3]
 
 

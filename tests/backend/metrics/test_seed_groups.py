@@ -12,7 +12,7 @@ from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.grouping import Spread, grid_step, on_grid, summary
 from backend.metrics.seed_groups import GroupGrid, group_curve
-from backend.metrics.smoothing import Smoothing, row_window_means, smoothed
+from backend.metrics.smoothing import Smoothing, average_row_windows, smooth_rows
 from tests.backend.metrics.oracle import METRICS, RecordedRun, columns_of
 
 pytestmark = pytest.mark.service
@@ -70,9 +70,9 @@ def test_incremental_reads_add_up_to_mean_of_runs(engine: Engine, steps: list[An
             kept_values = np.hstack([kept_values[:, : curve.first_bucket], curve.seed_values])
     rows = [columns_of(recorded.live[KEY]) for recorded in recorded_runs]
     xs = [columns[how.x] for columns in rows]
-    ys = [smoothed(c["value"], how.smooth) if how.smooth else c["value"] for c in rows]
+    ys = [smooth_rows(c["value"], how.smooth) if how.smooth else c["value"] for c in rows]
     if how.scale:
-        drawn = [row_window_means(y, x, how.scale) for x, y in zip(xs, ys, strict=True)]
+        drawn = [average_row_windows(y, x, how.scale) for x, y in zip(xs, ys, strict=True)]
         xs, ys = [x for x, _ in drawn], [y for _, y in drawn]
     furthest = max((float(x.max()) for x in xs if len(x)), default=0.0)
     step = grid_step(furthest, how.max_points)

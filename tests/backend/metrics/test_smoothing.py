@@ -6,11 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backend.metrics.smoothing import (
-    ema_over_x,
-    row_window_means,
-    smoothed,
-    smoothed_at_ends,
-    window_means,
+    average_over_x,
+    average_row_windows,
+    average_windows,
+    smooth_bucket_ends,
+    smooth_rows,
     window_rows,
 )
 
@@ -33,32 +33,34 @@ def slow(values: np.ndarray, weight: float) -> list[float]:
 
 @given(series, weights)
 def test_smoothed_is_nan_exactly_where_the_value_is_not_finite(values: np.ndarray, weight: float) -> None:
-    np.testing.assert_array_equal(np.isfinite(smoothed(values, weight)), np.isfinite(values))
+    np.testing.assert_array_equal(np.isfinite(smooth_rows(values, weight)), np.isfinite(values))
 
 
 @given(series, weights)
 def test_smoothed_matches_recursion(values: np.ndarray, weight: float) -> None:
     wanted = np.array(slow(values, weight))
     known = ~np.isnan(wanted)  # long after the last finite value the weights themselves are rounding
-    np.testing.assert_allclose(smoothed(values, weight)[known], wanted[known], rtol=1e-6, atol=1e-2)
+    np.testing.assert_allclose(smooth_rows(values, weight)[known], wanted[known], rtol=1e-6, atol=1e-2)
 
 
 @given(series, weights, st.integers(0, 400))
 def test_smoothed_prefix_is_independent_of_later_values(
     values: np.ndarray, weight: float, n_before: int
 ) -> None:
-    assert smoothed(values[:n_before], weight).tobytes() == smoothed(values, weight)[:n_before].tobytes()
+    assert (
+        smooth_rows(values[:n_before], weight).tobytes() == smooth_rows(values, weight)[:n_before].tobytes()
+    )
 
 
 @given(series, weights, st.integers(0, 400))
 def test_smoothed_depends_only_on_its_window(values: np.ndarray, weight: float, first: int) -> None:
     begin = max(0, first - window_rows(weight) + 1)
-    part = smoothed(values[begin:], weight)[first - begin :]
-    assert part.tobytes() == smoothed(values, weight)[first:].tobytes()
+    part = smooth_rows(values[begin:], weight)[first - begin :]
+    assert part.tobytes() == smooth_rows(values, weight)[first:].tobytes()
 
 
 def test_smoothed_constant_is_unbiased() -> None:
-    assert smoothed(np.full(50, 7.0), 0.99) == pytest.approx(np.full(50, 7.0))
+    assert smooth_rows(np.full(50, 7.0), 0.99) == pytest.approx(np.full(50, 7.0))
 
 
 def test_weight_outside_window_is_negligible() -> None:
@@ -69,7 +71,7 @@ def test_weight_outside_window_is_negligible() -> None:
 def test_smoothed_line_ends_where_values_become_nan_and_starts_again_after_them() -> None:
     """A training that diverged for 300 updates: once, 256 rows after, a single old value was left of it."""
     values = np.concatenate([np.linspace(0.0, 0.08, 500), np.full(300, math.nan), np.full(50, 0.05)])
-    out = smoothed(values, 0.9)
+    out = smooth_rows(values, 0.9)
     assert np.isnan(out[500:800]).all()
     assert out[499] == pytest.approx(0.08, abs=0.01)
     assert out[800:] == pytest.approx(np.full(50, 0.05), abs=1e-6)
@@ -80,9 +82,9 @@ def test_smoothed_at_ends_equals_smoothed_at_bucket_ends(
     values: np.ndarray, weight: float, size: int, first: int
 ) -> None:
     first = min(first, len(values))
-    whole = smoothed(values, weight)
+    whole = smooth_rows(values, weight)
     ends = [min(start + size, len(values)) - 1 for start in range(first, len(values), size)]
-    at_ends = smoothed_at_ends(values, weight, first, size)
+    at_ends = smooth_bucket_ends(values, weight, first, size)
     known = np.isfinite(values[ends] if ends else np.empty(0))
     np.testing.assert_array_equal(at_ends[known], whole[ends][known] if ends else np.empty(0))
 
@@ -115,7 +117,7 @@ def test_average_over_x_matches_definition(
         known = np.isfinite(values[: last + 1]) & (weight > 0)
         total = weight[known].sum()
         wanted.append((weight * values[: last + 1])[known].sum() / total if total > 1e-200 else math.nan)
-    got = ema_over_x(values, x, scale, first, size)
+    got = average_over_x(values, x, scale, first, size)
     assert len(got) == len(wanted)
     comparable = np.isfinite(wanted)
     np.testing.assert_allclose(got[comparable], np.array(wanted)[comparable], rtol=1e-6, atol=1e-6)
@@ -139,7 +141,7 @@ def test_window_mean_matches_definition(
     first = min(first, max(0, len(rows) - 1))
     ends = [min(start + size, len(rows)) - 1 for start in range(first, len(rows), size)]
     wanted = np.array([slow_window(values, x, scale, last) for last in ends]).reshape(len(ends), 4)
-    got = window_means(values, x, scale, first, size)
+    got = average_windows(values, x, scale, first, size)
     np.testing.assert_allclose(got.x, wanted[:, 0])
     np.testing.assert_allclose(got.mean, wanted[:, 1], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(got.deviation, wanted[:, 2], rtol=1e-6, atol=1e-5)
@@ -151,8 +153,8 @@ def test_window_of_each_row_equals_that_of_buckets_of_one_row(
     rows: list[tuple[int, float]], scale: float
 ) -> None:
     values, x = columns_over_x(rows)
-    buckets = window_means(values, x, scale)
-    at, drawn = row_window_means(values, x, scale)
+    buckets = average_windows(values, x, scale)
+    at, drawn = average_row_windows(values, x, scale)
     np.testing.assert_array_equal(at, buckets.x)
     np.testing.assert_allclose(drawn, buckets.drawn, rtol=1e-9, atol=1e-9)
 
@@ -162,7 +164,7 @@ def test_line_of_window_means_never_enters_or_crosses_what_is_not_finite(
     rows: list[tuple[int, float]], scale: float, size: int
 ) -> None:
     values, x = columns_over_x(rows)
-    got = window_means(values, x, scale, 0, size)
+    got = average_windows(values, x, scale, 0, size)
     ends = x[[min(start + size, len(rows)) - 1 for start in range(0, len(rows), size)]] if rows else x
     buckets = [values[start : start + size] for start in range(0, len(rows), size)]
     passes = [bool(np.isfinite(bucket).any()) and not np.isinf(bucket).any() for bucket in buckets]
@@ -179,7 +181,7 @@ def test_line_of_window_means_never_enters_or_crosses_what_is_not_finite(
 @given(rows_over_x, st.floats(0.5, 500), st.integers(0, 70))
 def test_window_means_never_change(rows: list[tuple[int, float]], scale: float, n_before: int) -> None:
     values, x = columns_over_x(rows)
-    before, whole = (window_means(values[:n], x[:n], scale) for n in (n_before, len(rows)))
+    before, whole = (average_windows(values[:n], x[:n], scale) for n in (n_before, len(rows)))
     for array, other in (
         (before.x, whole.x),
         (before.drawn, whole.drawn),
@@ -187,8 +189,8 @@ def test_window_means_never_change(rows: list[tuple[int, float]], scale: float, 
     ):
         assert array.tobytes() == other[: len(array)].tobytes()
     for array, other in zip(
-        row_window_means(values[:n_before], x[:n_before], scale),
-        row_window_means(values, x, scale),
+        average_row_windows(values[:n_before], x[:n_before], scale),
+        average_row_windows(values, x, scale),
         strict=True,
     ):
         assert array.tobytes() == other[: len(array)].tobytes()
@@ -200,11 +202,11 @@ def test_window_means_need_no_earlier_rows(
 ) -> None:
     values, x = columns_over_x(rows)
     first = min(first // size * size, max(0, len(rows) - 1) // size * size)
-    whole = window_means(values, x, scale, first, size)
+    whole = average_windows(values, x, scale, first, size)
     # The window of the bucket before starts in this row; buckets are whole.
     last = min(max(0, first - size) + size, len(rows)) - 1
     start = next((j for j in range(len(rows)) if x[j] > x[last] - scale), 0) // size * size
-    part = window_means(values[start:], x[start:], scale, first - start, size)
+    part = average_windows(values[start:], x[start:], scale, first - start, size)
     for name in ("x", "mean", "deviation", "n", "drawn"):
         assert getattr(part, name).tobytes() == getattr(whole, name).tobytes(), name
 
@@ -216,7 +218,7 @@ def test_collapse_is_drawn_where_it_happened(size: int) -> None:
     step, scale = 2_000_000, 100_000.0
     x = np.arange(0, 4_000_000, 500)
     values = np.where(x < step, 500.0, 20.0)
-    window = window_means(values, x, scale, 0, size)
+    window = average_windows(values, x, scale, 0, size)
 
     def drawn_at(level: float) -> float:
         return float(window.x[np.argmax(window.drawn < level)])
@@ -224,17 +226,17 @@ def test_collapse_is_drawn_where_it_happened(size: int) -> None:
     assert abs(drawn_at(260.0) - step) <= 500 * size
     assert drawn_at(500.0) >= step - scale / 2
     assert drawn_at(20.001) <= step + scale / 2 + 500 * size
-    late = ema_over_x(values, x, scale)
+    late = average_over_x(values, x, scale)
     assert x[np.argmax(late < 260.0)] > step + 0.6 * scale
 
 
 def test_small_values_after_large_ones_keep_their_digits() -> None:
     values = np.concatenate([np.full(5000, 1e12), np.full(5000, 1e-3)])
-    got = window_means(values, np.arange(10_000), 100.0, 0, 16)
+    got = average_windows(values, np.arange(10_000), 100.0, 0, 16)
     assert got.mean[-1] == pytest.approx(1e-3, rel=1e-12)
 
 
 def test_window_over_agent_steps_smooths_200_000_points() -> None:
     values = np.random.default_rng(0).normal(size=200_000)
-    got = window_means(values, np.arange(200_000) * 50, 500_000.0, 0, 256)
+    got = average_windows(values, np.arange(200_000) * 50, 500_000.0, 0, 256)
     assert np.abs(got.mean[100:]).max() < 0.05

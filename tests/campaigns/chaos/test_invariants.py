@@ -88,12 +88,14 @@ class ChaosRun:
 
     def release_before_start(self) -> None:
         with self.context.writing() as session:
-            claims.release(session, claims.lock(session, self.id, self.attempt), RunState.STOPPED, "asked")
+            claims.end_attempt(
+                session, claims.lock(session, self.id, self.attempt), RunState.STOPPED, "asked"
+            )
 
     def finish(self) -> None:
         self.emit(events.EndedEvent(time=time.time(), state="finished", reason="done"))
         Recorder(self.context, self.id, self.attempt).conclude(
-            lambda session, run, ended: claims.release(session, run, RunState.FINISHED, "done")
+            lambda session, run, ended: claims.end_attempt(session, run, RunState.FINISHED, "done")
         )
 
     @property

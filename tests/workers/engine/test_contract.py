@@ -56,13 +56,13 @@ class Commands(Control):
         return taken
 
 
-class Run:
+class ContractRun:
     """An algorithm's attempts in an environment that can be poisoned with NaN rewards."""
 
     def __init__(self, algorithm: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        self.poison = folder / "poison"
-        file = custom_environment.write(folder, custom_environment.POISONED_BY.format(path=self.poison))
+        self.poison_file = folder / "poison"
+        file = custom_environment.write(folder, custom_environment.POISONED_BY.format(path=self.poison_file))
         monkeypatch.setenv(FILE_VARIABLE, str(file))
         monkeypatch.setattr("workers.engine.training.loop.REPORT_INTERVAL_S", 0.1)
         entry = read_custom_environments(file)["Custom/Poisonable-v0"]
@@ -152,24 +152,29 @@ def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
     algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: None
 ) -> None:
     before = leftovers()
-    run = Run(algorithm, tmp_path, monkeypatch)
+    run = ContractRun(algorithm, tmp_path, monkeypatch)
     changes = other_values(run.spec)
-    updates_at_change: list[int] = []
+    asked_at: int | None = None
+    """Updates when other settings were requested."""
+    changed_at: int | None = None
+    """Updates at the first report after the change."""
+    is_confirmed = False
     evaluated: list[EvaluationEvent] = []
 
     def change_then_stop(event: AnyEvent) -> None:
+        nonlocal asked_at, changed_at, is_confirmed
         match event:
             case EvaluationEvent():
                 evaluated.append(event)
             case SettingsChangedEvent():
-                updates_at_change.append(-1)
-            case ReportEvent(updates=updates) if updates and not updates_at_change:
-                updates_at_change.append(updates)
+                is_confirmed = True
+            case ReportEvent(updates=updates) if updates and asked_at is None:
+                asked_at = updates
                 run.commands.changes.append(ChangeSettings(version=1, changes=changes))
-            case ReportEvent(updates=updates) if updates_at_change[1:] == [-1]:
-                updates_at_change.append(updates)
-            case ReportEvent(updates=updates) if len(updates_at_change) == 3:
-                if updates > updates_at_change[2] and evaluated:
+            case ReportEvent(updates=updates) if is_confirmed and changed_at is None:
+                changed_at = updates
+            case ReportEvent(updates=updates) if changed_at is not None:
+                if updates > changed_at and evaluated:
                     run.commands.stop("enough")
 
     ended = run.train(change_then_stop)
@@ -194,7 +199,7 @@ def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
     restored: dict[str, Any] = {}
     acted: list[tuple[Any, ...]] = []
 
-    def poison(event: AnyEvent) -> None:
+    def poison_after_resume(event: AnyEvent) -> None:
         match event:
             case StartedEvent():
                 restored.update(copy.deepcopy(dict(values_in(run.learners[-1].state()))))
@@ -205,10 +210,10 @@ def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
                 policies = (run.learners[-1].policy(0), loaded)
                 acted.extend(policy.act(observation_N, np.arange(4)) for policy in policies)
             case ReportEvent(updates=updates) if updates > stopped.updates:
-                run.poison.touch()
+                run.poison_file.touch()
 
     run.change(changes | {"evaluation_episodes": 0})
-    ended = run.train(poison, resume=newest)
+    ended = run.train(poison_after_resume, resume=newest)
     assert ended.state == "failed"
     assert ended.reason.startswith("DivergedError: training diverged: "), ended.traceback
     assert "NaN" in ended.reason

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from backend.specs.environments.atari import AtariConfig
 from workers.engine.envs.base import ActionSpace, Discrete, OnFrame, Step
 from workers.engine.envs.images import Shrink
-from workers.engine.envs.starts import Start
+from workers.engine.envs.starts import EpisodeStart
 
 STACK = 4
 CROPPED_ROWS = slice(34, 194)
@@ -92,7 +92,7 @@ class AtariEnv:
         self.action_names = tuple(action.name for action in self.actions)
         self.action_space: ActionSpace = Discrete(len(self.actions))
         self.on_frame: OnFrame | None = None
-        self.starts: Sequence[Start] = ()
+        self.starts: Sequence[EpisodeStart] = ()
         """Recorded states: an episode of seed k starts from the k-th, modulo their number. None: power on."""
         height, width = self.ale.getScreenDims()
         channels = (3,) if config.frame_maximum == "rgb" else ()
@@ -218,7 +218,7 @@ class AtariEnv:
     def close(self) -> None:
         """Nothing to do: ALE frees itself."""
 
-    def _begin_at(self, start: Start, out: NDArray[Any]) -> None:
+    def _begin_at(self, start: EpisodeStart, out: NDArray[Any]) -> None:
         self.ale.restoreSystemState(ALEState(start.state))
         self.screens[:] = 0
         self._stack[:] = 0

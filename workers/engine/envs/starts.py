@@ -15,7 +15,7 @@ class StartsError(ValueError):
 
 
 @dataclass(frozen=True)
-class Start:
+class EpisodeStart:
     """One start."""
 
     state: bytes
@@ -27,7 +27,7 @@ class Start:
     """Frames of the game up to the start."""
 
 
-def save(path: Path, starts: Sequence[Start]) -> None:
+def save(path: Path, starts: Sequence[EpisodeStart]) -> None:
     """Write starts to `path` (.npz), whole or not at all."""
     with replacing(path) as partial:
         np.savez_compressed(
@@ -41,7 +41,7 @@ def save(path: Path, starts: Sequence[Start]) -> None:
         )
 
 
-def load(path: Path) -> list[Start]:
+def load(path: Path) -> list[EpisodeStart]:
     """Read starts that `save` has written.
 
     Raises:
@@ -57,7 +57,7 @@ def load(path: Path) -> list[Start]:
         state_ends = np.cumsum(file["state_lengths"])[:-1]
         lead_ends = np.cumsum(file["lead_lengths"])[:-1]
         return [
-            Start(state.tobytes(), tuple(lead.tolist()), int(frames))
+            EpisodeStart(state.tobytes(), tuple(lead.tolist()), int(frames))
             for state, lead, frames in zip(
                 np.split(file["states"], state_ends),
                 np.split(file["leads"], lead_ends),

@@ -15,14 +15,14 @@ from backend.specs.environments.atari import ROM_MD5, AtariConfig
 from backend.specs.protocols import PROTOCOLS
 from backend.specs.start_sets import LEAD_FRAMES, RecordedGame, StartPoint, StartSetContent
 from workers.engine.envs.atari import AtariEnv
-from workers.engine.envs.starts import Start
+from workers.engine.envs.starts import EpisodeStart
 
 
 class StartSetMismatchError(ValueError):
     """Replaying a game gave another state than the set has; the message states where."""
 
 
-def verify(wanted: StartSetContent) -> tuple[StartSetContent, list[Start]]:
+def verify(wanted: StartSetContent) -> tuple[StartSetContent, list[EpisodeStart]]:
     """Replay the games of a set, and compare the state at each point with the set's.
 
     Each emulator state is then restored and played on to its point, and compared once more.
@@ -41,7 +41,7 @@ def verify(wanted: StartSetContent) -> tuple[StartSetContent, list[Start]]:
     if wanted.rom_md5 not in (None, rom_md5):
         raise StartSetMismatchError(f"the set is of ROM {wanted.rom_md5}, and this host has {rom_md5}")
     points: list[StartPoint | None] = [None] * len(wanted.points)
-    starts: list[Start | None] = [None] * len(wanted.points)
+    starts: list[EpisodeStart | None] = [None] * len(wanted.points)
     by_game = sorted(range(len(points)), key=lambda i: (wanted.points[i].game, wanted.points[i].decision))
     for number, indices in groupby(by_game, key=lambda i: wanted.points[i].game):
         replay = _Replay(wanted.environment, wanted.games[number], number)
@@ -70,7 +70,7 @@ class _Replay:
         self._states: deque[Any] = deque(maxlen=-(-LEAD_FRAMES // config.frame_skip))
         self._env.reset(game.seed, self._observation)
 
-    def play_to(self, point: StartPoint) -> tuple[StartPoint, Start]:
+    def play_to(self, point: StartPoint) -> tuple[StartPoint, EpisodeStart]:
         """Play to a point that is not before the latest one."""
         env = self._env
         lead = self._states.maxlen or 0
@@ -105,13 +105,17 @@ class _Replay:
             for action in self._actions[first : self._decision]
             for _ in range(self._frame_skip)
         ]
-        return point.model_copy(update=measured), Start(self._states[0].serialize(), tuple(held), env.frames)
+        return point.model_copy(update=measured), EpisodeStart(
+            self._states[0].serialize(), tuple(held), env.frames
+        )
 
     def _mismatch(self, message: str) -> StartSetMismatchError:
         return StartSetMismatchError(f"game {self._game}: {message}")
 
 
-def _compare_restored(wanted: StartSetContent, points: Sequence[StartPoint], starts: list[Start]) -> None:
+def _compare_restored(
+    wanted: StartSetContent, points: Sequence[StartPoint], starts: list[EpisodeStart]
+) -> None:
     """Begin at each start as an evaluation does, and compare RAM and screen."""
     config = PROTOCOLS["agent_starts"].evaluation_config(ENVIRONMENTS[wanted.environment].config())
     env = AtariEnv(wanted.environment, AtariConfig.model_validate(config.model_dump()))

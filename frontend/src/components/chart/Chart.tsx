@@ -152,7 +152,7 @@ type Props = {
  * A plotly figure that redraws in place, at most once a second. Zoom and crosshair are those of all charts of
  * the page.
  */
-export function Chart({ label, x: counted, data, layout, height, view, endNames, onReady }: Props) {
+export function Chart({ label, x: xAxis, data, layout, height, view, endNames, onReady }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const line = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
@@ -166,8 +166,8 @@ export function Chart({ label, x: counted, data, layout, height, view, endNames,
   const shownData = useRef(data);
   /** The lines that are named at their ends; null if none is. */
   const labelled = useRef<readonly Data[] | null>(null);
-  const { view: shown, change, crosshair } = useCurveView();
-  const { zoom } = shown;
+  const { view: pageView, change, crosshair } = useCurveView();
+  const { zoom } = pageView;
   const onZoom = useRef(change);
 
   useEffect(() => {
@@ -183,7 +183,7 @@ export function Chart({ label, x: counted, data, layout, height, view, endNames,
   useEffect(() => {
     let current = true;
     const zooming = Date.now() - zoomedAt.current < ZOOM_MS;
-    const wait = zooming ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - Date.now());
+    const waitMs = zooming ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - Date.now());
     const timer = setTimeout(() => {
       loadPlotly()
         .then(async (plotly) => {
@@ -224,7 +224,7 @@ export function Chart({ label, x: counted, data, layout, height, view, endNames,
           ready.current?.(element);
         })
         .catch(setError);
-    }, wait);
+    }, waitMs);
     return () => {
       current = false;
       clearTimeout(timer);
@@ -323,7 +323,7 @@ export function Chart({ label, x: counted, data, layout, height, view, endNames,
       ))}
       {readout && readout.entries.length > 0 && (
         <Readout
-          heading={readout.isPointed ? formatX(counted ?? shown.x, readout.x) : undefined}
+          heading={readout.isPointed ? formatX(xAxis ?? pageView.x, readout.x) : undefined}
           entries={readout.entries}
           nearest={readout.nearest}
           room={readout.isPointed ? CARD_LINES : FEW_LINES}

@@ -176,7 +176,7 @@ def test_score_from_a_set_is_the_same_twice_whatever_the_processes(tmp_path: Pat
 def test_frames_of_the_start_count_towards_the_limit_and_its_score_does_not(tmp_path: Path) -> None:
     verified, derived = verify(set_of([50]))
     assert verified.points[0].frames
-    starts.save(tmp_path / "s.npz", [starts.Start(derived[0].state, derived[0].lead, 108_000 - 10)])
+    starts.save(tmp_path / "s.npz", [starts.EpisodeStart(derived[0].state, derived[0].lead, 108_000 - 10)])
     result = evaluated(tmp_path / "s.npz", 1, 0)
     assert result.lengths_frames == [12], "three decisions: the limit is checked after each"
     assert result.returns == [0.0]

@@ -107,14 +107,14 @@ class GorilaLearner:
 
     def policy(self, seed: int) -> Policy:
         """The policy of theta+ as it is now."""
-        theta = torch.cat([snapshot["theta"] for snapshot in self._processes.paused_snapshots()])
+        theta = torch.cat([snapshot["theta"] for snapshot in self._processes.pause_and_snapshot()])
         check_finite(theta)
         self._flat.theta.copy_(theta)
         return dqn.policy(self.network, torch.device("cpu"), seed)
 
     def state(self) -> dict[str, Any]:
         """theta+, the optimizer's statistics, and counts."""
-        joined = join_snapshots(self._processes.paused_snapshots())
+        joined = join_snapshots(self._processes.pause_and_snapshot())
         check_finite(joined["theta"])
         return joined | {"counts": self._stats.state()}
 

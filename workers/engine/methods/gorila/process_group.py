@@ -54,8 +54,6 @@ class _Process:
 
     name: str
     handle: Any
-    parts: list[int]
-    """Numbers of its shards or actors."""
     retry_at: float = 0.0
     """When it may be called again."""
     down_since: float | None = None
@@ -67,6 +65,8 @@ class _Worker(_Process):
     """A process of actors and learners."""
 
     assignment: WorkerAssignment = field(kw_only=True)
+    actors: list[int] = field(kw_only=True)
+    """Numbers of its actors; empty for a process of learners."""
     requested_steps: int = 0
     """Agent steps of its pending request."""
 
@@ -75,9 +75,11 @@ class _Worker(_Process):
 class _ParameterShards(_Process):
     """A process of parameter shards."""
 
+    shards: list[int] = field(kw_only=True)
+    """Numbers of its shards."""
     incarnation: int = 0
     """How often it has been restored."""
-    restored: bool = False
+    is_restored: bool = False
     """Whether it has parameters; if not, it is restored before anything else."""
     snapshots: dict[int, dict[str, Any]] = field(default_factory=dict)
     """The last snapshot of each of its shards."""
@@ -112,17 +114,19 @@ class ProcessGroup:
 
         c, cluster = self._config, self._cluster
         self._parameters = [
-            _ParameterShards(_named("parameter shard", ks), cluster.start(i, ParameterShardProcess), ks)
-            for i, ks in enumerate(_groups(c.n_shards, c.parts_per_process))
+            _ParameterShards(
+                _format_name("parameter shard", ks), cluster.start(i, ParameterShardProcess), shards=ks
+            )
+            for i, ks in enumerate(_split_into_groups(c.n_shards, c.parts_per_process))
         ]
-        server = RemoteParameterServer([(p.handle, p.parts) for p in self._parameters], bounds)
+        server = RemoteParameterServer([(p.handle, p.shards) for p in self._parameters], bounds)
         self._replays: list[_Process] = []
         self._workers = [
             _Worker(
                 name,
                 cluster.start(place, WorkerProcess, self._spec),
-                list(assignment.actors),
                 assignment=assignment,
+                actors=list(assignment.actors),
             )
             for place, name, assignment in self._assignments(server)
         ]
@@ -140,7 +144,7 @@ class ProcessGroup:
     def _assignments(self, server: ParameterServer) -> list[tuple[int, str, WorkerAssignment]]:
         """Place, name and assignment of each worker process; starts the replay shards that they use."""
         c = self._config
-        groups = _groups(c.n_actors, c.parts_per_process)
+        groups = _split_into_groups(c.n_actors, c.parts_per_process)
         n_replays = c.n_replay_shards if c.replay == "global" else c.n_actors
         capacity = math.ceil(c.replay_capacity / n_replays)
         min_transitions = math.ceil(c.learning_starts_agent_steps / n_replays)
@@ -148,7 +152,7 @@ class ProcessGroup:
             return [
                 (
                     i,
-                    _named("bundle", ks),
+                    _format_name("bundle", ks),
                     WorkerAssignment(server, dict.fromkeys(ks), dict.fromkeys(ks), capacity, min_transitions),
                 )
                 for i, ks in enumerate(groups)
@@ -168,9 +172,11 @@ class ProcessGroup:
             actor_replays, learner_replays = ({k: replay(k) for k in ks} for ks in (actors, learners))
             return WorkerAssignment(server, actor_replays, learner_replays, capacity, min_transitions)
 
-        learner_groups = _groups(c.n_learners, c.parts_per_process)
-        actors = [(i, _named("actor", ks), assignment(ks, [])) for i, ks in enumerate(groups)]
-        learners = [(i, _named("learner", ks), assignment([], ks)) for i, ks in enumerate(learner_groups)]
+        learner_groups = _split_into_groups(c.n_learners, c.parts_per_process)
+        actors = [(i, _format_name("actor", ks), assignment(ks, [])) for i, ks in enumerate(groups)]
+        learners = [
+            (i, _format_name("learner", ks), assignment([], ks)) for i, ks in enumerate(learner_groups)
+        ]
         return actors + learners
 
     def _start_replays(self, n: int, capacity: int) -> list[tuple[Any, int]]:
@@ -179,10 +185,10 @@ class ProcessGroup:
         shape = frame_shape(self._spec, env)
         env.close()
         shards: list[tuple[Any, int]] = []
-        for i, ks in enumerate(_groups(n, self._config.parts_per_process)):
+        for i, ks in enumerate(_split_into_groups(n, self._config.parts_per_process)):
             capacities = dict.fromkeys(ks, capacity)
             handle = self._cluster.start(i, ReplayShardProcess, shape, capacities, self._spec.seed)
-            self._replays.append(_Process(_named("replay shard", ks), handle, ks))
+            self._replays.append(_Process(_format_name("replay shard", ks), handle))
             shards += [(handle, k) for k in ks]
         return shards
 
@@ -191,11 +197,11 @@ class ProcessGroup:
         try:
             self.pause()
             for process in self._parameters:
-                process.snapshots = {k: snapshots[k] for k in process.parts}
-                process.restored = False
-            while not all(process.restored for process in self._parameters):
+                process.snapshots = {k: snapshots[k] for k in process.shards}
+                process.is_restored = False
+            while not all(process.is_restored for process in self._parameters):
                 for process in self._parameters:
-                    if not process.restored:
+                    if not process.is_restored:
                         self._restore(process)
                 self._receive(math.inf)
         except KeyboardInterrupt:
@@ -221,7 +227,7 @@ class ProcessGroup:
         while self._pending:
             self._receive(math.inf)
 
-    def paused_snapshots(self) -> list[dict[str, Any]]:
+    def pause_and_snapshot(self) -> list[dict[str, Any]]:
         """A snapshot of each parameter shard, taken while no process works."""
         self.pause()
         for process in self._parameters:
@@ -244,17 +250,17 @@ class ProcessGroup:
         now = time.monotonic()
         busy = {process for process, _, _ in self._pending.values() if isinstance(process, _Worker)}
         idle = [worker for worker in self._workers if worker not in busy and worker.retry_at <= now]
-        left = bound - self._stats.agent_steps - sum(worker.requested_steps for worker in busy)
-        n_acting = sum(bool(worker.parts) for worker in idle)
+        remaining_steps = bound - self._stats.agent_steps - sum(worker.requested_steps for worker in busy)
+        n_acting = sum(bool(worker.actors) for worker in idle)
         for worker in idle:
             worker.requested_steps = 0
-            if worker.parts:
-                worker.requested_steps = min(math.ceil(left / n_acting), 2**31)
-                left -= worker.requested_steps
+            if worker.actors:
+                worker.requested_steps = min(math.ceil(remaining_steps / n_acting), 2**31)
+                remaining_steps -= worker.requested_steps
                 n_acting -= 1
                 if worker.requested_steps == 0:
                     continue
-            begun = {k: request.episodes_begun.get(k, 0) for k in worker.parts}
+            begun = {k: request.episodes_begun.get(k, 0) for k in worker.actors}
             own = replace(request, agent_steps=worker.requested_steps, episodes_begun=begun)
             ref = worker.handle.work.remote(own, worker.assignment)
             self._call(worker, "work", ref, partial(self._on_work_report, worker))
@@ -265,7 +271,7 @@ class ProcessGroup:
         for shards in self._parameters:
             if shards.retry_at > now or any(process is shards for process, _ in pending):
                 continue
-            if not shards.restored:
+            if not shards.is_restored:
                 self._restore(shards)
             elif snapshots or now - shards.snapshot_at >= self._config.snapshot_interval_s:
                 ref = shards.handle.snapshot.remote()
@@ -289,11 +295,11 @@ class ProcessGroup:
         import ray
         from ray.exceptions import RayActorError, RayError, RayTaskError
 
-        left = None if until == math.inf else max(until - time.monotonic(), 0.0)
+        timeout_s = None if until == math.inf else max(until - time.monotonic(), 0.0)
         if not self._pending:
-            time.sleep(RETRY_S if left is None else min(left, RETRY_S))
+            time.sleep(RETRY_S if timeout_s is None else min(timeout_s, RETRY_S))
             return
-        ready, _ = ray.wait(list(self._pending), num_returns=1, timeout=left)
+        ready, _ = ray.wait(list(self._pending), num_returns=1, timeout=timeout_s)
         for ref in ready:
             process, _, on_reply = self._pending.pop(ref)
             try:
@@ -315,7 +321,7 @@ class ProcessGroup:
         now = time.monotonic()
         process.retry_at = now + RETRY_S
         if isinstance(process, _ParameterShards):
-            process.restored = False
+            process.is_restored = False
         if process.down_since is None:
             process.down_since = now
             self._stats.warn(f"the process of {process.name} died and is restarted")
@@ -329,11 +335,11 @@ class ProcessGroup:
         if report.agent_steps == 0 and report.gradients == 0:
             # It had nothing to learn from, or no theta.
             worker.retry_at = time.monotonic() + RETRY_S
-        self._stats.on_work_report(worker.parts, report)
+        self._stats.on_work_report(worker.actors, report)
 
     def _on_shard_report(self, shards: _ParameterShards, report: Any) -> None:
         if report.incarnation != shards.incarnation:
-            shards.restored = False
+            shards.is_restored = False
             return
         self._stats.on_shard_report(report)
         shards.retry_at = time.monotonic() + RETRY_S
@@ -342,7 +348,7 @@ class ProcessGroup:
         self, shards: _ParameterShards, at: float, snapshots: dict[int, dict[str, Any]]
     ) -> None:
         if not snapshots:  # it has been restarted
-            shards.restored = False
+            shards.is_restored = False
             return
         shards.snapshots = snapshots
         shards.snapshot_at = at
@@ -357,7 +363,7 @@ class ProcessGroup:
 
     def _on_restored(self, shards: _ParameterShards, incarnation: int, _: None) -> None:
         shards.incarnation = incarnation
-        shards.restored = True
+        shards.is_restored = True
         lost = {
             k: self._stats.on_shard_restored(k, Version(incarnation, snapshot["updates"]))
             for k, snapshot in shards.snapshots.items()
@@ -368,9 +374,9 @@ class ProcessGroup:
             )
 
 
-def _groups(n: int, size: int) -> list[list[int]]:
+def _split_into_groups(n: int, size: int) -> list[list[int]]:
     return [list(range(first, min(first + size, n))) for first in range(0, n, size)]
 
 
-def _named(kind: str, ks: list[int]) -> str:
+def _format_name(kind: str, ks: list[int]) -> str:
     return f"{kind} {ks[0]}" if len(ks) == 1 else f"{kind}s {ks[0]} to {ks[-1]}"

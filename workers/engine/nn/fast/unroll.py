@@ -28,7 +28,7 @@ class Stage(NamedTuple):
 
     layer: nn.Conv2d | nn.Linear
     activation: nn.Module | None
-    flatten: bool
+    is_flattened: bool
 
 
 class Stages(NamedTuple):
@@ -51,7 +51,7 @@ def stages_of(body: nn.Sequential) -> Stages | None:
         elif last is not None and last.activation is None and _is_known_activation(layer):
             stages[-1] = last._replace(activation=layer)
         elif last is not None and _flattens_all(layer) and isinstance(last.layer, nn.Conv2d):
-            stages[-1] = last._replace(flatten=True)
+            stages[-1] = last._replace(is_flattened=True)
         else:
             return None
     return Stages(before, stages) if stages else None
@@ -71,7 +71,7 @@ def _fits(layer: nn.Conv2d | nn.Linear, last: Stage | None) -> bool:
     """Whether convolutions come first and are flattened before a linear layer."""
     if last is None:
         return True
-    is_flat = isinstance(last.layer, nn.Linear) or last.flatten
+    is_flat = isinstance(last.layer, nn.Linear) or last.is_flattened
     return is_flat == isinstance(layer, nn.Linear)
 
 
@@ -90,10 +90,10 @@ class _Activations:
         self._all = torch.empty(0, dtype=dtype, device=device)
         self._rows: list[Tensor] = []
 
-    def row(self, t: int, shape: torch.Size) -> Tensor:
+    def memory_for(self, t: int, shape: torch.Size) -> Tensor:
         """Memory for the outputs of decision t; the shape, batch first, is the same each time."""
         if t == len(self._rows):
-            kept, B = self.first(t), shape[0]
+            kept, B = self.batch_until(t), shape[0]
             layout = torch.channels_last if len(shape) == 4 else torch.contiguous_format
             size = (max(4, 2 * t) * B, *shape[1:])
             self._all = torch.empty(size, dtype=kept.dtype, device=kept.device, memory_format=layout)
@@ -102,7 +102,7 @@ class _Activations:
             self._rows = list(torch.split(self._all, B))
         return self._rows[t]
 
-    def first(self, t: int) -> Tensor:
+    def batch_until(self, t: int) -> Tensor:
         """The outputs of the first t decisions as one batch."""
         return self._all[: t * len(self._rows[0])] if t else self._all
 
@@ -124,8 +124,8 @@ class FusedUnroll:
         """
         self._before, self._stages = stages
         self._centre = centre_of(self._before)
-        self._scales_only = len(self._before) == (self._centre is not None)
-        """Whether nothing but the pixels' scale is changed before the first stage."""
+        self._reads_pixels = list(self._before) == ([] if self._centre is None else [self._centre])
+        """Whether the first stage's input is computed from the pixels in one pass."""
         weight = self._stages[0].layer.weight
         self._own_dtype = weight.dtype
         self._dtype = dtype or self._own_dtype
@@ -184,7 +184,7 @@ class FusedUnroll:
         for k, stage in enumerate(self._stages):
             x = self._layer(k, x)
             _activate(stage.activation, x, out=x)
-            if stage.flatten:
+            if stage.is_flattened:
                 x = x.flatten(1)
         x = x.to(self._own_dtype)
         if self._lstm is not None:
@@ -196,7 +196,7 @@ class FusedUnroll:
         """Features (T B, F) of all decisions of the update, a leaf whose gradient `backward` takes."""
         if self._lstm is not None:
             return torch.cat(self._out).requires_grad_()
-        return self._kept[-1].first(self._t).to(self._own_dtype, copy=True).requires_grad_()
+        return self._kept[-1].batch_until(self._t).to(self._own_dtype, copy=True).requires_grad_()
 
     @torch.no_grad()
     def backward(self, d_features_TF: Tensor) -> None:
@@ -206,11 +206,11 @@ class FusedUnroll:
         """
         d = d_features_TF if self._lstm is None else self._lstm.backward(d_features_TF)
         d = d.to(self._dtype)
-        outputs = self._kept[-1].first(self._t)
+        outputs = self._kept[-1].batch_until(self._t)
         for k in range(len(self._stages) - 1, -1, -1):
-            layer, activation, flatten = self._stages[k]
-            inputs = self._kept[k].first(self._t)
-            if flatten:
+            layer, activation, is_flattened = self._stages[k]
+            inputs = self._kept[k].batch_until(self._t)
+            if is_flattened:
                 assert isinstance(layer, nn.Conv2d)
                 d, outputs = (_unflatten(x, layer.out_channels, inputs, layer) for x in (d, outputs))
             d = _backward_activation(activation, d, outputs)
@@ -219,21 +219,21 @@ class FusedUnroll:
 
     def _forward(self, t: int, observation: Tensor) -> Tensor:
         """The body's features of the state of decision t."""
-        if observation.dtype != torch.uint8 or not self._scales_only:
+        if observation.dtype != torch.uint8 or not self._reads_pixels:
             x = features_of(self._before, observation, dtype=self._own_dtype)
-            x = self._kept[0].row(t, x.shape).copy_(x)
+            x = self._kept[0].memory_for(t, x.shape).copy_(x)
         else:
             B, height, width, channels = observation.shape
-            x = self._kept[0].row(t, torch.Size((B, channels, height, width)))
+            x = self._kept[0].memory_for(t, torch.Size((B, channels, height, width)))
             if self._centre is None:
                 as_input(observation, out=x)
             else:
                 self._centre.centred(observation, out=x.permute(0, 2, 3, 1))
         for k, stage in enumerate(self._stages):
             y = self._layer(k, x)
-            shape = torch.Size((len(y), y[0].numel())) if stage.flatten else y.shape
-            row = self._kept[k + 1].row(t, shape)
-            _activate(stage.activation, y, out=row.view(y.shape) if stage.flatten else row)
+            shape = torch.Size((len(y), y[0].numel())) if stage.is_flattened else y.shape
+            row = self._kept[k + 1].memory_for(t, shape)
+            _activate(stage.activation, y, out=row.view(y.shape) if stage.is_flattened else row)
             x = row
         return x.to(self._own_dtype)
 

@@ -14,7 +14,7 @@ from backend.db.clock import database_now
 from backend.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from backend.hosts import service as hosts
 from backend.play import repository
-from backend.play.sources import Agent, Beginning, Source, StoredStates, encoded, states_of
+from backend.play.sources import Agent, Beginning, EpisodeMoment, StoredStates, encoded, states_of
 from backend.principals import Principal, Role
 from backend.recordings import service as recordings
 from backend.runs import service as runs
@@ -63,7 +63,7 @@ def request(
     every_frame: bool,
     scripted: bool,
     lease_s: float,
-    source: Source | None = None,
+    source: EpisodeMoment | None = None,
     agent: Agent | None = None,
 ) -> PlaySession:
     """Queue a session. One opened with an API token is scripted.
@@ -124,7 +124,7 @@ def request(
 
 
 def _environment(
-    environment: str | None, every_frame: bool, source: Source | None, agent: Agent | None
+    environment: str | None, every_frame: bool, source: EpisodeMoment | None, agent: Agent | None
 ) -> tuple[Environment, EnvironmentConfig]:
     """The environment of a session, and its settings.
 

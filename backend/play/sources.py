@@ -46,7 +46,7 @@ class Beginning(Frozen):
 
 
 @dataclass(frozen=True)
-class Source:
+class EpisodeMoment:
     """A moment of a recorded episode."""
 
     kind: Literal["episode", "recording"]
@@ -82,7 +82,7 @@ class Source:
         return Beginning(moment=self.moment, lives=self.lives, turns=turns), actors
 
 
-def of_episode(session: Session, store: ArtifactStore, episode_id: str, decision: int) -> Source:
+def of_episode(session: Session, store: ArtifactStore, episode_id: str, decision: int) -> EpisodeMoment:
     """The state of a run's episode before a decision.
 
     Raises:
@@ -102,7 +102,7 @@ def of_episode(session: Session, store: ArtifactStore, episode_id: str, decision
         raise Invalid.field(field, "it starts from a point of a start set, which a game here cannot do")
     config = spec.environment_config if game.protocol is None else spec.evaluation_config(game.protocol)
     _check_decision(decision, len(game.actions) - 1)
-    return Source(
+    return EpisodeMoment(
         kind="episode",
         id=episode.id,
         environment=environment,
@@ -122,7 +122,7 @@ def of_episode(session: Session, store: ArtifactStore, episode_id: str, decision
     )
 
 
-def of_recording(session: Session, recording_id: str, decision: int) -> Source:
+def of_recording(session: Session, recording_id: str, decision: int) -> EpisodeMoment:
     """The state of a recorded game before a decision, or after the last one if its player left.
 
     Raises:
@@ -147,7 +147,7 @@ def of_recording(session: Session, recording_id: str, decision: int) -> Source:
         raise Invalid.field(field, message)
     _check_decision(decision, recording.length_steps - recording.finished)
     parts = recordings.read_parts(session, recording)
-    return Source(
+    return EpisodeMoment(
         kind="recording",
         id=recording.id,
         environment=environment,
@@ -200,7 +200,7 @@ class Agent:
             raise Invalid.field(field, refusal)
 
 
-def agent_of(session: Session, run_id: str, checkpoint_id: str | None, source: Source | None) -> Agent:
+def agent_of(session: Session, run_id: str, checkpoint_id: str | None, source: EpisodeMoment | None) -> Agent:
     """The agent of a run's checkpoint.
 
     Args:

@@ -184,11 +184,13 @@ def _play(
         going = [game for game in going if game.end is None]
         if not going:
             break
-    valued = [game for game in games if game.n_valued is None and game.end != "terminated"]
+    bootstrapped = [game for game in games if game.n_valued is None and game.end != "terminated"]
     last_values: dict[int, float] = {}
-    if valued:
-        _, value_N, _ = _act(actor, np.stack([g.observation for g in valued]), [g.number for g in valued])
-        last_values = dict(zip((game.number for game in valued), value_N.tolist(), strict=True))
+    if bootstrapped:
+        _, value_N, _ = _act(
+            actor, np.stack([g.observation for g in bootstrapped]), [g.number for g in bootstrapped]
+        )
+        last_values = dict(zip((game.number for game in bootstrapped), value_N.tolist(), strict=True))
     for game in games:
         if isinstance(actor, PolicyWithMemory):
             actor.forget(game.number)

@@ -72,7 +72,7 @@ def build_table(
     """
     if protocol is not None and protocol not in PROTOCOLS and starts_protocol(protocol) is None:
         raise Invalid.field(
-            "protocol", f"unknown protocol {quoted(protocol)}; use one of {_listed(PROTOCOLS)}"
+            "protocol", f"unknown protocol {quoted(protocol)}; use one of {_join_names(PROTOCOLS)}"
         )
     scored = repository.last_scores(session)
     counts = Counter(score.protocol for score in scored)
@@ -101,7 +101,7 @@ def build_table(
                 continue
             if head.source == "ours":
                 candidate = best.get((name, head.id))
-                cells.append(None if candidate is None else _own_cell(candidate, reference))
+                cells.append(None if candidate is None else _our_cell(candidate, reference))
                 if (
                     candidate is not None
                     and candidate.comparable
@@ -127,9 +127,9 @@ def build_table(
             )
         )
     shown = [head for head in heads if head.shown]
-    own_rows = [row for row in rows if row.protocol == chosen]
-    plain, plain_environments = _foot(own_rows, shown, is_normalised=False)
-    normalised, normalised_environments = _foot(own_rows, shown, is_normalised=True)
+    rows_of_chosen = [row for row in rows if row.protocol == chosen]
+    plain, plain_environments = _summarise_columns(rows_of_chosen, shown, is_normalised=False)
+    normalised, normalised_environments = _summarise_columns(rows_of_chosen, shown, is_normalised=True)
     scores = Scores(
         protocol=chosen,
         protocol_title=protocol_title(chosen),
@@ -257,7 +257,7 @@ def _is_comparable(scored: LastScore) -> bool:
     )
 
 
-def _own_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
+def _our_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
     cell, runs = candidate.cell, candidate.runs
     steps = [score.agent_steps for score in runs]
     levels = reference if candidate.comparable else None
@@ -372,7 +372,9 @@ def _columns(
     } | set(known)
     for at, name in enumerate(wanted):
         if name not in every:
-            raise Invalid.field(f"column.{at}", f"unknown column {quoted(name)}; use one of {_listed(known)}")
+            raise Invalid.field(
+                f"column.{at}", f"unknown column {quoted(name)}; use one of {_join_names(known)}"
+            )
     return [
         ScoreColumn.model_validate(
             {"id": name, "title": title, "source": source, "shown": not wanted or name in wanted, "n": n}
@@ -393,7 +395,7 @@ def _protocols(
     ]
 
 
-def _foot(
+def _summarise_columns(
     rows: Sequence[ScoreRow], columns: Sequence[ScoreColumn], *, is_normalised: bool
 ) -> tuple[dict[str, list[float | None]], list[str]]:
     """Mean, median and IQM of each column over the same environments, and the ids of these."""
@@ -418,5 +420,5 @@ def _foot_value(cell: ScoreCell | None, *, is_normalised: bool) -> float | None:
     return cell.normalised if is_normalised else cell.value
 
 
-def _listed(names: Sequence[str] | Mapping[str, object]) -> str:
+def _join_names(names: Sequence[str] | Mapping[str, object]) -> str:
     return ", ".join(names)

@@ -84,9 +84,9 @@ def build_table(
         default=_DEFAULT_PROTOCOL,
     )
     environments = catalogue.environments(session)
-    started = {score.run.environment for score in scored if score.protocol == chosen}
+    scored_environments = {score.run.environment for score in scored if score.protocol == chosen}
     protocols = {
-        name: chosen if name in started else _protocol_of(environment, chosen)
+        name: chosen if name in scored_environments else _protocol_of(environment, chosen)
         for name, environment in environments.items()
     }
     best = _best(session, scored, protocols, min_seeds)

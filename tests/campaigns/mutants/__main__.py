@@ -78,9 +78,15 @@ def copied(folder: Path) -> Path:
 
 
 SURVIVED, UNREACHED = Outcome("survived"), Outcome("unreached")
-CONTRACT = (
-    "tests/workers/engine/test_contract.py::test_algorithm_trains_changes_resumes_stops_and_fails_on_nan"
-)
+CONTRACTS = [
+    f"tests/workers/engine/test_contract.py::{test}"
+    for test in (
+        "test_algorithm_trains_is_evaluated_changes_settings_and_stops",
+        "test_resumed_algorithm_has_the_state_and_the_policy_of_its_checkpoint",
+        "test_checkpoint_of_algorithm_names_each_parameter_and_has_them_once",
+        "test_algorithm_fails_on_nan_and_its_checkpoints_stay_finite",
+    )
+]
 METHODS = "workers/engine/methods/"
 SHARED = ["paac", "dqn"]
 """What trains by the modules outside of the methods' packages."""
@@ -99,7 +105,7 @@ def contracts(mutant: Mutant) -> list[str]:
             path.stem for path in sorted((ROOT / module.parent).glob("*.py")) if declares_method(path)
         ]
         names = [module.stem] if module.stem in declaring else declaring
-    return [f"{CONTRACT}[{name}]" for name in names]
+    return [f"{contract}[{name}]" for contract in CONTRACTS for name in names]
 
 
 def declares_method(path: Path) -> bool:

@@ -7,6 +7,7 @@ without leaving anything behind, continues from its checkpoint, and fails with a
 import copy
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -146,13 +147,35 @@ def other_values(spec: RunSpec) -> dict[str, Any]:
     }
 
 
-@pytest.mark.service
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
-    algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: None
-) -> None:
+@dataclass
+class Attempts:
+    """What an algorithm's training and its resumption left."""
+
+    changes: dict[str, Any]
+    """Other values of the live settings, which the first attempt was given."""
+    stopped: EndedEvent
+    events: list[AnyEvent]
+    """Of the first attempt."""
+    evaluated: list[EvaluationEvent]
+    state: dict[str, Any]
+    """The learner's state in the checkpoint of the first attempt's end, by path."""
+    stored: dict[str, Any]
+    """The same as it is stored."""
+    failed: EndedEvent
+    """How the second attempt ended, whose rewards became NaN."""
+    restored: dict[str, Any] = field(default_factory=dict)
+    """The learner's state when the second attempt started, by path."""
+    shapes: dict[str, torch.Size] = field(default_factory=dict)
+    """The shape of each parameter."""
+    acted: list[tuple[Any, ...]] = field(default_factory=list)
+    """What the policy of the resumed learner and that of the checkpoint do."""
+    checkpoints: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def train_and_resume(algorithm: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Attempts:
+    """Train, change the live settings, stop, resume with the changed ones, and make the rewards NaN."""
     before = leftovers()
-    run = ContractRun(algorithm, tmp_path, monkeypatch)
+    run = ContractRun(algorithm, folder, monkeypatch)
     changes = other_values(run.spec)
     asked_at: int | None = None
     """Updates when other settings were requested."""
@@ -177,26 +200,17 @@ def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
                 if updates > changed_at and evaluated:
                     run.commands.stop("enough")
 
-    ended = run.train(change_then_stop)
-    assert (ended.state, ended.reason) == ("stopped", "enough"), ended.traceback
+    stopped = run.train(change_then_stop)
     until(lambda: leftovers() <= before, detail=lambda: leftovers() - before)
-    events = logged(tmp_path)
-    [changed] = only(SettingsChangedEvent, events)
-    assert changed.refused is None
-    assert columns(events, "optim/learning_rate")[-1][1] == pytest.approx(changes["learning_rate"])
-    assert len(evaluated[0].returns) == SMALL["evaluation_episodes"]
-    stopped = only(ReportEvent, events)[-1]
-    names = {points.metric for points in only(PointsEvent, events)}
-    assert {name for name in names if name.startswith("env/")} == {"env/two", "env/last"}
-    assert {value for _, value in columns(events, "env/two")} == {2.0}
-    assert {value for _, value in columns(events, "env/last")} == {20.0}
-
-    newest = checkpoint.newest(tmp_path / "checkpoints")
+    events = logged(folder)
+    last_updates = only(ReportEvent, events)[-1].updates
+    newest = checkpoint.newest(folder / "checkpoints")
     assert newest is not None
-    kept = dict(values_in(checkpoint.load(tmp_path / "checkpoints" / newest)["learner"]))
-    stored = torch.load(tmp_path / "checkpoints" / newest, weights_only=True)["learner"]
-    shapes: dict[str, torch.Size] = {}
+    file = folder / "checkpoints" / newest
+    state = dict(values_in(checkpoint.load(file)["learner"]))
+    stored = torch.load(file, weights_only=True)["learner"]
     restored: dict[str, Any] = {}
+    shapes: dict[str, torch.Size] = {}
     acted: list[tuple[Any, ...]] = []
 
     def poison_after_resume(event: AnyEvent) -> None:
@@ -206,30 +220,102 @@ def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
                 parameters = run.learners[-1].network.named_parameters()
                 shapes.update({name: parameter.shape for name, parameter in parameters})
                 observation_N = observations(run.spec)
-                loaded = load_policy(run.spec, tmp_path / "checkpoints" / newest, 0)
+                loaded = load_policy(run.spec, file, 0)
                 policies = (run.learners[-1].policy(0), loaded)
                 acted.extend(policy.act(observation_N, np.arange(4)) for policy in policies)
-            case ReportEvent(updates=updates) if updates > stopped.updates:
+            case ReportEvent(updates=updates) if updates > last_updates:
                 run.poison_file.touch()
 
     run.change(changes | {"evaluation_episodes": 0})
-    ended = run.train(poison_after_resume, resume=newest)
-    assert ended.state == "failed"
-    assert ended.reason.startswith("DivergedError: training diverged: "), ended.traceback
-    assert "NaN" in ended.reason
+    failed = run.train(poison_after_resume, resume=newest)
     until(lambda: leftovers() <= before, detail=lambda: leftovers() - before)
-    assert kept.keys() == restored.keys()
-    for path, value in kept.items():
+    return Attempts(
+        changes=changes,
+        stopped=stopped,
+        events=events,
+        evaluated=evaluated,
+        state=state,
+        stored=stored,
+        failed=failed,
+        restored=restored,
+        shapes=shapes,
+        acted=acted,
+        checkpoints=run.checkpoints(),
+    )
+
+
+@pytest.fixture(scope="module")
+def attempts_by_algorithm() -> dict[str, Attempts]:
+    """The attempts so far: each algorithm trains once for all tests."""
+    return {}
+
+
+@pytest.fixture(params=ALGORITHMS)
+def algorithm(request: pytest.FixtureRequest) -> str:
+    """Id of each algorithm."""
+    return str(request.param)
+
+
+@pytest.fixture
+def attempts(
+    algorithm: str,
+    attempts_by_algorithm: dict[str, Attempts],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    fork_server: None,
+) -> Attempts:
+    """The attempts of an algorithm."""
+    if algorithm not in attempts_by_algorithm:
+        folder = tmp_path_factory.mktemp(algorithm)
+        attempts_by_algorithm[algorithm] = train_and_resume(algorithm, folder, monkeypatch)
+    return attempts_by_algorithm[algorithm]
+
+
+@pytest.mark.service
+def test_algorithm_trains_is_evaluated_changes_settings_and_stops(attempts: Attempts) -> None:
+    assert (attempts.stopped.state, attempts.stopped.reason) == ("stopped", "enough"), (
+        attempts.stopped.traceback
+    )
+    events, changes = attempts.events, attempts.changes
+    [changed] = only(SettingsChangedEvent, events)
+    assert changed.refused is None
+    assert columns(events, "optim/learning_rate")[-1][1] == pytest.approx(changes["learning_rate"])
+    assert len(attempts.evaluated[0].returns) == SMALL["evaluation_episodes"]
+    names = {points.metric for points in only(PointsEvent, events)}
+    assert {name for name in names if name.startswith("env/")} == {"env/two", "env/last"}
+    assert {value for _, value in columns(events, "env/two")} == {2.0}
+    assert {value for _, value in columns(events, "env/last")} == {20.0}
+
+
+@pytest.mark.service
+def test_resumed_algorithm_has_the_state_and_the_policy_of_its_checkpoint(
+    algorithm: str, attempts: Attempts
+) -> None:
+    assert attempts.state.keys() == attempts.restored.keys()
+    for path, value in attempts.state.items():
         if counts_episodes(algorithm, path):
-            assert restored[path] >= value
+            assert attempts.restored[path] >= value
         else:
-            np.testing.assert_array_equal(restored[path], value, err_msg=path, strict=True)
-    for of_learner, of_checkpoint in zip(*acted, strict=True):
+            np.testing.assert_array_equal(attempts.restored[path], value, err_msg=path, strict=True)
+    for of_learner, of_checkpoint in zip(*attempts.acted, strict=True):
         np.testing.assert_allclose(of_learner, of_checkpoint, rtol=1e-5, atol=1e-6)
-    assert {name: tensor.shape for name, tensor in stored["theta"].items()} == shapes
-    n_parameters = sum(shape.numel() for shape in shapes.values())
-    assert all(tensor.shape != (n_parameters,) for _, tensor in numbers_in(stored))
-    for name, state in run.checkpoints().items():
+
+
+@pytest.mark.service
+def test_checkpoint_of_algorithm_names_each_parameter_and_has_them_once(attempts: Attempts) -> None:
+    theta = attempts.stored["theta"]
+    assert {name: tensor.shape for name, tensor in theta.items()} == attempts.shapes
+    n_parameters = sum(shape.numel() for shape in attempts.shapes.values())
+    assert all(tensor.shape != (n_parameters,) for _, tensor in numbers_in(attempts.stored))
+
+
+@pytest.mark.service
+def test_algorithm_fails_on_nan_and_its_checkpoints_stay_finite(attempts: Attempts) -> None:
+    assert attempts.failed.state == "failed"
+    reason = attempts.failed.reason
+    assert reason.startswith("DivergedError: training diverged: "), attempts.failed.traceback
+    assert "NaN" in reason
+    for name, state in attempts.checkpoints.items():
         for path, tensor in numbers_in(state):
             assert tensor.isfinite().all(), (name, path)
 

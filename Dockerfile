@@ -35,7 +35,7 @@ COPY frontend/src/lib/glossary.json frontend/src/lib/glossary.json
 RUN pip install --constraint constraints.txt --editable ./client --editable '.[docs]' && mkdocs build --strict --quiet
 
 FROM base AS web
-RUN pip install --constraint constraints.txt --editable ./client --editable '.[s3]'
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[parquet,s3]'
 COPY --from=pages /src/frontend/dist frontend/dist
 COPY --from=help /opt/callboard/site site
 USER callboard
@@ -49,7 +49,7 @@ FROM base AS worker
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libegl1 libopengl0 libgl1-mesa-dri \
     && rm -rf /var/lib/apt/lists/*
-RUN pip install --constraint constraints.txt --editable ./client --editable '.[worker,s3]'
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[worker,gorila,racing,s3]'
 # Where the engine's compiled loops are kept from run to run.
 ENV NUMBA_CACHE_DIR=/var/lib/callboard/numba
 USER callboard

@@ -112,7 +112,7 @@ coverage: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand: branc
 chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; options in ARGS
 	$(BIN)/python -m tests.campaigns.chaos $(ARGS)
 
-attacks: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, ten minutes: overload of an installation; options in ARGS
+attacks: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, a quarter of an hour: overload of an installation; options in ARGS
 	$(BIN)/python -m tests.campaigns.attacks $(ARGS)
 
 soak: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two and a half hours: slopes of memory and files of an installation in use; options in ARGS
@@ -193,8 +193,20 @@ EDITABLE := install --constraint constraints.txt --editable ./client --editable
 $(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py client/pyproject.toml
 	@echo "==> installing the Python packages, about a minute"
 	$(call fetch,$(PIP) $(EDITABLE) '.[worker$(comma)docs]')
+	@$(MAKE) --no-print-directory optional
 	@$(BIN)/python -c 'import workers.engine.nn.kernels' # compiles them: the first run would wait for it
 	@touch $@
+
+# Extras of which not every Python has a wheel, with what they require. One that cannot be had is named.
+OPTIONAL := gorila=ray parquet=pyarrow racing=gymnasium[box2d]
+
+.PHONY: optional
+optional:
+	$(call fetch,(for extra in $(OPTIONAL); do \
+		$(PIP) install --constraint constraints.txt --only-binary=:all: "$${extra#*=}" \
+			|| { grep -qE 'No matching distribution|ResolutionImpossible' "$$log" && ! grep -qiE $(NETWORK_FAULTS) "$$log"; } || exit 1; \
+	done))
+	@$(BIN)/python -m backend.specs.extras $(foreach extra,$(OPTIONAL),$(firstword $(subst =, ,$(extra))))
 
 $(VENV)/.ready-dev: $(VENV)/.ready
 	$(call fetch,$(PIP) $(EDITABLE) '.[worker$(comma)dev]')

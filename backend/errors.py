@@ -21,6 +21,7 @@ alone may be that of a proxy.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from backend.specs.extras import PACKAGES, command
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, quoted
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
@@ -115,6 +116,19 @@ class Invalid(Problem):
     def field(cls, field: str, message: str, code: str | None = None) -> "Invalid":
         """With one invalid field."""
         return cls([FieldProblem(field=field, message=message)], code)
+
+    @classmethod
+    def missing_extra(cls, field: str, what: str, extra: str, instead: str) -> "Invalid":
+        """What a field asks for needs an extra of the distribution that the server lacks.
+
+        Args:
+            field: the field.
+            what: what needs it, in the plural.
+            extra: the extra.
+            instead: what can be had without it.
+        """
+        needed = f"{what} need {PACKAGES[extra]}, which this server lacks: there, {command(extra)}; {instead}"
+        return cls.field(field, needed, code="missing_extra")
 
 
 class TooMany(Problem):

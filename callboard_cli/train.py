@@ -11,6 +11,7 @@ from ulid import ULID
 
 from backend.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.extras import PACKAGES, command, installed
 from backend.specs.problems import quoted
 from backend.specs.protocols import UnsupportedProtocolError, starts_protocol
 from backend.specs.start_sets import STARTS_FILE
@@ -111,6 +112,7 @@ def train(
             "config.evaluation_protocol: start sets belong to a server: train there, with `callboard runs "
             "start`, or choose another protocol"
         )
+    _check_extras(spec)
     _check_device(spec)
     _check_memory(spec)
     folder = run_directory or Settings().runs_dir / str(ULID())
@@ -150,6 +152,13 @@ def train(
         typer.echo(f"{ended.state}: {ended.reason}{scored}; saved in {folder}", err=True)
     if ended.state == "failed":
         raise typer.Exit(1)
+
+
+def _check_extras(spec: "RunSpec") -> None:
+    needed = {"algorithm": ALGORITHMS[spec.algorithm].extra, "environment": spec.catalogue_environment.extra}
+    for field, extra in needed.items():
+        if extra is not None and not installed(extra):
+            raise fail(f"{field}: {getattr(spec, field)} needs {PACKAGES[extra]}: {command(extra)}")
 
 
 def _check_device(spec: "RunSpec") -> None:

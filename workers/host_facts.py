@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import psutil
 
+from backend.specs import extras
 from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
@@ -24,13 +25,13 @@ from workers import cgroups
 from workers.engine.training.nvml import visible_gpus
 
 _WORKER_ID_FILE = "worker-id"
-_PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
+_PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av", *extras.PACKAGES.values())
 _REQUIRED_MODULES = {
     "atari": "ale_py",
     "mujoco": "mujoco",
     "labyrinth": "vizdoom",
-    "racing": "Box2D",
-    "envpool": "envpool",
+    "racing": extras.PACKAGES["racing"],
+    "envpool": extras.PACKAGES["envpool"],
 }
 """Module that an environment family needs in addition to gymnasium."""
 

@@ -44,6 +44,7 @@ from backend.http.dependencies import (
 )
 from backend.http.pages import Cursor, Limit
 from backend.principals import Principal
+from backend.specs.extras import missing_here
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem
 
@@ -99,7 +100,13 @@ async def read_me(principal: Viewer, request: Request) -> Account:
     ticket = None
     if principal.credential.kind == "session" and sent.cookie and sent.page:
         ticket = tickets.create(principal.credential.id, SessionSecrets(sent.cookie, sent.page))
-    return Account(id=principal.id, name=principal.name, role=principal.role, ticket=ticket)
+    return Account(
+        id=principal.id,
+        name=principal.name,
+        role=principal.role,
+        ticket=ticket,
+        missing_extras=missing_here(),
+    )
 
 
 @router.post("/password")
@@ -211,6 +218,7 @@ def _new_session(principal: Principal, opened: SessionSecrets) -> NewSession:
         name=principal.name,
         role=principal.role,
         ticket=tickets.create(principal.credential.id, opened),
+        missing_extras=missing_here(),
         page_secret=opened.page,
     )
 

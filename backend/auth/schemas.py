@@ -71,6 +71,9 @@ class Account(Me):
     """For the parameter `ticket` of an address to which a browser sends no header, such as that of a stream,
     a video or a download: for an hour, to read, and beside the session's cookie only. Null for a token and
     for a request that was authenticated by a ticket."""
+    missing_extras: list[str] = Field(examples=[["parquet"]])
+    """Extras of Callboard that the web process lacks, such as `parquet`, without which it writes neither CSV
+    nor Parquet files."""
 
 
 class NewSession(Account):

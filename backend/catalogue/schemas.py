@@ -66,6 +66,8 @@ class AlgorithmOut(Schema):
     """Protocol of its evaluations on Atari games."""
     presets: list[PresetOut]
     """Named settings to start from."""
+    extra: str | None = Field(examples=["gorila"])
+    """Extra of Callboard that a host needs for it in addition to `worker`; null for no other."""
 
 
 class PublishedScoreOut(Schema):
@@ -119,6 +121,8 @@ class EnvironmentOut(Schema):
     """Share of the changing pixels that Atari's `crop` hides, from 0 to 1; null if it was not measured."""
     hosts: list[str]
     """The hosts that have a custom environment; empty for built-in environments."""
+    extra: str | None = Field(examples=["racing"])
+    """Extra of Callboard that a host needs for it in addition to `worker`; null for no other."""
 
 
 class AlgorithmPage(Page):

@@ -57,6 +57,7 @@ def _algorithm(algorithm: Algorithm) -> AlgorithmOut:
             },
             "evaluation_protocol": algorithm.evaluation_protocol,
             "presets": [asdict(preset) for preset in algorithm.presets],
+            "extra": algorithm.extra,
         }
     )
 
@@ -85,5 +86,6 @@ def _environment(environment: Environment, hosts: list[str]) -> EnvironmentOut:
             "config_defaults": environment.config_defaults,
             "crop_hides": environment.crop_hides,
             "hosts": hosts,
+            "extra": environment.extra,
         }
     )

@@ -28,6 +28,7 @@ from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.runs.schemas import RunChanges, RunOut
+from backend.specs.extras import installed
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 
@@ -160,7 +161,7 @@ def _of_stream(
     """The points of a body that is not JSON.
 
     Raises:
-        Invalid: it is not an Arrow stream, or a header is missing.
+        Invalid: it is not an Arrow stream, a header is missing, or this server cannot read Arrow.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != ARROW:
@@ -168,6 +169,8 @@ def _of_stream(
     if source is None or sequence is None:
         missing = "Callboard-Source" if source is None else "Callboard-Sequence"
         raise Invalid.field(missing, "is required for an Arrow stream")
+    if not installed("parquet"):
+        raise Invalid.missing_extra("Content-Type", "Arrow streams", "parquet", "send JSON instead")
     from backend.external.arrow import of_arrow  # pyarrow's import takes a tenth of a second
 
     return of_arrow(body, source, sequence)

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from backend.db import Run
 from backend.hosts.waiting import ActiveHost, why_waiting
 from backend.schemas import Id, Number, Page
+from backend.specs.extras import missing
 from backend.specs.fields import Schema
 from backend.specs.states import RunState
 
@@ -166,6 +167,9 @@ class HostOut(Schema):
     """Ids of the environments it can run."""
     versions: dict[str, str]
     """Version of each package that training depends on."""
+    missing_extras: list[str] = Field(examples=[["racing"]])
+    """Extras of Callboard that it lacks, such as `racing`, without which it cannot run some environments or
+    algorithms."""
     load: HostLoad
     """Latest reading of the host's load."""
     runs: list[HostRun]
@@ -176,7 +180,8 @@ class HostOut(Schema):
         """From the rows of the host and of its runs."""
         row = {name: getattr(active.host, name) for name in cls.model_fields if hasattr(active.host, name)}
         runs = [HostRun.model_validate(run) for run in active.runs]
-        return cls.model_validate(row | {"alive": active.alive, "runs": runs})
+        lacking = missing(active.host.versions)
+        return cls.model_validate(row | {"alive": active.alive, "runs": runs, "missing_extras": lacking})
 
 
 class HostPage(Page):

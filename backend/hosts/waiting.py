@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.db import Host, Run
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.extras import PACKAGES, command, missing
 from backend.specs.fit import memory_advice, process_warning
 from backend.specs.problems import InvalidSpec, quoted
 from backend.specs.run import parse_run_spec
@@ -152,6 +155,30 @@ def _provides(host: Host, run: Run) -> bool:
     return run.environment in host.environments
 
 
+def _has_packages(host: Host, run: Run) -> bool:
+    return _extra(run) not in missing(host.versions)
+
+
+def _extra(run: Run) -> str | None:
+    """The extra that the run's algorithm needs; None for none, and of an algorithm of another version."""
+    return ALGORITHMS[run.algorithm].extra if run.algorithm in ALGORITHMS else None
+
+
+def _no_environment(run: Run) -> str:
+    environment = ENVIRONMENTS.get(run.environment)
+    extra = environment.extra if environment else None
+    hint = f": on a host, {command(extra)}" if extra else ""
+    return f"no host that may claim it provides the environment {run.environment}{hint}"
+
+
+def _no_packages(run: Run) -> str:
+    extra = _extra(run) or ""
+    return (
+        f"no host that may claim it has {PACKAGES[extra]}, which {run.algorithm} needs: on a host, "
+        f"{command(extra)}"
+    )
+
+
 def _has_device(host: Host, run: Run) -> bool:
     return run.spec["device"] != "cuda" or any(device.startswith("cuda") for device in host.devices)
 
@@ -174,7 +201,11 @@ def _too_large(run: Run, memory_bytes: int) -> str:
 _NEEDS: list[tuple[Callable[[Host, Run], bool], Callable[[Run, Sequence[Host]], str]]] = [
     (
         _provides,
-        lambda run, _: f"no host that may claim it provides the environment {run.environment}",
+        lambda run, _: _no_environment(run),
+    ),
+    (
+        _has_packages,
+        lambda run, _: _no_packages(run),
     ),
     (
         _has_device,

@@ -154,6 +154,7 @@ def export(
     format: Annotated[Format, Query(description="Format of the file.")] = "csv",
 ) -> Download:
     """Every point of a run at full resolution, in one file; reproducible while no points are added."""
+    service.require_format(format)
     started_at = service.training_started_at(session, run_id)
     media_type, ending = MEDIA_TYPES[format]
     return Download(
@@ -203,6 +204,7 @@ def export_runs(
     """Every point of several runs at full resolution, in one file, with their specs and provenance."""
     if bool(run) == (filter is not None):
         raise Invalid.field("run", "give either run ids or a filter")
+    service.require_format(format)
     ids = list(service.find_runs(session, run)) if filter is None else service.matching(session, filter)
     media_type, ending = MEDIA_TYPES[format]
     return Download(

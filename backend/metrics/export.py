@@ -1,14 +1,11 @@
-"""Every point of a run as a file, written in a stream, with the provenance of its attempts.
+"""Every point of a run as CSV or Parquet, written in a stream, with the provenance of its attempts.
 
-The provenance is JSON, an object per attempt: in Parquet in the schema's metadata, in TensorBoard as a text,
-in CSV in the last column of the first row.
+The provenance is JSON, an object per attempt: in Parquet in the schema's metadata, in CSV in the last column
+of the first row. This module needs pyarrow, of the extra `parquet`.
 """
 
 import json
-import zipfile
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +14,11 @@ import pyarrow.parquet
 from sqlalchemy.orm import Session
 
 from backend.db import Series
-from backend.metrics import repository, tensorboard_files
+from backend.metrics import repository
 from backend.metrics.chunks import Columns, n_rows
+from backend.metrics.exported_runs import PROVENANCE, Provenance
 from backend.metrics.pipe import Pipe
-from backend.metrics.repository import Selected
-from backend.metrics.tensorboard_files import ALL
+from backend.metrics.repository import ALL, Selected
 from backend.text import FORMULA
 
 SCHEMA = pa.schema(
@@ -36,12 +33,6 @@ SCHEMA = pa.schema(
     ]
 )
 """One row per point, by metric and source, in order of arrival."""
-
-PROVENANCE = "provenance"
-"""Name of CSV's last column, of the key of Parquet's metadata, and of the text."""
-
-Provenance = list[dict[str, Any]]
-"""For each attempt: `attempt`, `host`, and the fields of `backend.specs.provenance` if they are known."""
 
 _BATCH_ROWS = 16_384
 
@@ -81,30 +72,6 @@ def parquet(
     with pa.parquet.ParquetWriter(pipe, schema, compression="zstd") as writer:
         for table in tables(session, run_id, selected):
             writer.write_table(table)
-            yield pipe.take()
-    yield pipe.take()
-
-
-def tensorboard(
-    session: Session,
-    run_id: str,
-    provenance: Provenance,
-    started_at: datetime,
-    selected: Selected = ALL,
-) -> Iterator[bytes]:
-    """A zip with a folder of TensorBoard event files per source; the step is agent steps.
-
-    Args:
-        session: a reading session.
-        run_id: the run.
-        provenance: what trained each of the run's attempts.
-        started_at: the time at which training time was 0.
-        selected: which series.
-    """
-    pipe = Pipe()
-    with zipfile.ZipFile(pipe, "w") as archive:
-        text = (PROVENANCE, provenance)
-        for _ in tensorboard_files.write(archive, session, run_id, started_at, text, selected=selected):
             yield pipe.take()
     yield pipe.take()
 

@@ -1,46 +1,27 @@
-"""Every point of several runs as one file, written in a stream, with each run's name, spec and provenance.
+"""Every point of several runs as CSV or Parquet, in a stream, with each run's name, spec and provenance.
 
-The descriptions of the runs are JSON: in Parquet in the schema's metadata, one object by run id; in
-TensorBoard as a text in each run's folder; in CSV in the last column of each run's first row.
+The descriptions of the runs are JSON: in Parquet in the schema's metadata, one object by run id; in CSV in
+the last column of each run's first row. This module needs pyarrow, of the extra `parquet`.
 """
 
 import json
-import re
-import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 from sqlalchemy.orm import Session
 
-from backend.metrics import export, tensorboard_files
+from backend.metrics import export
+from backend.metrics.exported_runs import DESCRIPTION, ExportedRun
 from backend.metrics.pipe import Pipe
 from backend.metrics.repository import Selected
 
 SCHEMA = pa.schema([("run", pa.string()), ("name", pa.string()), *export.SCHEMA])
 """One row per point, by run, metric and source, in order of arrival."""
 
-DESCRIPTION = "description"
-"""Name of CSV's last column and of the text."""
-
 RUNS = "runs"
 """Key of Parquet's metadata."""
-
-
-@dataclass(frozen=True)
-class ExportedRun:
-    """A run to export."""
-
-    id: str
-    name: str
-    started_at: datetime
-    """The time at which its training time was 0."""
-    description: dict[str, Any]
-    """Its name, spec and provenance, as JSON values."""
 
 
 def csv(session: Session, runs: Sequence[ExportedRun], selected: Selected) -> Iterator[bytes]:
@@ -70,25 +51,6 @@ def parquet(session: Session, runs: Sequence[ExportedRun], selected: Selected) -
                 writer.write_table(table)
                 yield pipe.take()
     yield pipe.take()
-
-
-def tensorboard(session: Session, runs: Sequence[ExportedRun], selected: Selected) -> Iterator[bytes]:
-    """A zip with a folder per run, named after it, each with a folder of event files per source."""
-    pipe = Pipe()
-    with zipfile.ZipFile(pipe, "w") as archive:
-        for run in runs:
-            text = (DESCRIPTION, run.description)
-            for _ in tensorboard_files.write(
-                archive, session, run.id, run.started_at, text, _folder(run), selected
-            ):
-                yield pipe.take()
-    yield pipe.take()
-
-
-def _folder(run: ExportedRun) -> str:
-    """A folder name that is safe on every system, and unique: names of runs may be equal."""
-    words = re.sub(r"[^A-Za-z0-9._=-]+", "_", run.name).strip("._")[:80]
-    return f"{words}-{run.id}/" if words else f"{run.id}/"
 
 
 def _tables(session: Session, run: ExportedRun, selected: Selected) -> Iterator[pa.Table]:

@@ -240,6 +240,10 @@ class Selected:
     """Whether those of single actors are among them."""
 
 
+ALL = Selected()
+"""Every series."""
+
+
 def recorded_series(session: Session, run_id: str, selected: Selected) -> list[Series]:
     """The selected series of a run that have points, by metric and source."""
     matching = list_series(session, [run_id], selected.metrics)

@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 from backend.db import Run, Series
 from backend.db.engine import reading
 from backend.errors import Invalid, NotFound
-from backend.metrics import npz, repository
+from backend.metrics import npz, repository, tensorboard_files
 from backend.metrics.charts import WINDOW, Axes, SeriesBuckets, curves, with_scale
 from backend.metrics.chunks import Array
+from backend.metrics.exported_runs import ExportedRun
 from backend.metrics.grouping import Spread, interval_name
 from backend.metrics.schemas import Format
 from backend.metrics.seed_groups import group_curve
@@ -26,6 +27,7 @@ from backend.runs import listing
 from backend.runs import repository as run_rows
 from backend.runs.groups import group_key, repetitions
 from backend.runs.lineage import roots
+from backend.specs.extras import installed
 from backend.specs.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 from backend.specs.run import in_declared_order
 from backend.specs.run_fields import EXTERNAL
@@ -158,24 +160,33 @@ def training_started_at(session: Session, run_id: str) -> datetime:
     return run.started_at or run.created_at
 
 
+def require_format(file_format: Format) -> None:
+    """Check that this process can write files of a format.
+
+    Raises:
+        Invalid: it lacks the extra `parquet`.
+    """
+    if file_format in ("csv", "parquet") and not installed("parquet"):
+        others = "npz and tensorboard need nothing more"
+        raise Invalid.missing_extra("format", f"{file_format} files", "parquet", others)
+
+
 def export(
     db_engine: Engine, run_id: str, file_format: Format, started_at: datetime, selected: repository.Selected
 ) -> Generator[bytes]:
     """A run's points as a file, in pieces, from one snapshot of the database."""
-    if file_format == "npz":
-        with reading(db_engine) as session:
-            yield from npz.npz(session, [run_id], selected)
-        return
-    from backend.metrics import export as exported  # pyarrow's import takes a tenth of a second
-
     with reading(db_engine) as session:
+        if file_format == "npz":
+            yield from npz.npz(session, [run_id], selected)
+            return
         provenance = _provenance(session, run_id)
-        if file_format == "csv":
-            yield from exported.csv(session, run_id, provenance, selected)
-        elif file_format == "parquet":
-            yield from exported.parquet(session, run_id, provenance, selected)
-        else:
-            yield from exported.tensorboard(session, run_id, provenance, started_at, selected)
+        if file_format == "tensorboard":
+            yield from tensorboard_files.of_run(session, run_id, provenance, started_at, selected)
+            return
+        from backend.metrics import export as exported  # pyarrow: optional, slow to import
+
+        write = {"csv": exported.csv, "parquet": exported.parquet}
+        yield from write[file_format](session, run_id, provenance, selected)
 
 
 def export_runs(
@@ -186,11 +197,9 @@ def export_runs(
         with reading(db_engine) as session:
             yield from npz.npz(session, list(find_runs(session, run_ids)), selected)
         return
-    from backend.metrics import export_runs as exported  # pyarrow's import takes a tenth of a second
-
     with reading(db_engine) as session:
         runs = [
-            exported.ExportedRun(
+            ExportedRun(
                 id=run.id,
                 name=run.name,
                 started_at=run.started_at or run.created_at,
@@ -205,7 +214,12 @@ def export_runs(
             )
             for run in find_runs(session, run_ids).values()
         ]
-        write = {"csv": exported.csv, "parquet": exported.parquet, "tensorboard": exported.tensorboard}
+        if file_format == "tensorboard":
+            yield from tensorboard_files.of_runs(session, runs, selected)
+            return
+        from backend.metrics import export_runs as exported  # pyarrow: optional, slow to import
+
+        write = {"csv": exported.csv, "parquet": exported.parquet}
         yield from write[file_format](session, runs, selected)
 
 

@@ -1,8 +1,9 @@
-"""The TensorBoard event files of a run, in a zip archive."""
+"""The TensorBoard event files of runs, in a zip archive."""
 
 import json
+import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -11,19 +12,50 @@ from urllib.parse import quote
 from sqlalchemy.orm import Session
 
 from backend.metrics import repository, tfevents
+from backend.metrics.exported_runs import DESCRIPTION, PROVENANCE, ExportedRun, Provenance
+from backend.metrics.pipe import Pipe
+from backend.metrics.repository import ALL, Selected
 
-ALL = repository.Selected()
-"""Every series."""
+
+def of_run(
+    session: Session, run_id: str, provenance: Provenance, started_at: datetime, selected: Selected = ALL
+) -> Iterator[bytes]:
+    """A zip with a folder of event files per source; the step is agent steps.
+
+    Args:
+        session: a reading session.
+        run_id: the run.
+        provenance: what trained each of the run's attempts; a text in each folder.
+        started_at: the time at which training time was 0.
+        selected: which series.
+    """
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w") as archive:
+        for _ in _write(archive, session, run_id, started_at, (PROVENANCE, provenance), selected=selected):
+            yield pipe.take()
+    yield pipe.take()
 
 
-def write(
+def of_runs(session: Session, runs: Sequence[ExportedRun], selected: Selected) -> Iterator[bytes]:
+    """A zip with a folder per run, named after it, each with a folder of event files per source and the run's
+    description as a text."""
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w") as archive:
+        for run in runs:
+            text = (DESCRIPTION, run.description)
+            for _ in _write(archive, session, run.id, run.started_at, text, _folder(run), selected):
+                yield pipe.take()
+    yield pipe.take()
+
+
+def _write(
     archive: zipfile.ZipFile,
     session: Session,
     run_id: str,
     started_at: datetime,
     text: tuple[str, Any],
     folder: str = "",
-    selected: repository.Selected = ALL,
+    selected: Selected = ALL,
 ) -> Iterator[None]:
     """Write a folder of event files per source; the step is agent steps. Yields after each part.
 
@@ -53,6 +85,12 @@ def write(
                     times = start + part["wall_time_s"]
                     file.write(tfevents.scalars(series.metric, times, part["agent_steps"], part["value"]))
                     yield
+
+
+def _folder(run: ExportedRun) -> str:
+    """A folder name that is safe on every system, and unique: names of runs may be equal."""
+    words = re.sub(r"[^A-Za-z0-9._=-]+", "_", run.name).strip("._")[:80]
+    return f"{words}-{run.id}/" if words else f"{run.id}/"
 
 
 def _code_block(value: Any) -> str:

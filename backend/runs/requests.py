@@ -16,8 +16,10 @@ from backend.principals import Principal
 from backend.runs import external, service
 from backend.runs.grid import requested_specs
 from backend.runs.schemas import RunEstimate, RunFields
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.annealing import annealing_warning
 from backend.specs.external import ExternalFields, external_spec
+from backend.specs.extras import PACKAGES, command, missing_everywhere
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, is_custom
 from backend.specs.run_fields import EXTERNAL
@@ -53,12 +55,39 @@ def specs(session: Session, request: RunFields) -> list[RunSpec]:
     """One specification per combination of the grid's values and seed.
 
     Raises:
-        InvalidSpec: with one problem per invalid field.
+        InvalidSpec: with one problem per invalid field; or every host lacks an extra that they need.
     """
-    if request.specs is not None:
-        return request.specs
-    fields = request.model_dump(mode="json", exclude_unset=True)
-    return requested_specs(describe_environment(session, fields))
+    planned = request.specs
+    if planned is None:
+        fields = request.model_dump(mode="json", exclude_unset=True)
+        planned = requested_specs(describe_environment(session, fields))
+    _require_extras(session, planned)
+    return planned
+
+
+def _require_extras(session: Session, planned: Sequence[RunSpec]) -> None:
+    """Check that a host has the extras that the runs need, if there are hosts.
+
+    Raises:
+        InvalidSpec: every host lacks one.
+    """
+    needed: dict[str, str | None] = {}
+    for spec in planned:
+        needed |= {"algorithm": ALGORITHMS[spec.algorithm].extra or needed.get("algorithm")}
+        needed |= {"environment": spec.catalogue_environment.extra or needed.get("environment")}
+    if not any(needed.values()):
+        return
+    versions = [host.versions for host in hosts.all_hosts(session)]
+    problems = [
+        FieldProblem(
+            field=field,
+            message=f"needs {PACKAGES[extra]}, which every host lacks: on a host, {command(extra)}",
+        )
+        for field, extra in needed.items()
+        if extra is not None and missing_everywhere(extra, versions)
+    ]
+    if problems:
+        raise InvalidSpec(problems)
 
 
 def describe_environment(session: Session, request: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from backend.specs import extras
+
 PINS = dict(
     line.split("==") for line in (Path(__file__).parents[2] / "constraints.txt").read_text().splitlines()[1:]
 )
@@ -27,6 +29,7 @@ def test_pins_have_wheels_for_the_next_python() -> None:
         versions = dict(zip(PINS, threads.map(_versions, PINS), strict=True))
     missing = {name for name, pin in PINS.items() if pin not in versions[name]}
     assert missing == set(WITHOUT_WHEEL)
+    assert missing <= set(extras.PACKAGES.values()), "what has no wheel is an extra"
 
 
 def _query(name: str, python: str) -> list[str]:

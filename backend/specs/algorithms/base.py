@@ -185,6 +185,8 @@ class Algorithm:
     """Whether it learns Q: its replays hold Q(s, .) instead of a policy."""
     evaluation_protocol: str = "noop_starts"
     """The protocol of its paper for Atari games. A3C's human starts need recordings: no-op starts instead."""
+    extra: str | None = None
+    """The extra of the distribution that a host needs in addition to `worker`; None: no other."""
 
     def defaults(self, observation: Observation, actions: Actions = "discrete") -> dict[str, Any]:
         """The defaults for environments of this kind, as JSON values."""

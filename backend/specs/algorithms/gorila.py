@@ -253,6 +253,7 @@ GORILA_DQN = Algorithm(
     reproducibility="none",
     action_values=True,
     evaluation_protocol="noop_starts_5min",
+    extra="gorila",
     devices=("cpu",),
     presets=(
         Preset(

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
+from backend.specs.extras import PACKAGES
 from backend.specs.fields import Strict
 from backend.specs.protocols import Protocol, UnsupportedProtocolError, find_protocol
 from backend.specs.spaces import Actions, Observation
@@ -80,6 +81,11 @@ class Environment:
     allowed: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Settings whose allowed values differ between the environments of a family, with the values allowed
     here."""
+
+    @property
+    def extra(self) -> str | None:
+        """The extra of the distribution that a host needs in addition to `worker`; None: no other."""
+        return self.family if self.family in PACKAGES else None
 
     def published_score(self, label: str, protocol: str) -> PublishedScore | None:
         """The published score with this label under this protocol."""

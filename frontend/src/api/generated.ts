@@ -2623,6 +2623,15 @@ export interface components {
              *     for a request that was authenticated by a ticket.
              */
             ticket: string | null;
+            /**
+             * Missing Extras
+             * @description Extras of Callboard that the web process lacks, such as `parquet`, without which it writes neither CSV
+             *     nor Parquet files.
+             * @example [
+             *       "parquet"
+             *     ]
+             */
+            missing_extras: string[];
         };
         /**
          * ActorOut
@@ -2733,6 +2742,12 @@ export interface components {
              * @description Named settings to start from.
              */
             presets: components["schemas"]["PresetOut"][];
+            /**
+             * Extra
+             * @description Extra of Callboard that a host needs for it in addition to `worker`; null for no other.
+             * @example gorila
+             */
+            extra: string | null;
         };
         /**
          * AlgorithmPage
@@ -4307,6 +4322,12 @@ export interface components {
              * @description The hosts that have a custom environment; empty for built-in environments.
              */
             hosts: string[];
+            /**
+             * Extra
+             * @description Extra of Callboard that a host needs for it in addition to `worker`; null for no other.
+             * @example racing
+             */
+            extra: string | null;
         };
         /**
          * EnvironmentPage
@@ -5512,6 +5533,15 @@ export interface components {
             versions: {
                 [key: string]: string;
             };
+            /**
+             * Missing Extras
+             * @description Extras of Callboard that it lacks, such as `racing`, without which it cannot run some environments or
+             *     algorithms.
+             * @example [
+             *       "racing"
+             *     ]
+             */
+            missing_extras: string[];
             /** @description Latest reading of the host's load. */
             load: components["schemas"]["HostLoad"];
             /**
@@ -6037,6 +6067,15 @@ export interface components {
              *     for a request that was authenticated by a ticket.
              */
             ticket: string | null;
+            /**
+             * Missing Extras
+             * @description Extras of Callboard that the web process lacks, such as `parquet`, without which it writes neither CSV
+             *     nor Parquet files.
+             * @example [
+             *       "parquet"
+             *     ]
+             */
+            missing_extras: string[];
             /**
              * Page Secret
              * @description The session's second secret, which the page keeps and sends as the header `X-Page-Secret`: the cookie
@@ -14319,6 +14358,9 @@ export interface operations {
                      *       "name": "ada",
                      *       "role": "viewer",
                      *       "ticket": null,
+                     *       "missing_extras": [
+                     *         "parquet"
+                     *       ],
                      *       "page_secret": "text"
                      *     }
                      */
@@ -14382,7 +14424,10 @@ export interface operations {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "name": "ada",
                      *       "role": "viewer",
-                     *       "ticket": null
+                     *       "ticket": null,
+                     *       "missing_extras": [
+                     *         "parquet"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Account"];
@@ -14418,6 +14463,9 @@ export interface operations {
                      *       "name": "ada",
                      *       "role": "viewer",
                      *       "ticket": null,
+                     *       "missing_extras": [
+                     *         "parquet"
+                     *       ],
                      *       "page_secret": "text"
                      *     }
                      */
@@ -17991,6 +18039,9 @@ export interface operations {
                      *             "text"
                      *           ],
                      *           "versions": {},
+                     *           "missing_extras": [
+                     *             "racing"
+                     *           ],
                      *           "load": {
                      *             "cpu_pct": null,
                      *             "memory_used_bytes": null,
@@ -18082,6 +18133,9 @@ export interface operations {
                      *         "text"
                      *       ],
                      *       "versions": {},
+                     *       "missing_extras": [
+                     *         "racing"
+                     *       ],
                      *       "load": {
                      *         "cpu_pct": null,
                      *         "memory_used_bytes": null,
@@ -18163,6 +18217,9 @@ export interface operations {
                      *         "text"
                      *       ],
                      *       "versions": {},
+                     *       "missing_extras": [
+                     *         "racing"
+                     *       ],
                      *       "load": {
                      *         "cpu_pct": null,
                      *         "memory_used_bytes": null,
@@ -18285,7 +18342,8 @@ export interface operations {
                      *               "measured_on": "text",
                      *               "measured": "text"
                      *             }
-                     *           ]
+                     *           ],
+                     *           "extra": "gorila"
                      *         }
                      *       ]
                      *     }
@@ -18353,7 +18411,8 @@ export interface operations {
                      *           "measured_on": "text",
                      *           "measured": "text"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "extra": "gorila"
                      *     }
                      */
                     "application/json": components["schemas"]["AlgorithmOut"];
@@ -18415,7 +18474,8 @@ export interface operations {
                      *           "crop_hides": null,
                      *           "hosts": [
                      *             "text"
-                     *           ]
+                     *           ],
+                     *           "extra": "racing"
                      *         }
                      *       ]
                      *     }
@@ -18477,7 +18537,8 @@ export interface operations {
                      *       "crop_hides": null,
                      *       "hosts": [
                      *         "text"
-                     *       ]
+                     *       ],
+                     *       "extra": "racing"
                      *     }
                      */
                     "application/json": components["schemas"]["EnvironmentOut"];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { environmentImage, shortEnvironmentName, unavailableReason } from './environments';
+import { environmentImage, missingExtra, shortEnvironmentName, unavailableReason } from './environments';
 
 describe('environmentImage', () => {
   it.each(['ALE/Pong-v5', 'HalfCheetah-Pixels-v5', 'Labyrinth-Small-v0', 'Racing-Fast-v0', 'CartPole-v1'])(
@@ -21,6 +21,23 @@ describe('shortEnvironmentName', () => {
     ['CartPole-v1', 'CartPole'],
     ['Custom/Line-v0', 'Custom/Line'],
   ])('names %s as %s', (id, name) => expect(shortEnvironmentName(id)).toBe(name));
+});
+
+describe('missingExtra', () => {
+  const racing = { title: 'Racing', extra: 'racing' };
+  const host = (...missing_extras: string[]) => ({ missing_extras });
+
+  it('is null while a host has the extra, none is needed, or no host is known', () => {
+    expect(missingExtra(racing, undefined)).toBeNull();
+    expect(missingExtra(racing, [])).toBeNull();
+    expect(missingExtra(racing, [host('racing'), host('gorila')])).toBeNull();
+    expect(missingExtra({ title: 'CartPole', extra: null }, [host('racing')])).toBeNull();
+  });
+
+  it('names the extra that every host lacks', () =>
+    expect(missingExtra(racing, [host('racing'), host('gorila', 'racing')])).toBe(
+      "Racing needs callboard[racing], which no host has. On one: pip install 'callboard[racing]'.",
+    ));
 });
 
 describe('unavailableReason', () => {

@@ -52,6 +52,18 @@ export function unavailableReason(
   return `${none} run ${environment.title}.`;
 }
 
+type Extra = { title: string; extra: string | null };
+
+/** Why no host can run an environment or algorithm: each lacks an extra; null if one has it, or while hosts are unknown. */
+export function missingExtra(
+  { title, extra }: Extra,
+  hosts: readonly { missing_extras: readonly string[] }[] | undefined,
+): string | null {
+  if (!extra || !hosts?.length) return null;
+  if (!hosts.every(({ missing_extras }) => missing_extras.includes(extra))) return null;
+  return `${title} needs callboard[${extra}], which no host has. On one: pip install 'callboard[${extra}]'.`;
+}
+
 type Named = { id: string; title: string; family: string };
 
 /** The environments whose id, title and family together contain every typed word. */

@@ -60,6 +60,20 @@ def test_claim_prefers_highest_priority_then_oldest(engine: Engine) -> None:
     assert order == [high.id, first.id, second.id, low.id]
 
 
+def test_host_without_ray_claims_no_run_of_gorila(engine: Engine) -> None:
+    add_host(engine, "a", versions={"torch": "2"})
+    add_host(engine, "b", versions={"torch": "2", "ray": "2"})
+    gorila = make_run(engine, algorithm="gorila_dqn", priority=5)
+    other = make_run(engine)
+    won = claim(engine, "a")
+    assert won is not None
+    assert won.run_id == other.id
+    assert claim(engine, "a") is None
+    won = claim(engine, "b")
+    assert won is not None
+    assert won.run_id == gorila.id
+
+
 def test_claim_matches_queue_and_requested_host(engine: Engine) -> None:
     add_host(engine, "a")
     add_host(engine, "b", queues=["gpu"])

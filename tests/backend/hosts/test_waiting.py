@@ -68,6 +68,18 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
             [_host(environments=[])],
             "no host that may claim it provides the environment CartPole-v1",
         ),
+        (
+            _run(environment="Racing-Slow-v0"),
+            [_host(environments=[])],
+            "no host that may claim it provides the environment Racing-Slow-v0: on a host, pip install "
+            "'callboard[racing]'",
+        ),
+        (
+            _run(algorithm="gorila_dqn"),
+            [_host(versions={"torch": "2"}), _host("b", queues=["gpu"], versions={"ray": "2"})],
+            "no host that may claim it has ray, which gorila_dqn needs: on a host, pip install "
+            "'callboard[gorila]'",
+        ),
         (_run(device="cuda"), [_host()], "it requires a GPU, and no host that may claim it has one"),
         (
             _run(memory_estimate_bytes=16 * GIB),

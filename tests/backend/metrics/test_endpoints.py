@@ -2,6 +2,9 @@ import csv
 import io
 import json
 import math
+import sys
+import zipfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,14 @@ from sqlalchemy import Engine
 
 from backend.db import Run
 from backend.db.engine import writing
+from backend.external.endpoints import ARROW
 from backend.metrics import repository
 from backend.metrics.grouping import Spread, interval_name
 from backend.metrics.schemas import Chart
+from backend.specs import extras
 from backend.specs.events import PointsEvent
 from tests.backend.metrics.oracle import METRICS, RecordedRun
+from tests.support.external import SOURCE, create
 from tests.support.rows import PROVENANCE, add_attempt
 from tests.support.service import RunningService
 
@@ -47,6 +53,43 @@ def test_run_series_are_listed_with_point_counts(engine: Engine, client: Client)
         ("rollout/episode_return", "", 10),
     ]
     assert {s["revision"] for s in answer["items"]} == {recorded.revision}
+
+
+@pytest.fixture
+def without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As where the extra `parquet` is not installed."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    extras.installed.cache_clear()
+    yield
+    monkeypatch.undo()
+    extras.installed.cache_clear()
+
+
+@pytest.mark.usefixtures("without_pyarrow")
+def test_server_without_pyarrow_names_the_extra_and_exports_the_other_formats(
+    engine: Engine, client: Client
+) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 10})
+    of_run = f"/api/v1/runs/{recorded.run_id}/export?format="
+    of_runs = f"/api/v1/runs/export?run={recorded.run_id}&format="
+    for path in (of_run, of_runs):
+        for name in ("csv", "parquet"):
+            refused = client.get(path + name)
+            assert (refused.status_code, refused.json()["code"]) == (422, "missing_extra")
+            [problem] = refused.json()["errors"]
+            assert problem["field"] == "format"
+            assert "pip install 'callboard[parquet]'" in problem["message"]
+        for name in ("npz", "tensorboard"):
+            answer = client.get(path + name)
+            assert answer.status_code == 200
+            assert zipfile.ZipFile(io.BytesIO(answer.content)).testzip() is None
+    assert "parquet" in client.get("/api/v1/auth/me").json()["missing_extras"]
+    run = create(client)
+    headers = {"Callboard-Source": SOURCE, "Callboard-Sequence": "1", "Content-Type": ARROW}
+    refused = client.post(f"/api/v1/runs/{run['id']}/points", content=b"x", headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (422, "missing_extra")
+    assert "send JSON" in refused.json()["detail"]
 
 
 def test_chart_then_incremental_update(engine: Engine, client: Client) -> None:

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.db.engine import reading
-from backend.metrics import export, tfevents
+from backend.metrics import export, tensorboard_files, tfevents
 from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, Row
 from tests.support.rows import PROVENANCE
 
@@ -86,7 +86,7 @@ def test_tensorboard_reads_every_exported_point(recorded: RecordedRun, tmp_path:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     with reading(recorded.engine) as session:
-        data = b"".join(export.tensorboard(session, recorded.run_id, ATTEMPTS, BEGAN))
+        data = b"".join(tensorboard_files.of_run(session, recorded.run_id, ATTEMPTS, BEGAN))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.testzip() is None
         archive.extractall(tmp_path)
@@ -108,8 +108,9 @@ def test_tensorboard_reads_every_exported_point(recorded: RecordedRun, tmp_path:
 def test_export_is_deterministic(recorded: RecordedRun, form: str) -> None:
     def once() -> bytes:
         with reading(recorded.engine) as session:
-            began = (BEGAN,) if form == "tensorboard" else ()
-            return b"".join(getattr(export, form)(session, recorded.run_id, ATTEMPTS, *began))
+            if form == "tensorboard":
+                return b"".join(tensorboard_files.of_run(session, recorded.run_id, ATTEMPTS, BEGAN))
+            return b"".join(getattr(export, form)(session, recorded.run_id, ATTEMPTS))
 
     assert once() == once()
 
@@ -123,7 +124,7 @@ def test_export_of_run_without_points_is_valid_and_empty(engine: Engine, tmp_pat
             pq.read_table(io.BytesIO(b"".join(export.parquet(session, recorded.run_id, ATTEMPTS)))).num_rows
             == 0
         )
-        data = b"".join(export.tensorboard(session, recorded.run_id, ATTEMPTS, BEGAN))
+        data = b"".join(tensorboard_files.of_run(session, recorded.run_id, ATTEMPTS, BEGAN))
     assert zipfile.ZipFile(io.BytesIO(data)).namelist() == []
 
 

@@ -11,9 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.metrics import npz, service
-from backend.metrics.repository import Selected
+from backend.metrics.repository import ALL, Selected
 from backend.metrics.schemas import Format
-from backend.metrics.tensorboard_files import ALL
 from tests.backend.metrics.oracle import METRICS, RecordedRun
 from tests.support.rows import PROVENANCE, add_attempt
 

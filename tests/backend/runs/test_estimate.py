@@ -47,6 +47,32 @@ def test_defaults_of_gorila_on_a_small_host_are_warned_about_before_the_start(
     assert processes == f"131 processes on 2 cores start and train slowly: {advice}"
 
 
+@pytest.mark.parametrize(
+    ("changes", "field", "command"),
+    [
+        ({"algorithm": "gorila_dqn"}, "algorithm", "pip install 'callboard[gorila]'"),
+        ({"environment": "Racing-Slow-v0"}, "environment", "pip install 'callboard[racing]'"),
+    ],
+)
+def test_what_every_host_lacks_is_refused_with_the_extra(
+    service: RunningService, changes: dict[str, str], field: str, command: str
+) -> None:
+    add_host(service.engine, "a", versions={"torch": "2"})
+    add_host(service.engine, "b", versions={"torch": "2", "pyarrow": "1"})
+    for path in (ESTIMATE, "/api/v1/runs"):
+        refused = service.client.post(path, json=CARTPOLE | changes)
+        assert refused.status_code == 422, refused.text
+        [problem] = refused.json()["errors"]
+        assert (problem["field"], problem["message"].endswith(command)) == (field, True)
+    listed = service.client.get("/api/v1/hosts").json()["items"]
+    assert [host["missing_extras"] for host in listed] == [
+        ["envpool", "gorila", "parquet", "racing"],
+        ["envpool", "gorila", "racing"],
+    ]
+    add_host(service.engine, "c", versions={"torch": "2", "ray": "2", "Box2D": "2"})
+    assert service.client.post("/api/v1/runs", json=CARTPOLE | changes).status_code == 201
+
+
 def test_annealing_of_a_constant_learning_rate_is_warned_about(service: RunningService) -> None:
     body = CARTPOLE | {"annealing_agent_steps": 500}
     constant, linear = ({"config": {"learning_rate_schedule": name}} for name in ("constant", "linear"))

@@ -27,7 +27,7 @@ const RUN = {
 
 async function show(role: string, run: Run = RUN): Promise<void> {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  client.setQueryData(keys.me(), { role });
+  client.setQueryData(keys.me(), { role, missing_extras: [] });
   const rootRoute = createRootRoute({
     component: () => (
       <QueryClientProvider client={client}>

@@ -1,4 +1,6 @@
 import { Button, Menu, Tooltip } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { meQuery } from '@/api/account';
 import type { BulkTarget } from '@/api/runs';
 import { withTicket } from '@/api/session';
 import { useDownload } from '@/components/download';
@@ -9,10 +11,11 @@ import { formatInteger, plural } from '@/lib/format';
 const MAX_IDS = 200;
 const MAX_MATCHED = 1000;
 
+/** Each with the extra of the server that writes it. */
 const FORMATS = [
-  { id: 'csv', label: 'CSV' },
-  { id: 'parquet', label: 'Parquet' },
-  { id: 'tensorboard', label: 'TensorBoard (zip)' },
+  { id: 'csv', label: 'CSV', extra: 'parquet' },
+  { id: 'parquet', label: 'Parquet', extra: 'parquet' },
+  { id: 'tensorboard', label: 'TensorBoard (zip)', extra: null },
 ] as const;
 
 /** The address of a file with every point of these runs. */
@@ -36,11 +39,21 @@ type ItemsProps = {
 /** The items of a menu that download every point of the runs at full resolution, in one file. */
 export function ExportItems({ target, onClick, unavailable }: ItemsProps) {
   const n = 'filter' in target ? target.expected : target.ids.length;
+  // Every page has fetched it.
+  const { data: me } = useQuery({ ...meQuery, enabled: false });
+  const whyNot = (extra: string | null): string | undefined =>
+    unavailable ??
+    (extra !== null && me?.missing_extras.includes(extra)
+      ? `The server lacks callboard[${extra}]: pip install 'callboard[${extra}]'`
+      : undefined);
+  const lacking =
+    unavailable === undefined ? FORMATS.map(({ extra }) => whyNot(extra)).find(Boolean) : undefined;
   return (
     <>
       <Menu.Label>{n === 1 ? 'Export all points' : `All points of ${plural(n, 'run')}`}</Menu.Label>
-      {FORMATS.map(({ id, label }) =>
-        unavailable === undefined ? (
+      {lacking && <Menu.Label maw={260}>{lacking}</Menu.Label>}
+      {FORMATS.map(({ id, label, extra }) =>
+        whyNot(extra) === undefined ? (
           <Menu.Item
             key={id}
             component="a"
@@ -51,7 +64,7 @@ export function ExportItems({ target, onClick, unavailable }: ItemsProps) {
             {label}
           </Menu.Item>
         ) : (
-          <Menu.Item key={id} disabled title={unavailable}>
+          <Menu.Item key={id} disabled title={whyNot(extra)}>
             {label}
           </Menu.Item>
         ),

@@ -2,7 +2,13 @@ import { useId, type KeyboardEvent } from 'react';
 import classes from './launch.module.css';
 
 /** An option of a group, with paragraphs that are shown while it is selected. */
-export type Choice = { id: string; title: string; text: readonly (string | undefined)[] };
+export type Choice = {
+  id: string;
+  title: string;
+  text: readonly (string | undefined)[];
+  /** Why nothing can be started with it. */
+  lacking?: string | null;
+};
 
 type Props = {
   label: string;
@@ -35,7 +41,7 @@ export function Choices({ label, choices, value, onChange, wide = false }: Props
         className={wide ? classes.wideChoices : classes.choices}
         onKeyDown={onKey}
       >
-        {choices.map(({ id, title, text }, index) => (
+        {choices.map(({ id, title, text, lacking }, index) => (
           <button
             key={id}
             id={group + id}
@@ -45,10 +51,12 @@ export function Choices({ label, choices, value, onChange, wide = false }: Props
             // Without a selected option the first can be reached.
             tabIndex={id === value || (!selected && index === 0) ? 0 : -1}
             className={classes.choice}
-            title={text[0]}
+            data-lacking={Boolean(lacking)}
+            title={lacking ?? text[0]}
             onClick={() => onChange(id)}
           >
             {title}
+            {lacking && <span className="muted"> not installed</span>}
           </button>
         ))}
       </div>

@@ -1,15 +1,17 @@
 import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
-import { environmentImage, findEnvironments, unavailableReason } from '@/lib/environments';
+import type { Host } from '@/api/hosts';
+import { environmentImage, findEnvironments, missingExtra, unavailableReason } from '@/lib/environments';
 import { plural } from '@/lib/format';
 import classes from './launch.module.css';
 
-type Environment = { id: string; title: string; family: string };
+type Environment = { id: string; title: string; family: string; extra: string | null };
 
 type Props = {
   environments: readonly Environment[];
-  hosts: Parameters<typeof unavailableReason>[1];
+  /** Undefined until they are known. */
+  hosts: readonly Host[] | undefined;
   value: string;
   onChange: (id: string) => void;
 };
@@ -89,13 +91,18 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
             tabIndex={-1}
             aria-selected={environment.id === value}
             className={classes.environment}
-            title={environment.id}
+            data-lacking={missingExtra(environment, hosts) !== null}
+            title={missingExtra(environment, hosts) ?? environment.id}
             onClick={() => onChange(environment.id)}
           >
             <Thumbnail id={environment.id} />
             <span className={classes.environmentTitle}>{environment.title}</span>
             <span className="muted">
-              {unavailableReason(environment, hosts) === null ? environment.family : 'no host'}
+              {missingExtra(environment, hosts)
+                ? 'not installed'
+                : unavailableReason(environment, hosts) === null
+                  ? environment.family
+                  : 'no host'}
             </span>
           </button>
         ))}

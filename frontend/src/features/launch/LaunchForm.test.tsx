@@ -78,6 +78,7 @@ const CATALOGUE = {
       config_schema: {},
       defaults: {},
       frames_per_agent_step: 1,
+      extra: 'small',
     },
   ],
 } as unknown as Catalogue;
@@ -97,19 +98,29 @@ const ESTIMATED = {
   priority: 0,
 };
 
-type Options = { role?: string; hostEnvironments?: string[]; warnings?: string[] };
+type Options = { role?: string; hostEnvironments?: string[]; warnings?: string[]; missingExtras?: string[] };
 
 function show({
   role = 'operator',
   hostEnvironments = ['CartPole-v1'],
   warnings = [],
+  missingExtras = [],
 }: Options = {}): QueryClient {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   // Nothing can be fetched again after a start.
   vi.spyOn(client, 'invalidateQueries').mockResolvedValue();
   client.setQueryData(keys.me(), { id: 'u', name: 'ada', role });
   client.setQueryData(keys.hosts(), {
-    items: [{ id: 'h', alive: true, environments: hostEnvironments, queues: ['cpu'], devices: ['cpu'] }],
+    items: [
+      {
+        id: 'h',
+        alive: true,
+        environments: hostEnvironments,
+        missing_extras: missingExtras,
+        queues: ['cpu'],
+        devices: ['cpu'],
+      },
+    ],
   });
   const query = {
     algorithm: ['paac'],
@@ -445,6 +456,16 @@ describe('LaunchForm', () => {
     show();
     expect(document.activeElement).toBe(other);
     other.remove();
+  });
+
+  it('shows the extra that every host lacks, and starts nothing', () => {
+    show({ hostEnvironments: [], missingExtras: ['small'] });
+    const reason =
+      "CartPole needs callboard[small], which no host has. On one: pip install 'callboard[small]'.";
+    expect(screen.getByRole('note').textContent).toBe(reason);
+    expect(screen.getByRole('option', { name: /CartPole/ }).textContent).toContain('not installed');
+    const start = screen.getByRole('button', { name: /^Start/ });
+    expect([start.getAttribute('aria-disabled'), start.title]).toEqual(['true', reason]);
   });
 
   it('shows that no host can run the environment', () => {

@@ -11,6 +11,7 @@ import { createSweep } from '@/api/sweeps';
 import { useDenied } from '@/components/permission';
 import type { TermId } from '@/components/glossary';
 import { Terms } from '@/components/Term';
+import { missingExtra } from '@/lib/environments';
 import type { Raw } from '@/lib/schema';
 import { ConfigPanels } from './ConfigPanels';
 import { useEstimate } from './CostLine';
@@ -92,7 +93,14 @@ export function LaunchForm(props: Props) {
   }, [name, draft, edited, untouched]);
   // A changed draft is another request, and a repeated one the same.
   const key = useMemo(() => ({ draft, text: newKey() }), [draft]);
-  const refusal = useDenied('operator');
+  const { data: hosts } = useQuery(hostsQuery);
+  const denied = useDenied('operator');
+  const chosen = [
+    catalogue.algorithms.find(({ id }) => id === draft.algorithm),
+    environmentOf(catalogue, draft),
+  ];
+  const lacking = chosen.map((item) => item && missingExtra(item, hosts?.items)).find(Boolean);
+  const refusal = denied ?? lacking ?? undefined;
   const { data: sets } = useQuery({ ...startSetsQuery, enabled: draft.environment.startsWith('ALE/') });
   const fields = useMemo(
     () => withStartSets(fieldsOf(catalogue, draft), sets, draft.environment),
@@ -107,7 +115,6 @@ export function LaunchForm(props: Props) {
     [catalogue, draft.algorithm, draft.environment, draft.preset],
   );
   const { data } = useInfiniteQuery({ ...checkpointsQuery(parent?.id ?? ''), enabled: parent !== undefined });
-  const { data: hosts } = useQuery(hostsQuery);
   const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
   const startingPoint =
     parent && (checkpoints.find(({ id }) => checkpointId === null || id === checkpointId) ?? parent);

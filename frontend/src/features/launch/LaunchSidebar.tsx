@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { Algorithm } from '@/api/catalogue';
 import type { Host } from '@/api/hosts';
-import { isPlayable, unavailableReason } from '@/lib/environments';
+import { isPlayable, missingExtra, unavailableReason } from '@/lib/environments';
 import { Choices } from './Choices';
 import {
   algorithmsFor,
@@ -33,7 +33,13 @@ const REPRODUCIBILITY: Record<Algorithm['reproducibility'], string> = {
 /** What to train: environment and algorithm. */
 export function LaunchSidebar({ catalogue, draft, hosts, onEdit }: Props) {
   const environment = environmentOf(catalogue, draft);
+  const lacking = environment && missingExtra(environment, hosts);
   const unavailable = environment && unavailableReason(environment, hosts);
+  const algorithms = algorithmsFor(catalogue, environment).map((algorithm) => ({
+    ...algorithm,
+    lacking: missingExtra(algorithm, hosts),
+  }));
+  const lackingAlgorithm = algorithms.find(({ id }) => id === draft.algorithm)?.lacking;
   return (
     <div className={classes.sidebar}>
       <section className={`panel ${classes.block}`}>
@@ -52,9 +58,9 @@ export function LaunchSidebar({ catalogue, draft, hosts, onEdit }: Props) {
             </Link>
           )}
         </span>
-        {unavailable && (
+        {(lacking ?? unavailable) && (
           <span role="note" className={classes.unavailable}>
-            {unavailable} The run waits in the queue until a host can run it.
+            {lacking ?? `${unavailable} The run waits in the queue until a host can run it.`}
           </span>
         )}
       </section>
@@ -62,16 +68,20 @@ export function LaunchSidebar({ catalogue, draft, hosts, onEdit }: Props) {
         <h2 className="section-title">Algorithm</h2>
         <Choices
           label="Algorithm"
-          choices={algorithmsFor(catalogue, environment).map(
-            ({ id, title, summary, paper, reproducibility }) => ({
-              id,
-              title,
-              text: [summary, paper, REPRODUCIBILITY[reproducibility]],
-            }),
-          )}
+          choices={algorithms.map(({ id, title, summary, paper, reproducibility, lacking }) => ({
+            id,
+            title,
+            text: [summary, paper, REPRODUCIBILITY[reproducibility]],
+            lacking,
+          }))}
           value={draft.algorithm}
           onChange={(id) => onEdit(withAlgorithm(catalogue, draft, id))}
         />
+        {lackingAlgorithm && (
+          <span role="note" className={classes.unavailable}>
+            {lackingAlgorithm}
+          </span>
+        )}
       </section>
     </div>
   );

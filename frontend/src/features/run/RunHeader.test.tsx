@@ -38,7 +38,7 @@ const RUN = {
 
 async function show(role: string, run = RUN, environment: object | null = null) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  client.setQueryData(keys.me(), { role });
+  client.setQueryData(keys.me(), { role, missing_extras: [] });
   if (environment) client.setQueryData(keys.environment(run.environment), environment);
   const rootRoute = createRootRoute({
     component: () => (

@@ -32,7 +32,7 @@ let client: QueryClient;
 beforeEach(() => {
   requests.length = 0;
   client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  client.setQueryData(keys.me(), { role: 'operator' });
+  client.setQueryData(keys.me(), { role: 'operator', missing_extras: [] });
 });
 afterEach(() => {
   cleanup();
@@ -262,7 +262,7 @@ it.each([
   ['operator', 1, ''],
   ['admin', 1, ''],
 ])("the role %s presses an operator's button %i times", (role, presses, reason) => {
-  client.setQueryData(keys.me(), { role });
+  client.setQueryData(keys.me(), { role, missing_extras: [] });
   const pressed = vi.fn();
   show(<Guarded onClick={pressed} />);
   const button = screen.getByRole('button', { name: 'Stop' });
@@ -270,6 +270,21 @@ it.each([
   expect(pressed).toHaveBeenCalledTimes(presses);
   expect(button.title).toBe(reason);
   expect(button.getAttribute('aria-disabled')).toBe(presses ? null : 'true');
+});
+
+it('ExportMenu says which formats the server cannot write, and why', async () => {
+  client.setQueryData(keys.me(), { role: 'operator', missing_extras: ['parquet'] });
+  show(
+    <MantineProvider env="test">
+      <ExportMenu target={{ ids: ['R'] }} />
+    </MantineProvider>,
+  );
+  fireEvent.click(screen.getByRole('button', { name: 'Export' }));
+  const items = await screen.findAllByRole('menuitem');
+  expect(items.map((item) => item.getAttribute('href') !== null)).toEqual([false, false, true]);
+  expect(
+    screen.getByText("The server lacks callboard[parquet]: pip install 'callboard[parquet]'"),
+  ).toBeDefined();
 });
 
 it('ExportMenu links every format', async () => {

@@ -40,7 +40,7 @@ const GROUP = {
 async function show(by: GroupBy, search: RunsSearch, onSort: (sort: string) => void = () => undefined) {
   service.answer = { items: [GROUP], total: 1, next_cursor: null };
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  client.setQueryData(keys.me(), { role: 'operator' });
+  client.setQueryData(keys.me(), { role: 'operator', missing_extras: [] });
   const rootRoute = createRootRoute({
     component: () => (
       <QueryClientProvider client={client}>

@@ -28,7 +28,7 @@ afterEach(cleanup);
 
 async function show(children: ReactNode, role = 'operator') {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  client.setQueryData(keys.me(), { role });
+  client.setQueryData(keys.me(), { role, missing_extras: [] });
   const rootRoute = createRootRoute({
     component: () => (
       <QueryClientProvider client={client}>

@@ -34,12 +34,12 @@ from backend.http.access import LoggedIn, Viewer
 from backend.http.addresses import address_of
 from backend.http.context import context_of
 from backend.http.dependencies import (
-    COOKIE,
     AppStateDep,
     LoginSession,
     ReadSession,
     RequestContextDep,
     WriteSession,
+    cookie_name,
     secrets_of,
 )
 from backend.http.pages import Cursor, Limit
@@ -226,7 +226,7 @@ def _new_session(principal: Principal, opened: SessionSecrets) -> NewSession:
 def set_session_cookie(request: Request, response: Response, opened: SessionSecrets) -> None:
     """Set the session cookie."""
     response.set_cookie(
-        COOKIE,
+        cookie_name(request),
         opened.cookie,
         max_age=int(service.SESSION_LIFETIME.total_seconds()),
         httponly=True,
@@ -273,7 +273,7 @@ def network_of(request: Request) -> str:
 
 
 def _delete_cookie(request: Request, response: Response) -> None:
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=is_secure(request))
+    response.delete_cookie(cookie_name(request), httponly=True, samesite="strict", secure=is_secure(request))
 
 
 def is_secure(request: Request) -> bool:

@@ -36,6 +36,7 @@ from backend.pubsub.subscription import Subscription
 from backend.settings import Settings
 
 COOKIE = "callboard_session"
+"""Beginning of the name of the session's cookie; see `cookie_name`."""
 PAGE_SECRET_HEADER = "X-Page-Secret"  # noqa: S105 - the name of a header
 """Carries the second secret of a session. A browser sends cookies to every port of a host; what a page keeps
 in its local storage, no page of another port can read."""
@@ -104,6 +105,13 @@ AppStateDep = Annotated[AppState, Depends(_state)]
 RequestContextDep = Annotated[RequestContext, Depends(_context)]
 
 
+def cookie_name(connection: HTTPConnection) -> str:
+    """The name of the session's cookie at the address that the client uses. It has the port, which cookies do
+    not have: else a login at one of two servers of a host would end the session at the other."""
+    port = connection.url.port
+    return COOKIE if port is None else f"{COOKIE}_{port}"
+
+
 def secrets_of(connection: HTTPConnection) -> SentSecrets:
     """The token that a client sends, else the secrets of its session."""
     header = connection.headers.get("authorization")
@@ -113,7 +121,7 @@ def secrets_of(connection: HTTPConnection) -> SentSecrets:
         return SentSecrets(token=(token or None) if scheme.lower() == "bearer" else None)
     reads = connection.scope["type"] == "websocket" or connection.scope["method"] in SAFE_METHODS
     return SentSecrets(
-        cookie=connection.cookies.get(COOKIE) or None,
+        cookie=connection.cookies.get(cookie_name(connection)) or None,
         page=connection.headers.get(PAGE_SECRET_HEADER) or None,
         ticket=(connection.query_params.get(TICKET) or None) if reads else None,
     )

@@ -140,7 +140,7 @@ class SecurityMiddleware:
         if method not in SAFE_METHODS and "authorization" not in headers:
             # Scripts send a token on purpose; a browser sends the cookie with requests of any page.
             origin = headers.get("origin")
-            by_cookie = f"{COOKIE}=" in headers.get("cookie", "")
+            by_cookie = COOKIE in headers.get("cookie", "")
             if (by_cookie or origin) and (origin is None or _authority(origin) != host):
                 return Forbidden(
                     "a request with a session cookie must come from a page of this server (Origin header); "

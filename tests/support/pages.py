@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from backend.http.dependencies import PAGE_SECRET_HEADER
+from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
 from tests.support.waiting import PATIENCE_S
 
 _LOGIN_PATHS = ("/api/v1/auth/login", "/api/v1/auth/password")
@@ -28,6 +28,11 @@ def page_client(url: str, *, verify: ssl.SSLContext | bool = True) -> httpx.Clie
 
     client.event_hooks = {"response": [keep]}
     return client
+
+
+def session_cookie(url: httpx.URL | str) -> str:
+    """The name of the session's cookie at an address with a port."""
+    return f"{COOKIE}_{httpx.URL(url).port}"
 
 
 def session_headers(client: httpx.Client) -> dict[str, str]:

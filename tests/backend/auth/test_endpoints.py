@@ -11,7 +11,8 @@ from backend.auth.secrets import hash_secret
 from backend.db import LoginLink, LoginSession, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
+from backend.http.dependencies import PAGE_SECRET_HEADER
+from tests.support.pages import session_cookie
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -57,10 +58,10 @@ def test_expired_link_and_expired_session_are_rejected(service: RunningService) 
 
 
 def test_logout_ends_session_on_the_server(service: RunningService) -> None:
-    secret = service.client.cookies[COOKIE]
+    secret = service.client.cookies[session_cookie(service.url)]
     assert service.client.post("/api/v1/auth/logout").status_code == 204
-    assert COOKIE not in service.client.cookies
-    service.client.cookies.set(COOKIE, secret)
+    assert session_cookie(service.url) not in service.client.cookies
+    service.client.cookies.set(session_cookie(service.url), secret)
     assert service.client.get("/api/v1/auth/me").status_code == 401
 
 
@@ -70,7 +71,7 @@ def test_login_secrets_are_stored_as_hashes_only(service: RunningService) -> Non
         stored = [row.token_hash for row in session.scalars(select(LoginLink))]
         stored += [row.token_hash for row in session.scalars(select(LoginSession))]
     assert token not in stored
-    assert service.client.cookies[COOKIE] not in stored
+    assert service.client.cookies[session_cookie(service.url)] not in stored
     assert service.client.headers[PAGE_SECRET_HEADER] not in stored
     assert hash_secret(token) in stored
 
@@ -85,7 +86,10 @@ def test_several_login_links_create_one_owner(service: RunningService) -> None:
 def test_malformed_session_cookie_is_unauthenticated(sqlite_service: RunningService) -> None:
     for secret in ("x", "é", "%00", "x" * 4000):
         with sqlite_service.new_client() as browser:
-            secrets = [(b"Cookie", f"{COOKIE}={secret}".encode()), (b"X-Page-Secret", secret.encode())]
+            secrets = [
+                (b"Cookie", f"{session_cookie(browser.base_url)}={secret}".encode()),
+                (b"X-Page-Secret", secret.encode()),
+            ]
             answer = browser.get("/api/v1/auth/me", headers=secrets)
             assert answer.status_code == 401
             assert answer.headers["content-type"] == "application/problem+json"
@@ -139,4 +143,4 @@ def test_login_with_a_password_that_has_just_been_replaced_is_refused(
     monkeypatch.setattr(auth, "check_password", check_slowly)
     with service.new_client() as browser:
         answer = browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD})
-        assert (answer.status_code, COOKIE in browser.cookies) == (401, False)
+        assert (answer.status_code, session_cookie(service.url) in browser.cookies) == (401, False)

@@ -1,6 +1,7 @@
 """A session's cookie alone, which a browser sends to every port of a host, opens nothing."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,12 +15,14 @@ from backend.auth import tickets
 from backend.auth.secrets import SessionSecrets
 from backend.db import LoginSession
 from backend.db.engine import reading
-from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
+from backend.db.migrate import upgrade
+from backend.http.dependencies import PAGE_SECRET_HEADER
 from backend.principals import Role
 from backend.specs.states import RunState
+from tests.support.pages import session_cookie
 from tests.support.routes import addresses
 from tests.support.rows import make_run
-from tests.support.service import RunningService
+from tests.support.service import RunningService, running_service
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
@@ -30,9 +33,10 @@ ME = "/api/v1/auth/me"
 @pytest.fixture
 def thief(sqlite_service: RunningService) -> Iterator[httpx.Client]:
     """A client with the cookie of the owner's session, as a page of another port receives it."""
+    name = session_cookie(sqlite_service.url)
     with httpx.Client(
         base_url=sqlite_service.url,
-        cookies={COOKIE: sqlite_service.client.cookies[COOKIE]},
+        cookies={name: sqlite_service.client.cookies[name]},
         headers={"Origin": sqlite_service.url},
         timeout=PATIENCE_S,
     ) as client:
@@ -122,7 +126,9 @@ def test_the_stored_hash_opens_nothing(sqlite_service: RunningService) -> None:
     made_up = SessionSecrets("cookie", "page")
     ticket = tickets.sign(stored.id, 9_999_999_999, stored.token_hash)
     for cookie in (made_up.cookie, stored.token_hash, stored.token_hash[:32]):
-        with httpx.Client(base_url=sqlite_service.url, cookies={COOKIE: cookie}) as reader:
+        with httpx.Client(
+            base_url=sqlite_service.url, cookies={session_cookie(sqlite_service.url): cookie}
+        ) as reader:
             assert reader.get(ME, params={"ticket": ticket}).status_code == 401
 
 
@@ -131,7 +137,8 @@ def test_live_socket_needs_a_ticket_beside_the_cookie(
 ) -> None:
     run = make_run(sqlite_service.engine, RunState.RUNNING)
     address = f"{sqlite_service.url.replace('http', 'ws')}/api/v1/runs/{run.id}/live"
-    headers = {"Cookie": f"{COOKIE}={thief.cookies[COOKIE]}", "Origin": sqlite_service.url}
+    name = session_cookie(sqlite_service.url)
+    headers = {"Cookie": f"{name}={thief.cookies[name]}", "Origin": sqlite_service.url}
     with (
         pytest.raises(InvalidStatus, match="403"),
         connect(address, additional_headers=headers, open_timeout=PATIENCE_S),
@@ -154,3 +161,19 @@ def test_new_password_gives_the_page_a_new_secret(sqlite_service: RunningService
 def test_token_needs_no_page_secret_and_has_no_ticket(sqlite_service: RunningService) -> None:
     with sqlite_service.client_as(Role.VIEWER) as script:
         assert script.get(ME).json()["ticket"] is None
+
+
+def test_login_at_one_server_of_a_host_leaves_that_at_another(
+    sqlite_service: RunningService, redis_url: str, tmp_path: Path
+) -> None:
+    """A browser has one jar of cookies for all ports of a host."""
+    other_database = f"sqlite:///{tmp_path / 'other.sqlite3'}"
+    upgrade(other_database)
+    with (
+        running_service(other_database, redis_url, tmp_path / "home") as other,
+        httpx.Client(cookies=sqlite_service.client.cookies, timeout=PATIENCE_S) as browser,
+    ):
+        browser.cookies.update(other.client.cookies)
+        for service in (sqlite_service, other):
+            secret = {PAGE_SECRET_HEADER: service.client.headers[PAGE_SECRET_HEADER]}
+            assert browser.get(f"{service.url}{ME}", headers=secret).status_code == 200

@@ -11,8 +11,8 @@ from backend.auth.service import Browser
 from backend.db import LoginSession
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.http.dependencies import COOKIE
 from backend.principals import Role
+from tests.support.pages import session_cookie
 from tests.support.service import RunningService
 
 SESSIONS = "/api/v1/auth/sessions"
@@ -41,16 +41,16 @@ def test_sessions_are_listed_and_ended_one_by_one(service: RunningService) -> No
         assert here.delete(f"{SESSIONS}/{other['id']}").status_code == 204
         assert here.delete(f"{SESSIONS}/{other['id']}").status_code == 404
         assert (_status(here), _status(elsewhere)) == (200, 401)
-        assert here.cookies[COOKIE] not in here.get(SESSIONS).text
+        assert here.cookies[session_cookie(here.base_url)] not in here.get(SESSIONS).text
 
 
 @pytest.mark.service
 def test_signing_out_everywhere_ends_every_session(service: RunningService) -> None:
     with _log_in(service, "Firefox") as here, _log_in(service, "Chrome") as elsewhere:
-        secret = here.cookies[COOKIE]
+        secret = here.cookies[session_cookie(here.base_url)]
         assert here.delete(SESSIONS).status_code == 204
-        assert COOKIE not in here.cookies
-        here.cookies.set(COOKIE, secret)
+        assert session_cookie(here.base_url) not in here.cookies
+        here.cookies.set(session_cookie(here.base_url), secret)
         assert [_status(client) for client in (here, elsewhere, service.client)] == [401] * 3
 
 

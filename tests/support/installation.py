@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -29,15 +29,21 @@ def environment(home: Path, **settings: object) -> dict[str, str]:
 
 
 class Installation:
-    """Starts on creation and waits until `url` answers."""
+    """Starts on creation and waits until `url` answers.
 
-    def __init__(self, home: Path, **settings: object) -> None:
+    Args:
+        home: its home directory.
+        prefix: the beginning of the command, such as a program that starts the rest of it.
+        settings: values of settings.
+    """
+
+    def __init__(self, home: Path, *, prefix: Sequence[str] = (), **settings: object) -> None:
         self.home = home
         self._output = home.with_name(f"{home.name}-output.txt")
         home.parent.mkdir(parents=True, exist_ok=True)
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [*CALLBOARD, "up"],
+                [*prefix, *CALLBOARD, "up"],
                 env=environment(home, **settings),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -90,7 +96,7 @@ class Installation:
 @contextmanager
 def installation(home: Path, **settings: object) -> Iterator[Installation]:
     """Run an installation and stop it afterwards."""
-    running = Installation(home, **settings)
+    running = Installation(home, prefix=(), **settings)
     try:
         yield running
     finally:

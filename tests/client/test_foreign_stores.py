@@ -1,15 +1,22 @@
-"""MLflow's stores and W&B's offline runs become runs, read with their own packages if those are installed."""
+"""MLflow's stores and W&B's offline runs become runs. Both are written and read by these tools' own packages,
+each in an environment of its own."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from callboard.imports import mlflow as mlflow_reader
 from callboard.imports import wandb as wandb_reader
-from callboard.imports.log import Log, UnreadableLog
+from callboard.imports.log import UnreadableLog
+from tests.client.support import Target
+from tests.support import pythons
+
+CLIENT = Path(__file__).parents[2] / "client"
 
 OFFLINE = """
 import sys, wandb
@@ -42,66 +49,123 @@ def test_file_that_is_no_store_of_mlflow_is_refused(tmp_path: Path) -> None:
         list(mlflow_reader.read(tmp_path / "a.db"))
 
 
-def series(log: Log) -> dict[str, list[tuple[int, float]]]:
-    return {
-        metric: list(zip(column.agent_steps, column.value, strict=True))
-        for metric, column in log.series.items()
-    }
+DUMP = """
+import importlib, json, sys
+from pathlib import Path
+
+reader = importlib.import_module(f"callboard.imports.{sys.argv[1]}")
+fields = ("name", "seed", "environment", "config", "step_unit", "problem", "lines", "not_kept")
+for log in reader.read(Path(sys.argv[2])):
+    series = {name: list(zip(map(int, c.agent_steps), map(float, c.value))) for name, c in log.series.items()}
+    print(json.dumps({name: getattr(log, name) for name in fields} | {"series": series}, default=str))
+"""
+"""Prints the logs of a store as the client reads it."""
+
+STORE = """
+import sys
+from mlflow.tracking import MlflowClient
+
+client = MlflowClient(tracking_uri=sys.argv[1])
+experiment = client.create_experiment("pong", artifact_location=sys.argv[2])
+for seed in range(2):
+    run = client.create_run(experiment, run_name=f"seed {seed}", tags={"team": "a"})
+    client.log_param(run.info.run_id, "seed", seed)
+    client.log_param(run.info.run_id, "env_id", "CartPole-v1")
+    for step in range(150):
+        client.log_metric(run.info.run_id, "loss/a", step / 2, step=step * 10)
+    client.log_metric(run.info.run_id, "rollout/ep_rew_mean", float("nan"), step=7)
+    client.set_terminated(run.info.run_id)
+deleted = client.create_run(experiment)
+client.delete_run(deleted.info.run_id)
+"""
+
+
+def run_in(extra: str, *arguments: object) -> str:
+    """Run Python in the environment of an extra, with the client of this checkout; what it prints."""
+    variables = os.environ | {"PYTHONPATH": str(CLIENT), "WANDB_SILENT": "true", "WANDB_MODE": "offline"}
+    variables["MLFLOW_ALLOW_FILE_STORE"] = "true"
+    command = [str(pythons.with_extra(extra)), *map(str, arguments)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def logs_of(extra: str, path: Path) -> list[dict[str, Any]]:
+    """The logs of a store, read in the environment of the extra."""
+    return [json.loads(line) for line in run_in(extra, "-c", DUMP, extra, path).splitlines() if line]
+
+
+def points(log: dict[str, Any], metric: str) -> list[tuple[int, float]]:
+    """The agent steps and values of a metric."""
+    return [(int(step), float(value)) for step, value in log["series"][metric]]
+
+
+def mlflow_store(tmp_path: Path, store: str) -> Path:
+    """A store that MLflow has written, with two runs and a deleted one."""
+    root = tmp_path / store
+    address = root.as_uri() if store == "mlruns" else f"sqlite:///{root}"
+    run_in("mlflow", "-c", STORE, address, (tmp_path / "files").as_uri())
+    return root
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("store", ["mlruns", "mlflow.db"])
 def test_runs_of_mlflow_keep_params_metrics_and_names(tmp_path: Path, store: str) -> None:
-    tracking = pytest.importorskip("mlflow.tracking")
-    root = tmp_path / store
-    address = root.as_uri() if store == "mlruns" else f"sqlite:///{root}"
-    if store == "mlruns":
-        root.mkdir()
-    client = tracking.MlflowClient(tracking_uri=address)
-    experiment = client.create_experiment("pong", artifact_location=(tmp_path / "files").as_uri())
-    for seed in range(2):
-        run = client.create_run(experiment, run_name=f"seed {seed}", tags={"team": "a"})
-        client.log_param(run.info.run_id, "seed", seed)
-        client.log_param(run.info.run_id, "env_id", "CartPole-v1")
-        for step in range(150):
-            client.log_metric(run.info.run_id, "loss/a", step / 2, step=step * 10)
-        client.log_metric(run.info.run_id, "rollout/ep_rew_mean", float("nan"), step=7)
-        client.set_terminated(run.info.run_id)
-    deleted = client.create_run(experiment)
-    client.delete_run(deleted.info.run_id)
-    logs = {log.name: log for log in mlflow_reader.read(root)}
+    logs = {log["name"]: log for log in logs_of("mlflow", mlflow_store(tmp_path, store))}
     assert set(logs) == {"pong/seed 0", "pong/seed 1"}
     log = logs["pong/seed 1"]
-    assert (log.seed, log.environment, log.config) == (1, "CartPole-v1", {"seed": 1, "env_id": "CartPole-v1"})
-    assert series(log)["loss/a"] == [(step * 10, step / 2) for step in range(150)]
-    assert [step for step, _ in series(log)["rollout/ep_rew_mean"]] == [7]
-    assert "team: a" in [text for _, text in log.lines]
+    assert (log["seed"], log["environment"]) == (1, "CartPole-v1")
+    assert log["config"] == {"seed": 1, "env_id": "CartPole-v1"}
+    assert points(log, "loss/a") == [(step * 10, step / 2) for step in range(150)]
+    assert [step for step, _ in points(log, "rollout/ep_rew_mean")] == [7]
+    assert "team: a" in [text for _, text in log["lines"]]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("counted", ["steps", "rows"])
 def test_offline_runs_of_wandb_keep_config_history_and_steps(tmp_path: Path, counted: str) -> None:
-    pytest.importorskip("wandb")
-    environment = os.environ | {"WANDB_SILENT": "true", "WANDB_MODE": "offline"}
-    subprocess.run([sys.executable, "-c", OFFLINE, str(tmp_path), counted], check=True, env=environment)
-    [log] = wandb_reader.read(tmp_path)
-    assert (log.name, log.seed, log.environment, log.problem) == ("first", 4, "CartPole-v1", None)
-    assert (log.config["lr"], log.config["net"]) == (0.5, {"layers": 2})
+    run_in("wandb", "-c", OFFLINE, tmp_path, counted)
+    [log] = logs_of("wandb", tmp_path)
+    assert (log["name"], log["seed"], log["environment"]) == ("first", 4, "CartPole-v1")
+    assert log["problem"] is None
+    assert (log["config"]["lr"], log["config"]["net"]) == (0.5, {"layers": 2})
     factor = 10 if counted == "steps" else 1
-    assert log.step_unit == (None if counted == "steps" else "iterations")
-    points = series(log)
-    assert points["charts/episodic_return"] == [(step * factor, float(step)) for step in range(300)]
-    assert points["losses.value"] == [(step * factor, 0.5) for step in range(300)]
-    assert len(points["nan"]) == 1
-    assert log.not_kept["values of the type histogram"] == 1
+    assert log["step_unit"] == (None if counted == "steps" else "iterations")
+    returns = [(step * factor, float(step)) for step in range(300)]
+    assert points(log, "charts/episodic_return") == returns
+    assert points(log, "losses.value") == [(step * factor, 0.5) for step in range(300)]
+    assert len(points(log, "nan")) == 1
+    assert log["not_kept"]["values of the type histogram"] == 1
     [path] = tmp_path.rglob("run-*.wandb")
     whole = path.read_bytes()
     for content, n_least in ((whole[:20_000], 10), (whole[:9_000] + b"!" + whole[9_001:], 1)):
         path.write_bytes(content)
-        [log] = wandb_reader.read(path)
-        values = [value for _, value in series(log)["charts/episodic_return"]]
+        [log] = logs_of("wandb", path)
+        values = [value for _, value in points(log, "charts/episodic_return")]
         assert values == [float(step) for step in range(len(values))]
         assert n_least <= len(values) < 300
     path.write_bytes(b"text")
-    [log] = wandb_reader.read(path)
-    assert log.problem is not None
+    [log] = logs_of("wandb", path)
+    assert log["problem"] is not None
+
+
+@pytest.mark.service
+@pytest.mark.long
+@pytest.mark.parametrize("tool", pythons.FOREIGN)
+def test_command_imports_a_store_once_and_groups_its_seeds(tool: str, target: Target, tmp_path: Path) -> None:
+    if tool == "mlflow":
+        root, metric = mlflow_store(tmp_path, "mlflow.db"), "loss/a"
+    else:
+        root, metric = tmp_path, "charts/episodic_return"
+        for _ in range(2):
+            run_in(tool, "-c", OFFLINE, root, "steps")
+    for _ in range(2):  # the second adds nothing
+        run_in(tool, "-m", "callboard", "import", tool, root)
+    runs = target.runs()
+    assert [run["state"] for run in runs] == ["finished"] * 2
+    assert {run["environment"] for run in runs} == {"CartPole-v1"}
+    assert {run["seed"] for run in runs} == ({0, 1} if tool == "mlflow" else {4})
+    for run in runs:
+        stored = target.points(run["id"])[metric]
+        assert [int(row["agent_steps"]) for row in stored] == [10 * n for n in range(len(stored))]
+        assert len(stored) == (150 if tool == "mlflow" else 300)

@@ -1,4 +1,5 @@
-"""Environments of the client alone, for each Python that it is for and that the machine has.
+"""Environments of the client alone: for each Python that it is for and that the machine has, and with each
+tool whose logs it reads through that tool's own package.
 
 `make test-long` runs this module. Pythons are found by their names, such as `python3.9`, and below
 `PYENV_ROOT`; what is missing is printed, and its test is skipped.
@@ -7,20 +8,33 @@
 import os
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".pythons"
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 OLDEST = VERSIONS[0]
 """This one has the oldest versions of packages that the client accepts."""
+FOREIGN = ("mlflow", "wandb")
+"""Extras of the client, each in an environment of this Python."""
 
 
-def interpreter(version: str) -> Path | None:
-    """The Python of an environment that `main` has made."""
-    path = FOLDER / version / "bin" / "python"
+def interpreter(name: str) -> Path | None:
+    """The Python of an environment that `main` has made, by version or extra."""
+    path = FOLDER / name / "bin" / "python"
     return path if path.exists() else None
+
+
+def with_extra(extra: str) -> Path:
+    """The Python of an environment with an extra; skips the test where it could not be made."""
+    path = interpreter(extra)
+    if path is None:
+        pytest.skip(f"callboard-client[{extra}] could not be got: run python -m tests.support.pythons")
+    return path
 
 
 def oldest_requirements() -> list[str]:
@@ -32,8 +46,14 @@ def oldest_requirements() -> list[str]:
 def main() -> None:
     """Make the environments that are missing; print which Pythons cannot be had."""
     for version in VERSIONS:
-        if interpreter(version) is None and (problem := _make(version)):
-            print(f"the client is not tested on Python {version}: {problem}")
+        if interpreter(version) is None:
+            python = _find(version)
+            wanted = oldest_requirements() if version == OLDEST else []
+            if problem := _make(version, python, wanted) if python else f"there is no python{version}":
+                print(f"the client is not tested on Python {version}: {problem}")
+    for extra in FOREIGN:
+        if interpreter(extra) is None and (problem := _make(extra, sys.executable, [], f"[{extra}]")):
+            print(f"the client is not tested with {extra}: {problem}")
 
 
 def _find(version: str) -> str | None:
@@ -46,17 +66,13 @@ def _find(version: str) -> str | None:
     return None
 
 
-def _make(version: str) -> str | None:
+def _make(name: str, python: str, wanted: list[str], extra: str = "") -> str | None:
     """Make an environment; returns what prevented it."""
-    python = _find(version)
-    if python is None:
-        return f"there is no python{version}"
-    folder = FOLDER / version
-    wanted = oldest_requirements() if version == OLDEST else []
+    folder = FOLDER / name
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     for command in (
         [python, "-m", "venv", "--clear", str(folder)],
-        [*pip, *wanted, str(ROOT / "client")],
+        [*pip, *wanted, f"{ROOT / 'client'}{extra}"],
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -33,6 +33,8 @@ N_RUNS = 10_000
 N_METRICS = 1_000
 HELD_S = 40.0
 """How long a client keeps its connections open without reading or writing."""
+SHORTER = 4
+"""By how much the short form divides times and points."""
 
 
 def stalled_exports(target: Target, report: Report) -> None:
@@ -79,10 +81,11 @@ def forged_addresses(target: Target, report: Report) -> None:
 
 def locked_database(target: Target, report: Report) -> None:
     """Another process holds SQLite's write lock for 71 s; 130 requests write."""
+    report.writes_must_wait = True
     other = sqlite3.connect(target.home / "callboard.sqlite3", isolation_level=None, timeout=60)
     other.execute("BEGIN IMMEDIATE")
     report.answers += target.at_once(130, lambda _: target.status_of("POST", "/api/v1/runs", json=CARTPOLE))
-    for _ in range(71):
+    for _ in range(71 // _divisor(target)):
         if target.status_of("GET", "/api/v1/runs", 10.0) != "200":
             report.problems.append("a list of runs was not answered while the database was locked")
         sleep(1)
@@ -96,10 +99,10 @@ def half_open_connections(target: Target, report: Report) -> None:
     before = web.rlimit(psutil.RLIMIT_NOFILE)
     web.rlimit(psutil.RLIMIT_NOFILE, (1024, before[1]))
     half = b"GET /api/v1/runs HTTP/1.1\r\nHost: "
-    for _ in range(3):
+    for _ in range(1 if target.short else 3):
         with connected(target.url, half, n=1100):
             report.answers[target.status_of("GET", "/api/v1/runs", 20.0)] += 1
-            sleep(20)
+            sleep(20 / _divisor(target))
             report.answers[target.status_of("GET", "/api/v1/runs", 20.0)] += 1
     web.rlimit(psutil.RLIMIT_NOFILE, before)
     report.details = f"descriptors afterwards: {web.num_fds()}"
@@ -115,7 +118,7 @@ def event_streams(target: Target, report: Report) -> None:
 
 def costly_filters(target: Target, report: Report) -> None:
     """40 filters of 100 words and 40 of the maximum, over 10,000 runs."""
-    _many_runs(target)
+    many_runs(target)
     for n in (100, 20):
         text = " or ".join(f"zzq{i}" for i in range(n))
         report.answers += target.at_once(
@@ -126,7 +129,7 @@ def costly_filters(target: Target, report: Report) -> None:
 
 def many_queued_runs(target: Target, report: Report) -> None:
     """10,000 queued runs: pages that show them, and the worker that looks for work among them."""
-    _many_runs(target)
+    many_runs(target)
     for path in ("/api/v1/runs?limit=1000", "/api/v1/hosts", "/metrics", "/api/v1/runs/fields"):
         report.answers[target.status_of("GET", path)] += 1
     sleep(10)
@@ -159,9 +162,11 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:
 def flooding_engine(target: Target, report: Report) -> None:
     """A log of 1,000 metrics, a million points, 200,000 lines and one line of 100 MB, recorded together."""
     add_host(target.engine, "flooded", queues=["gpu"])
-    run = make_run(target.engine, queue="gpu")
+    run = make_run(target.engine, host="flooded")
     with writing(target.engine) as session:
-        assert claims.claim(session, "flooded", queues=["gpu"], free_memory_bytes=2**60, lease_s=3600.0)
+        claim = claims.claim(session, "flooded", queues=[], free_memory_bytes=2**60, lease_s=3600.0)
+        assert claim is not None
+        assert claim.run_id == run.id
     log = EventLog(target.home / "runs" / run.id / "attempts" / "1" / "events.log")
     log.add(StartedEvent(time=time(), device="cpu", pid=1), LogEvent(time=time(), message="x" * 10**8))
     for first in range(0, 1000, 10):
@@ -214,14 +219,18 @@ def _list_runs(target: Target, params: dict[str, str], _: int) -> str:
     return target.status_of("GET", "/api/v1/runs", params=params)
 
 
+def _divisor(target: Target) -> int:
+    return SHORTER if target.short else 1
+
+
 def _unread(target: Target, report: Report, path: str, n: int) -> None:
     request = get_request(target.url, path, target.session_headers)
     with ExitStack() as stack:
         clients = stack.enter_context(connected(target.url, request, n=n))
-        sleep(HELD_S / 2)
+        sleep(HELD_S / 2 / _divisor(target))
         for _ in range(10):
             report.answers[f"another request {target.status_of('GET', '/api/v1/runs', 10.0)}"] += 1
-        sleep(HELD_S / 2)
+        sleep(HELD_S / 2 / _divisor(target))
         for client in clients:
             client.settimeout(1.0)
             try:
@@ -231,6 +240,8 @@ def _unread(target: Target, report: Report, path: str, n: int) -> None:
 
 
 def _run_with_points(target: Target, *, n_metrics: int = 1, n_points: int = N_POINTS) -> str:
+    if n_points == N_POINTS:
+        n_points //= _divisor(target)
     run = make_run(target.engine, RunState.FAILED)
     chance = np.random.default_rng(1)
     for first in range(0, n_metrics, 50):
@@ -254,8 +265,11 @@ def _run_with_points(target: Target, *, n_metrics: int = 1, n_points: int = N_PO
     return run.id
 
 
-def _many_runs(target: Target) -> None:
-    """Queued runs of a queue that no worker serves."""
+def many_runs(target: Target) -> None:
+    """Store queued runs of a queue that no worker serves, once."""
+    if target.has_many_runs:
+        return
+    target.has_many_runs = True
     run = make_run(target.engine, queue="gpu")
     columns: dict[str, Any] = {c.key: getattr(run, c.key) for c in Run.__mapper__.columns}
     rows = [columns | {"id": new_id(), "name": f"run {n}", "notes": "a note " * 20} for n in range(N_RUNS)]

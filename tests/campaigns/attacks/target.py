@@ -8,13 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
+from typing import Any
 
 import httpx
 import psutil
 
-from backend.db.engine import make_engine
+from backend.auth import repository as auth_rows
+from backend.auth.service import create_token
+from backend.db.engine import make_engine, writing
+from backend.metrics import repository as metrics
+from backend.principals import Role
+from backend.runs import service as runs_service
+from backend.specs.events import PointsEvent
+from backend.specs.states import RunState
+from tests.campaigns.attacks.users import Sample, Users, p95_s, summary
 from tests.support.installation import Installation
 from tests.support.pages import session_headers
+from tests.support.rows import make_run
 
 MIB = 2**20
 MAX_WEB_MIB = 400
@@ -22,6 +32,8 @@ MAX_WORKER_MIB = 200
 MAX_RECOVERY_S = 10.0
 QUICK_S = 2.0
 """A request that takes longer counts as not recovered. The machine may be busy with other things."""
+N_USERS = 40
+MAX_USERS_P95_S = 1.0
 
 
 @dataclass
@@ -39,6 +51,10 @@ class Report:
     log_mib: float = 0.0
     problems: list[str] = field(default_factory=list)
     details: str = ""
+    writes_must_wait: bool = False
+    """Whether the attack is a fault of the database, so that writes are refused while it lasts."""
+    users: list[Sample] = field(default_factory=list)
+    """The requests of the users meanwhile."""
 
     def __str__(self) -> str:
         answers = ", ".join(f"{status} x {count}" for status, count in sorted(self.answers.items()))
@@ -47,18 +63,59 @@ class Report:
             f"{self.slowest_health_s:.2f} s; peak of web {self.web_mib:.0f} MiB, of worker "
             f"{self.worker_mib:.0f} MiB; logs grew by {self.log_mib:.2f} MiB",
             f"  answers: {answers or '-'} {self.details}",
+            *([f"  {summary(self.users)}"] if self.users else []),
         ]
         return "\n".join([*lines, *(f"  PROBLEM {problem}" for problem in self.problems)])
 
 
 class Target:
-    """A running installation with a logged-in client, and its database."""
+    """A running installation with a logged-in client, its database, and users who work with it meanwhile.
 
-    def __init__(self, home: Path) -> None:
+    Args:
+        home: its home directory, which does not exist.
+        short: whether attacks take a quarter of their time.
+        n_users: number of users.
+    """
+
+    def __init__(self, home: Path, *, short: bool = False, n_users: int = 0) -> None:
         self.installation = Installation(home, slots=1)
         self.client = self.installation.log_in()
         self.engine = make_engine(f"sqlite:///{home / 'callboard.sqlite3'}")
         self.home = home
+        self.short = short
+        self.has_many_runs = False
+        scopes = {
+            "viewer": ("viewer", None),
+            "operator": ("operator", None),
+            "external": ("operator", "external_runs"),
+        }
+        self.tokens = {
+            name: self._token({"name": name, "role": role, "scope": scope})
+            for name, (role, scope) in scopes.items()
+        }
+        """Token by what it may do; each is of the owner."""
+        self.run_id = make_run(self.engine, RunState.FAILED).id
+        """A run that nobody else changes."""
+        self.users = self._start_users(n_users) if n_users else None
+
+    def _token(self, request: dict[str, Any]) -> str:
+        answer = self.client.post("/api/v1/tokens", json=request)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["token"])
+
+    def _start_users(self, n: int) -> Users:
+        tokens, runs = [], []
+        at = list(range(2_000))
+        rest = {"agent_steps": at, "frames": at, "episodes": at, "wall_time_s": [float(step) for step in at]}
+        points = PointsEvent(metric="flood/0000", value=[0.5] * len(at), **rest)
+        for number in range(n):
+            run = make_run(self.engine, RunState.FAILED)
+            with writing(self.engine) as session:
+                user = auth_rows.add_user(session, f"user {number}", Role.OPERATOR)
+                tokens.append(create_token(session, user, "campaign", Role.OPERATOR, None)[1])
+                metrics.append(session, run.id, 1, runs_service.bump_revision(session, run.id), [points])
+            runs.append(run.id)
+        return Users(self.url, tokens, runs, self.home.with_name("users.txt"))
 
     @property
     def url(self) -> str:
@@ -125,6 +182,11 @@ class Target:
             report.problems.append(f"restarted: {', '.join(ended_processes)}")
         else:
             report.web_mib, report.worker_mib = _peak_mib(web), _peak_mib(worker)
+        if self.users is not None:
+            report.users = [sample for sample in self.users.samples(started) if sample.began_s < ended]
+            counted = [sample for sample in report.users if not (report.writes_must_wait and sample.is_write)]
+            if (p95 := p95_s(counted)) > MAX_USERS_P95_S:
+                report.problems.append(f"the users' requests took {p95:.2f} s (p95)")
         if report.web_mib > MAX_WEB_MIB:
             report.problems.append(f"web used more than {MAX_WEB_MIB} MiB")
         if report.worker_mib > MAX_WORKER_MIB:
@@ -134,7 +196,9 @@ class Target:
         return report
 
     def stop(self) -> None:
-        """Stop the installation."""
+        """Stop the users and the installation."""
+        if self.users is not None:
+            self.users.stop()
         self.engine.dispose()
         self.installation.stop()
 

@@ -1,6 +1,7 @@
 """The client on every Python that it is for: a script logs, starts, reads and imports."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -84,7 +85,7 @@ def test_script_logs_reads_and_imports(version: str, target: Target, tmp_path: P
         return done.stdout + done.stderr
 
     assert run("-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip() == version
-    first = run("-W", "error", "-c", SCRIPT).rsplit("whole ", 1)[1].strip()
+    [first] = re.findall(r"^whole (\S+)$", run("-W", "error", "-c", SCRIPT), re.M)
     assert "first" in run("-m", "callboard", "runs", "list")
     assert first in run("-m", "callboard", "runs", "show", first)
     run("-m", "callboard", "import", "csv", "log.csv", "--environment", "CartPole-v1")

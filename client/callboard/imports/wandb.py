@@ -23,6 +23,8 @@ _PART = struct.Struct("<IHB")
 _BLOCK_BYTES = 32 * 1024
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _MAX_RECORD_BYTES = 2**28
+_TYPE = "._type"
+"""Ends the name of the part of a value that says its type."""
 _MAX_DEPTH = 20
 
 _STEPS = "global_step"
@@ -110,7 +112,7 @@ class _Reader:
                 steps = int(row["_step"]) if _is_number(row.get("_step")) else at
             seconds = row.get("_runtime")
             wall_time_s = float(seconds or 0.0) if _is_number(seconds) else 0.0
-            for name, value in row.items():
+            for name, value in _joined(row).items():
                 if name not in _OWN:
                     self._value(name, value, steps, wall_time_s)
         self.log.sort()
@@ -154,6 +156,17 @@ def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             yield from _flat(f"{name}.{key}", inner, depth + 1)
     else:
         yield name, value
+
+
+def _joined(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose values with a type of W&B's, such as histograms, are one value each. Newer versions store
+    the parts of one under names of their own."""
+    types = {name[: -len(_TYPE)]: value for name, value in row.items() if name.endswith(_TYPE)}
+    if not types:
+        return row
+    parts = tuple(f"{name}." for name in types)
+    rest = {name: value for name, value in row.items() if not name.startswith(parts)}
+    return {**rest, **{name: {"_type": kind} for name, kind in types.items()}}
 
 
 def _is_number(value: Any) -> bool:

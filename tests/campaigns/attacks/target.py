@@ -93,7 +93,8 @@ class Target:
             name: self._token({"name": name, "role": role, "scope": scope})
             for name, (role, scope) in scopes.items()
         }
-        """Token by what it may do; each is of the owner."""
+        """Token by what it may do; each is of the owner, but `another`."""
+        self.tokens["another"] = self._token_of_another("another")
         self.run_id = make_run(self.engine, RunState.FAILED).id
         """A run that nobody else changes."""
         self.users = self._start_users(n_users) if n_users else None
@@ -103,6 +104,12 @@ class Target:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["token"])
 
+    def _token_of_another(self, name: str) -> str:
+        with writing(self.engine) as session:
+            user = auth_rows.add_user(session, name, Role.OPERATOR)
+            _, token = create_token(session, user, "campaign", Role.OPERATOR, None)
+        return token
+
     def _start_users(self, n: int) -> Users:
         tokens, runs = [], []
         at = list(range(2_000))
@@ -110,9 +117,8 @@ class Target:
         points = PointsEvent(metric="flood/0000", value=[0.5] * len(at), **rest)
         for number in range(n):
             run = make_run(self.engine, RunState.FAILED)
+            tokens.append(self._token_of_another(f"user {number}"))
             with writing(self.engine) as session:
-                user = auth_rows.add_user(session, f"user {number}", Role.OPERATOR)
-                tokens.append(create_token(session, user, "campaign", Role.OPERATOR, None)[1])
                 metrics.append(session, run.id, 1, runs_service.bump_revision(session, run.id), [points])
             runs.append(run.id)
         return Users(self.url, tokens, runs, self.home.with_name("users.txt"))

@@ -111,6 +111,20 @@ def _requests(run_id: str) -> Iterator[tuple[str, str, Any]]:
             yield "GET", chance.choice(pages), None
 
 
+def _ask(
+    connection: http.client.HTTPConnection, method: str, path: str, body: str | None, headers: dict[str, str]
+) -> str:
+    """The status of a request, or `none`; the connection is then closed."""
+    try:
+        connection.request(method, f"/api/v1{path}", body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        return str(answer.status)
+    except (OSError, http.client.HTTPException):
+        connection.close()
+        return "none"
+
+
 def _use(url: str, token: str, run_id: str, lock: Lock) -> None:
     address = urlsplit(url)
     assert address.hostname is not None
@@ -119,14 +133,10 @@ def _use(url: str, token: str, run_id: str, lock: Lock) -> None:
     sleep(random.uniform(0, PAUSE_S[1]))
     for method, path, body in _requests(run_id):
         began = monotonic()
-        try:
-            connection.request(method, f"/api/v1{path}", json.dumps(body) if body else None, headers)
-            answer = connection.getresponse()
-            answer.read()
-            status = str(answer.status)
-        except (OSError, http.client.HTTPException):
-            connection.close()
-            status = "none"
+        sent = json.dumps(body) if body else None
+        status = _ask(connection, method, path, sent, headers)
+        if status == "none":  # the server had closed an idle connection: browsers try once more, too
+            status = _ask(connection, method, path, sent, headers)
         seconds = monotonic() - began
         with lock:
             sys.stdout.write(f"{began:.3f} {'read' if method == 'GET' else 'write'} {status} {seconds:.4f}\n")

@@ -1,5 +1,6 @@
 """The best scores of finished runs beside published ones."""
 
+from functools import lru_cache
 from typing import Annotated
 
 import orjson
@@ -9,7 +10,7 @@ from backend.figures.palette import Theme
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.streaming import ListTurn
-from backend.http.transfer import conditional_response
+from backend.http.transfer import JsonDocument
 from backend.scores import service
 from backend.scores.schemas import FigureId, Scores, ScoresFigure
 from backend.text import Text
@@ -47,8 +48,12 @@ def list_scores(
     """Environments as rows, algorithms and published agents as columns: the best score of each algorithm by
     its finished runs, with seeds and interval, beside random, human and published scores of the same
     protocol. The response has an `ETag`."""
-    table = service.build_table(session, protocol, column, min_seeds)
-    return conditional_response(request, table.scores.model_dump_json().encode())
+    return _document(service.read_table(session, protocol, column, min_seeds)).respond(request)
+
+
+@lru_cache(maxsize=4)
+def _document(table: service.ScoreTable) -> JsonDocument:
+    return JsonDocument.of(table.scores)
 
 
 @router.get("/figures/{figure_id}", response_model=ScoresFigure)
@@ -68,7 +73,7 @@ def read_scores_figure(
 ) -> Response:
     """Performance profiles or optimality gaps (Agarwal et al. 2021) of the algorithms of the table, over the
     environments in which each of them that has a score has one."""
-    table = service.build_table(session, protocol, column, min_seeds)
+    table = service.read_table(session, protocol, column, min_seeds)
     drawn = service.draw(table, figure_id, theme=theme, width_px=width)
     answer = {
         "figure": drawn.figure.document() | {"revisions": []},

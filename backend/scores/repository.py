@@ -1,11 +1,13 @@
-"""The last evaluation of every finished run under each protocol."""
+"""The last evaluation of every finished run under each protocol, and what it depends on."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Text, cast, func, select
 from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, Run
+from backend.db.run import WITH_DELETED
 from backend.runs.groups import Brief
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import RunState
@@ -13,6 +15,13 @@ from backend.specs.states import RunState
 _LARGEST = 1e308
 """Neither NaN nor infinity lies within: PostgreSQL sorts NaN above all numbers."""
 _COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
+_COUNTED = (
+    Run.state == RunState.FINISHED,
+    Run.origin == CALLBOARD,
+    Run.demo.is_(False),
+    Run.archived.is_(False),
+)
+"""Which runs have scores."""
 
 
 class LastScore(NamedTuple):
@@ -68,13 +77,21 @@ def last_scores(session: Session) -> list[LastScore]:
             cast(Run.spec, Text),
         )
         .join(ranked, ranked.c.run_id == Run.id)
-        .where(
-            ranked.c.place == 1,
-            Run.state == RunState.FINISHED,
-            Run.origin == CALLBOARD,
-            Run.demo.is_(False),
-            Run.archived.is_(False),
-        )
+        .where(ranked.c.place == 1, *_COUNTED)
         .order_by(Run.id)
     )
     return [LastScore(Brief._make(row[5:]), *row[:5]) for row in session.execute(query)]
+
+
+def revisions(session: Session) -> Sequence[tuple[str, int]]:
+    """Id and revision of every run that has scores or may have them, by id: every change of such a run, of
+    its settings or of its evaluations has another revision."""
+    query = select(Run.id, Run.revision).where(*_COUNTED).order_by(Run.id)
+    return [(run_id, revision) for run_id, revision in session.execute(query)]
+
+
+def parents(session: Session) -> Sequence[tuple[str, str | None]]:
+    """Every fork with the run that it was forked from, by that; those that can be restored included."""
+    query = select(Run.id, Run.parent_id).where(Run.parent_id.is_not(None)).order_by(Run.parent_id, Run.id)
+    rows = session.execute(query, execution_options=WITH_DELETED)
+    return [(run_id, parent_id) for run_id, parent_id in rows]

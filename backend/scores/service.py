@@ -3,7 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
+from sqlalchemy import Pool
 from sqlalchemy.orm import Session
 
 from backend.catalogue import service as catalogue
@@ -42,11 +46,14 @@ RULE = (
     "configurations that with the highest mean"
 )
 
+KEPT_TABLES = 16
+"""Of a database: those of the latest requests, a megabyte or so each."""
+
 _REFERENCES = ("random", "human")
 _DEFAULT_PROTOCOL = "noop_starts"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreTable:
     """The scores of a request, and what figures of it need."""
 
@@ -56,13 +63,82 @@ class ScoreTable:
     algorithm; published scores are means, and not among them."""
 
 
-def build_table(
+class _Source(NamedTuple):
+    """All that tables are built from: equal sources have equal tables."""
+
+    revisions: Sequence[tuple[str, int]]
+    parents: Sequence[tuple[str, str | None]]
+    environments: Mapping[str, EnvironmentOut]
+
+
+_Request = tuple[str | None, tuple[str, ...], int]
+
+
+class _KeptTables:
+    """The tables of a database's latest requests, while what they are built from is the same."""
+
+    def __init__(self) -> None:
+        self._source: _Source | None = None
+        self._tables: dict[_Request, ScoreTable] = {}
+        self._lock = Lock()
+
+    def get(self, source: _Source, request: _Request) -> ScoreTable | None:
+        """The table of an earlier request, unless a run has changed since."""
+        with self._lock:
+            if self._source != source:
+                return None
+            table = self._tables.pop(request, None)
+            if table is not None:  # the latest request is the last one
+                self._tables[request] = table
+            return table
+
+    def put(self, source: _Source, request: _Request, table: ScoreTable) -> None:
+        """Keep a table."""
+        with self._lock:
+            if self._source != source:
+                self._source, self._tables = source, {}
+            self._tables[request] = table
+            while len(self._tables) > KEPT_TABLES:
+                del self._tables[next(iter(self._tables))]
+
+
+_kept: WeakKeyDictionary[Pool, _KeptTables] = WeakKeyDictionary()
+"""By the pool of the database's connections: engines with other options share it."""
+
+
+def read_table(
     session: Session, protocol: str | None = None, columns: Sequence[str] = (), min_seeds: int = 1
+) -> ScoreTable:
+    """The table of `build_table`, which is built again only after a change of what it is built from.
+
+    Raises:
+        Invalid: there is no such protocol or column.
+    """
+    kept = _kept.setdefault(session.get_bind().engine.pool, _KeptTables())
+    # Before the scores: what changes in between belongs to a later source.
+    source = _Source(
+        repository.revisions(session), repository.parents(session), catalogue.environments(session)
+    )
+    request = (protocol, tuple(columns), min_seeds)
+    table = kept.get(source, request)
+    if table is None:
+        table = build_table(session, source.environments, protocol, columns, min_seeds)
+        kept.put(source, request, table)
+    return table
+
+
+def build_table(
+    session: Session,
+    environments: Mapping[str, EnvironmentOut],
+    protocol: str | None = None,
+    columns: Sequence[str] = (),
+    min_seeds: int = 1,
 ) -> ScoreTable:
     """Every environment with the best score of each algorithm beside the published ones.
 
     Args:
         session: a reading session.
+        environments: every environment, by id.
         protocol: the protocol of environments that have it; by default the one with the most scored runs.
         columns: ids of the shown columns; empty for all.
         min_seeds: how many runs a score needs at least.
@@ -83,7 +159,6 @@ def build_table(
         key=lambda name: (counts[name], name == _DEFAULT_PROTOCOL, name),
         default=_DEFAULT_PROTOCOL,
     )
-    environments = catalogue.environments(session)
     scored_environments = {score.run.environment for score in scored if score.protocol == chosen}
     protocols = {
         name: chosen if name in scored_environments else _protocol_of(environment, chosen)

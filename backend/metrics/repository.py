@@ -264,6 +264,12 @@ def runs_of(session: Session, run_ids: Sequence[str]) -> Sequence[Run]:
     return session.scalars(_RUNS, {"run_ids": run_ids}).all()
 
 
+def reached(session: Session, run_ids: Sequence[str], column: str) -> dict[str, float]:
+    """By run id, how far it has come in a column of its points, such as `agent_steps`."""
+    query = select(Run.id, getattr(Run, column)).where(Run.id.in_(run_ids))
+    return dict(session.execute(query).all())
+
+
 def live_chunks(session: Session, series_ids: Sequence[int]) -> dict[int, list[ChunkInfo]]:
     """By series, the chunks with its live rows, in order."""
     by_series: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in series_ids}

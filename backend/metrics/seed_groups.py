@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Run, Series
+from backend.db import Series
 from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
 from backend.metrics.grouping import Spread, draws_seeds, grid_step, on_grid, summary
+from backend.metrics.known_rows import PointReader
 from backend.metrics.rollups import NOT_FINITE, not_finite
 from backend.metrics.run_axes import conversions, convert
 from backend.metrics.smoothing import average_over_x, average_row_windows, smooth_rows
@@ -54,17 +55,20 @@ def group_curve(
 ) -> GroupGrid:
     """One metric of one group; `since` as in `charts.curves`."""
     chunks = repository.live_chunks(session, [series.id for series in members])
+    points_of = PointReader(session, members)
+    points_of.prepare(chunk for series in members for chunk in chunks[series.id])
     names = (axes.column, "value") if since is None else (axes.column, "value", "revision")
+    reached = repository.reached(session, [series.run_id for series in members], axes.column)
     known = conversions(session, [series.run_id for series in members], axes.x)
     loaded = []
     for series in members:
-        data = repository.points_of(session, chunks[series.id], names)
+        data = points_of(chunks[series.id], names)
         rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
         conversion = known.get(series.run_id)
         x = convert(rows[axes.column], conversion)
         x, y, delay = _smoothed(rows["value"], x, axes)
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
-        at = np.array([getattr(session.get_one(Run, series.run_id), axes.column)])
+        at = np.array([reached[series.run_id]])
         gaps = not_finite(rows["value"], max(1, len(rows["value"])))
         loaded.append(_Member(x, y, had, float(convert(at, conversion)[0]) - delay, gaps))
     step, grid, values = _grid([(member.x, member.y, member.at) for member in loaded], axes, spread)

@@ -3,9 +3,10 @@
 Scores come from finished runs alone: any other was cut short. Curves also have the runs that still train.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from backend.figures.study import ArmCurve, Bar, Frame, RunDot
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.metrics.charts import Axes
+from backend.metrics.chunks import Columns
 from backend.metrics.grouping import Spread
+from backend.metrics.known_rows import PointReader
 from backend.metrics.seed_groups import group_curve
 from backend.runs.fields import config_fields
 from backend.specs.algorithms import ALGORITHMS
@@ -33,7 +36,7 @@ from backend.specs.study import MAX_CURVES, Arm, ReductionRule, StudyFigure, Stu
 from backend.starts import service as starts
 from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, CellKey, Reduction
-from backend.statistics.members import MemberRun, Points
+from backend.statistics.members import MemberRun, Points, last_score
 from backend.statistics.profiles import TARGET, profiles
 from backend.statistics.reducers import Last, RatioTo, normalise
 from backend.studies import expansion, repository, rules
@@ -47,6 +50,8 @@ _MAX_SETS = 3
 _HOURS = 3600.0
 _EPOCH_FRAMES = 4_000_000.0
 _POINTS = 200
+_KEPT_GRIDS = 1_000
+"""Some 10 kB each."""
 _SMOOTHED_SHARE = 1 / 25
 """Width of the moving mean of a curve, as a share of its length."""
 _SPREAD = Spread.chosen("mean", "se")
@@ -232,8 +237,10 @@ def _points(session: Session, run_ids: Sequence[str]) -> dict[str, Points]:
     points = {}
     series = [row for row in metrics.list_series(session, run_ids, [EPISODE_RETURN]) if not row.source]
     chunks = metrics.live_chunks(session, [row.id for row in series])
+    points_of = PointReader(session, series)
+    points_of.prepare(chunk for row in series for chunk in chunks[row.id])
     for row in series:
-        data = metrics.points_of(session, chunks[row.id], ("agent_steps", "wall_time_s", "value"))
+        data = points_of(chunks[row.id], ("agent_steps", "wall_time_s", "value"))
         columns = [data[chunk.id] for chunk in chunks[row.id]]
         if columns:
             steps, times, values = (
@@ -318,10 +325,11 @@ def _curves(
     curves = []
     unit = describe(metric).divisor
     for (arm, environment), curve_cells in chosen.items():
-        members = [by_run[cell.run_id] for cell in curve_cells if cell.run_id and cell.run_id in by_run]
+        reached = {cell.run_id: float(getattr(cell, column)) for cell in curve_cells if cell.run_id in by_run}
+        members = [by_run[run_id] for run_id in reached if run_id is not None]
         if not members:
             continue
-        grid = group_curve(session, members, axes, _SPREAD).grid
+        grid = _known_grids.read(session, members, axes, tuple(reached.values()))
         shown = np.isfinite(grid["mean"])
         curves.append(
             ArmCurve(
@@ -335,6 +343,35 @@ def _curves(
             )
         )
     return drawings.curves_figure(curves, panels=panels, x=x_title, y=describe(metric).axis, frame=frame)
+
+
+class _KnownGrids:
+    """Mean curves of the latest requests: those of finished runs never change."""
+
+    def __init__(self) -> None:
+        self._grids: OrderedDict[Hashable, Columns] = OrderedDict()
+        self._lock = Lock()
+
+    def read(
+        self, session: Session, members: Sequence[Series], axes: Axes, reached: tuple[float, ...]
+    ) -> Columns:
+        """The mean curve of some series, whose runs have come to these places."""
+        versions = tuple((row.run_id, row.id, row.revision, row.n_points) for row in members)
+        key = axes, versions, reached
+        with self._lock:
+            grid = self._grids.get(key)
+            if grid is not None:
+                self._grids.move_to_end(key)
+                return grid
+        grid = group_curve(session, members, axes, _SPREAD).grid
+        with self._lock:
+            self._grids[key] = grid
+            while len(self._grids) > _KEPT_GRIDS:
+                self._grids.popitem(last=False)
+        return grid
+
+
+_known_grids = _KnownGrids()
 
 
 def _setting_title(path: str) -> str:
@@ -376,8 +413,7 @@ def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[st
 
 def _score(member: MemberRun, rule: ReductionRule) -> float | None:
     """The score of one run at the end of its training."""
-    [cell] = Last(rule.source).reduce([member]).cells
-    return cell.value
+    return last_score(member, rule.source)
 
 
 def _sorted(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]) -> Figure:

@@ -151,6 +151,25 @@ def test_curves_are_the_means_of_the_runs_of_each_arm(service: RunningService) -
     assert numbers(epochs[0]["x"])[-1] == pytest.approx(0.0025, rel=0.05)
 
 
+def test_curve_that_was_read_before_has_the_points_that_came_since(service: RunningService) -> None:
+    study_id = started(service.client, {"kind": "curves"})
+    finish(service, study_id)
+    before = figure(service.client, study_id)
+    assert figure(service.client, study_id) == before
+    with writing(service.engine) as session:
+        cell = session.scalars(select(StudyCell).where(StudyCell.number == 0)).one()
+        later = PointsEvent(
+            metric="rollout/episode_return", source="", agent_steps=[20_000], frames=[20_000],
+            wall_time_s=[40.0], episodes=[5], value=[500.0],
+        )  # fmt: skip
+        metrics.append(session, cell.run_id or "", 1, 2, [later])
+    after = figure(service.client, study_id)
+    highest = [
+        max(np.nanmax(numbers(trace["y"])) for trace in drawn["figure"]["data"]) for drawn in (before, after)
+    ]
+    assert highest[1] > highest[0] + 100
+
+
 def test_scatter_has_each_run_at_its_setting(service: RunningService) -> None:
     space = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-2}}
     wanted = {"kind": "scatter", "setting": "config.learning_rate", "log": True}

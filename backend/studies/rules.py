@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.protocols import protocol_title
-from backend.specs.study import ReductionRule, StudySpec
+from backend.specs.study import Arm, ReductionRule, StudyFigure, StudySpec
 from backend.statistics.reducers import (
     BestKept,
     BestOf,
@@ -112,7 +113,7 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
             continue
         used: dict[str, dict[str, str]] = {}
         for arm, of_arm in zip(spec.arms, protocols, strict=True):
-            if not figure.arms or arm.label in figure.arms:
+            if _draws(figure, arm):
                 for environment, protocol in of_arm.items():
                     used.setdefault(environment, {}).setdefault(protocol, arm.label)
         mixed = next((by_protocol for by_protocol in used.values() if len(by_protocol) > 1), None)
@@ -121,6 +122,40 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
             message = f"the arms have different evaluation protocols: {listed}; choose arms that have one"
             errors[f"figures.{at}.reduction.{name}"] = message
     return errors
+
+
+def missing_settings(spec: StudySpec) -> dict[str, str]:
+    """Errors of figures over a setting that one of their arms does not have, by field."""
+    errors = {}
+    for at, figure in enumerate(spec.figures):
+        if figure.setting is None or figure.setting in spec.draws.space:
+            continue
+        section, _, name = figure.setting.partition(".")
+        field = f"figures.{at}.setting"
+        if section not in ("config", "environment_config") or not name:
+            errors[field] = (
+                "is not a setting: use a field of config or environment_config, such as config.n_e"
+            )
+            continue
+        owners = (
+            {
+                f"the arm {arm.label}": ALGORITHMS.get(arm.algorithm)
+                for arm in spec.arms
+                if _draws(figure, arm)
+            }
+            if section == "config"
+            else {environment: ENVIRONMENTS.get(environment) for environment in spec.environments}
+        )
+        without = [
+            owner for owner, known in owners.items() if known and name not in known.config.model_fields
+        ]
+        if without:
+            errors[field] = f"{', '.join(without)}: no such setting"
+    return errors
+
+
+def _draws(figure: StudyFigure, arm: Arm) -> bool:
+    return not figure.arms or arm.label in figure.arms
 
 
 def _titles(environments: Sequence[str], protocols: Mapping[str, str]) -> str:

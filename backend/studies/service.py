@@ -87,7 +87,9 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     spec = expansion.pin_start_sets(session, spec, custom)
     protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
     expansion.refuse(
-        rules.missing_references(spec, protocols[0]) | rules.differing_protocols(spec, protocols)
+        rules.missing_references(spec, protocols[0])
+        | rules.differing_protocols(spec, protocols)
+        | rules.missing_settings(spec)
     )
     return spec, expansion.cells(spec, custom), custom
 

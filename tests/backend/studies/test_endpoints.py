@@ -230,6 +230,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"run": {}}, "run.stop", "set at least one limit"),
     ({"run": {"stop": {"agent_steps": 1}, "seed": 3}}, "run.seed", "leave it out"),
     ({"figures": [{"id": "f", "title": "F", "kind": "scatter"}]}, "figures.0.setting", "is required"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "scatter", "setting": "config.n_e"}]},
+     "figures.0.setting", "the arm A3C: no such setting"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "scatter", "setting": "environment_config.crop"}]},
+     "figures.0.setting", "CartPole-v1, Acrobot-v1: no such setting"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "scatter", "setting": "learning_rate"}]},
+     "figures.0.setting", "is not a setting"),
     ({"figures": [{"id": "f", "title": "F", "kind": "speedups", "reduction": {"ratio_to": "x"}}]},
      "figures.0.reduction.ratio_to", "no arm has this label"),
     ({"figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
@@ -334,6 +340,8 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
 
 def test_item_of_a_paper_is_started_by_one_request_and_listed_with_it(sqlite_service: RunningService) -> None:
     client = sqlite_service.client
+    alone = client.post(STUDIES, json={"item": "a3c-figure-2"}).json()
+    assert (alone["state"], alone["scale"], alone["n_runs"]) == ("running", "minutes", 24)
     study = client.post(STUDIES, json={"item": "paac-figure-4"}).json()
     assert (study["definition"], study["scale"]) == ("paac-figures-3-4", "minutes")
     shown = detail(client, study)

@@ -208,6 +208,7 @@ FIGURES_3_4 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=4, space=rates()),
             stop=SMALL_STOP,
+            concurrency=1,
             differs=(SMALL, "4 learning rates instead of 50", "1, 2 and 4 actor-learners instead of 1 to 16"),
         ),
         "paper": AtScale(
@@ -257,6 +258,7 @@ TABLE_2 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=3),
             stop={"agent_steps": 40_000, "score": 70.0},
+            concurrency=1,
             differs=(SMALL, "1, 2 and 4 actor-learners", "The reference score, 60, is ours"),
         ),
         "hours": AtScale(
@@ -264,6 +266,7 @@ TABLE_2 = Definition(
             environments=games("Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 2_400, "agent_steps": 5_000_000},
+            concurrency=1,
             differs=("A3C alone, with 1 and 2 actor-learners", "One game", "The reference score is ours"),
         ),
         "paper": AtScale(

@@ -36,6 +36,8 @@ class AtScale:
     minutes: float | None = None
     """Minutes on two idle cores; None if that was not measured."""
     concurrency: int = 10
+    """Runs that wait or train at the same time: 1 where times or rates are compared, which runs beside each
+    other on one machine would change."""
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,7 @@ FIGURES_3_4 = Definition(
             environments=("Catch-v0",),
             draws=Draws(n=1),
             stop={"wall_time_s": 15.0},
+            concurrency=1,
             differs=(_SMALL_PIXELS, "All of 12 configurations instead of the top three of 25", _CPU),
         ),
         "paper": AtScale(
@@ -154,6 +155,7 @@ FIGURE_5 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=2),
             stop={"wall_time_s": 45.0},
+            concurrency=1,
             differs=("CartPole instead of Atari games", "45 seconds instead of 3 hours", _CPU),
         ),
         "paper": AtScale(
@@ -189,6 +191,7 @@ FIGURE_6 = Definition(
             environments=("CartPole-v1", "Acrobot-v1"),
             draws=Draws(n=3),
             stop={"agent_steps": 40_000},
+            concurrency=1,
             differs=("CartPole and Acrobot instead of five games", "Other learning rates", _CPU),
         ),
         "paper": AtScale(
@@ -226,6 +229,7 @@ FIGURE_7 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=3),
             stop={"agent_steps": 100_000},
+            concurrency=1,
             differs=("CartPole instead of Atari games", _CPU),
         ),
         "hours": AtScale(
@@ -235,6 +239,7 @@ FIGURE_7 = Definition(
             environments=games("Pong"),
             draws=Draws(n=1),
             stop=HOURS_STOP,
+            concurrency=1,
             differs=("One game", "One million agent steps", _CPU),
         ),
         "paper": AtScale(
@@ -301,6 +306,7 @@ TABLE_2 = Definition(
             environments=("Catch-v0",),
             draws=Draws(n=1),
             stop={"wall_time_s": 30.0, "agent_steps": 1_000_000},
+            concurrency=1,
             differs=(_SMALL_PIXELS, _CPU, "Three large networks instead of four"),
         ),
     },

@@ -73,6 +73,7 @@ FIGURE_2 = Definition(
             environments=("Catch-v0",),
             draws=Draws(n=1),
             stop={"wall_time_s": 20.0},
+            concurrency=1,
             differs=("Catch, whose frames cost little, instead of Pong", "20 seconds a run", "On CPUs"),
         ),
         "hours": AtScale(
@@ -80,6 +81,7 @@ FIGURE_2 = Definition(
             environments=games("Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 120.0, "agent_steps": 10_000_000},
+            concurrency=1,
             differs=("2 workers and 2 cores", "On CPUs", "2 minutes a run"),
         ),
         "paper": AtScale(
@@ -125,6 +127,7 @@ FIGURES_3_4 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=2),
             stop={"agent_steps": 100_000},
+            concurrency=1,
             differs=(
                 "CartPole instead of six Atari games",
                 "2 seeds; the paper does not state how many it has",
@@ -136,6 +139,7 @@ FIGURES_3_4 = Definition(
             environments=games("Pong"),
             draws=Draws(n=1),
             stop={"agent_steps": 1_000_000},
+            concurrency=1,
             differs=("One game instead of six", "1 million agent steps instead of 115 million", "2 workers"),
         ),
         "paper": AtScale(

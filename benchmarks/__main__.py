@@ -262,6 +262,20 @@ def trial(
     typer.echo(f"{folder / bench_trial.TABLE}")
 
 
+@app.command()
+def centred(
+    folder: Annotated[Path, typer.Argument(help="Folder of the runs; a search that was stopped goes on.")],
+    hours: Annotated[float, typer.Option(help="Start no further run after this time.")] = 6.0,
+) -> None:
+    """Search around the preset with centred observations on Atari; results go to runs.csv."""
+    from benchmarks import centred as bench_centred
+
+    failed = bench_centred.run(folder, typer.echo, hours=hours)
+    typer.echo(f"{folder / bench_centred.TABLE}")
+    if failed:
+        raise fail(f"{len(failed)} runs failed; the same command tries them again", 1)
+
+
 def _plain(measurement: "Measurement") -> dict[str, Any]:
     return {
         "began_s": measurement.began_s,

@@ -111,7 +111,7 @@ def run(folder: Path, specs: Mapping[Cell, RunSpec], report: Any) -> None:
             continue
         report(f"{where}: load {os.getloadavg()[0]:.1f}")
         try:
-            _train(folder / cell.folder, spec)
+            train(folder / cell.folder, spec)
         finally:
             write_table(folder, specs)
         report(f"{where}: {_last_score(folder / cell.folder)}")
@@ -155,7 +155,7 @@ def _rows(events: Sequence[AnyEvent]) -> Iterator[tuple[Any, ...]]:
         yield kind, event.agent_steps, event.frames, round(event.wall_time_s, 1), round(mean, 3), episodes
 
 
-def _train(run_folder: Path, spec: RunSpec) -> None:
+def train(run_folder: Path, spec: RunSpec) -> None:
     """Start an engine, or resume one, and wait for its end.
 
     Raises:

@@ -1,76 +1,199 @@
 """Run the papers' figures and tables at the scale minutes, one after another: `make papers`.
 
-A study that this home has finished is skipped, and one that was interrupted continues, so that the campaign
-can be stopped at any time. Each study's figures, data and settings are written as soon as it has ended.
+A study that this version has finished in the home is skipped, and one that was interrupted continues, so that
+the campaign can be stopped at any time, by Ctrl-C or a kill, and goes on with the same command. Runs that
+failed are tried once more in each call. The figures, data and settings of a study are written as soon as it
+has ended.
 """
 
 import argparse
 import csv
 import io
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 import zipfile
 from datetime import datetime
 from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import Any, NoReturn
+from uuid import uuid4
 
 import httpx
 
 from backend import __version__
-from backend.specs.studies import PAPERS
-from tests.support.installation import installation
+from backend.specs.studies import DEFINITIONS
+from tests.support.installation import Installation
 
+_NAMES = [name for name, (_, definition) in DEFINITIONS.items() if "minutes" in definition.scales]
 _INTERVAL_S = 2.0
-_LEFT_OUT = ("specs.jsonl",)
-"""Files of an export that are too large for a repository."""
+_TRIES = 60
+"""Of a request or of a start, `_INTERVAL_S` apart: in less, a web process that died has been restarted, and
+the installation of a campaign that was killed has stopped."""
+_LEFT_OUT = (".jsonl", ".py")
+"""Files of an export that are too large for a repository, or that its linters would check."""
+_INTERRUPTED = 130
 
 
-def main() -> None:
-    """Run every definition that has the scale minutes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> int:
+    """Run every definition that has the scale minutes. Return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.papers", description=__doc__)
     parser.add_argument("--home", type=Path, default=Path.home() / ".callboard-papers")
     parser.add_argument("--output", type=Path, default=Path("docs/measurements/papers"))
-    parser.add_argument("--only", nargs="*", default=[], help="ids of definitions")
+    parser.add_argument(
+        "--only", nargs="+", default=_NAMES, choices=_NAMES, metavar="ID", help=f"of {', '.join(_NAMES)}"
+    )
     given = parser.parse_args()
-    with installation(given.home, slots=2) as running:
-        client = running.log_in()
-        for paper in PAPERS.values():
-            for definition in paper.definitions:
-                if "minutes" not in definition.scales or (given.only and definition.id not in given.only):
-                    continue
-                study = _ended(client, definition.id, definition.items[0].id)
-                _write(client, study, given.output / definition.id)
-                started, ended = (datetime.fromisoformat(study[name]) for name in ("created_at", "ended_at"))
-                minutes = (ended - started).total_seconds() / 60
-                print(f"{definition.id}: {minutes:.1f} min, {study['runs']}", flush=True)  # noqa: T201
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        running = _start(given.home.resolve())
+        try:
+            incomplete = _run(running.log_in(), given.only, given.output)
+        finally:
+            if running.process.poll() is None:
+                running.stop()
+    except KeyboardInterrupt:
+        _say("Stopped. The same command goes on.")
+        return _INTERRUPTED
+    if incomplete:
+        _say(f"With runs that did not finish: {', '.join(incomplete)}")
+    return 1 if incomplete else 0
 
 
-def _ended(client: httpx.Client, definition: str, item: str) -> dict[str, Any]:
-    """The finished study of a definition, which is started unless this home has it."""
-    listed = client.get("/api/v1/studies", params={"definition": definition}).raise_for_status().json()
-    earlier = [item for item in listed["items"] if item["scale"] == "minutes"]
-    study: dict[str, Any]
-    if earlier:
-        study = earlier[0]
-    else:
-        body = {"item": item, "scale": "minutes", "name": f"{definition}, {__version__}"}
-        study = client.post("/api/v1/studies", json=body).raise_for_status().json()
-    while study["state"] == "running":
+def _run(client: httpx.Client, names: list[str], output: Path) -> list[str]:
+    """Run these definitions. Return those with runs that did not finish."""
+    incomplete = []
+    for at, name in enumerate(names, 1):
+        _say(f"{at} of {len(names)}: {name}")
+        study, minutes = _ended(client, name)
+        if minutes is not None or not _is_written(study, output / name):
+            _write(client, study, output / name, minutes)
+        counts = ", ".join(f"{n} {state}" for state, n in study["runs"].items())
+        _say(f"  {counts}; {'begun before' if minutes is None else f'{minutes:.1f} min'}")
+        if _unfinished(study):
+            incomplete.append(name)
+    return incomplete
+
+
+def _start(home: Path) -> Installation:
+    """An installation in `home` that stops with this process, however that ends."""
+    problem = ""
+    for _ in range(_TRIES):
+        try:
+            running = Installation(home, prefix=("setpriv", "--pdeathsig", "TERM"), slots=2)
+        except RuntimeError as error:
+            problem = str(error)
+        else:
+            try:
+                running.process.wait(1.0)
+            except subprocess.TimeoutExpired:
+                return running
+            running.client.close()
+            problem = running.output
         sleep(_INTERVAL_S)
-        study = client.get(f"/api/v1/studies/{study['id']}").raise_for_status().json()
-    return study
+    raise SystemExit(problem)
 
 
-def _write(client: httpx.Client, study: dict[str, Any], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    content = client.get(f"/api/v1/studies/{study['id']}/export").raise_for_status().content
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for name in archive.namelist():
-            file = name.partition("/")[2]
-            if file not in _LEFT_OUT:
-                (folder / file).write_bytes(archive.read(name))
-    with (folder / "runs.csv").open() as runs:
+def _ended(client: httpx.Client, definition: str) -> tuple[dict[str, Any], float | None]:
+    """The study of a definition when it has ended, and how many minutes it took; None if it was started
+    before."""
+    name = f"{definition}, {__version__}"
+    listed = _answer(client, "GET", "/api/v1/studies", params={"definition": definition}).json()["items"]
+    study = next((study for study in listed if study["name"] == name), None)
+    is_new = study is None
+    if study is None:
+        body = {"item": DEFINITIONS[definition][1].items[0].id, "scale": "minutes", "name": name}
+        once = {"Idempotency-Key": str(uuid4())}
+        started = _answer(client, "POST", "/api/v1/studies", json=body, headers=once)
+        study = started.raise_for_status().json()
+    study = _wait(client, study["id"])
+    if _unfinished(study):
+        _answer(client, "POST", f"/api/v1/studies/{study['id']}/retry")
+        study = _wait(client, study["id"])
+    first, last = (datetime.fromisoformat(study[name]) for name in ("created_at", "ended_at"))
+    return study, (last - first).total_seconds() / 60 if is_new else None
+
+
+def _wait(client: httpx.Client, study_id: str) -> dict[str, Any]:
+    """A study when it has ended."""
+    while True:
+        study: dict[str, Any] = (
+            _answer(client, "GET", f"/api/v1/studies/{study_id}").raise_for_status().json()
+        )
+        if study["state"] != "running":
+            return study
+        sleep(_INTERVAL_S)
+
+
+def _unfinished(study: dict[str, Any]) -> int:
+    unfinished: int = study["n_runs"] - study["runs"].get("finished", 0)
+    return unfinished
+
+
+def _answer(client: httpx.Client, method: str, path: str, **content: Any) -> httpx.Response:
+    """The answer to a request, which is sent again while the web process is away."""
+    problem = ""
+    for _ in range(_TRIES):
+        try:
+            answer = client.request(method, path, **content)
+        except httpx.TransportError as error:
+            problem = repr(error)
+        else:
+            if not answer.is_server_error:
+                return answer
+            problem = answer.text
+        sleep(_INTERVAL_S)
+    raise SystemExit(f"{method} {path}: {problem}")
+
+
+def _write(client: httpx.Client, study: dict[str, Any], folder: Path, minutes: float | None) -> None:
+    """Write a study's export, with its figures drawn, in place of an earlier one."""
+    export = _answer(client, "GET", f"/api/v1/studies/{study['id']}/export").raise_for_status()
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    with (
+        zipfile.ZipFile(io.BytesIO(export.content)) as archive,
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        archive.extractall(scratch)
+        [files] = Path(scratch).iterdir()
+        for script in sorted(files.glob("*.py")):
+            subprocess.run([sys.executable, str(script)], check=True, stdout=subprocess.DEVNULL)
+            script.with_suffix(".pdf").unlink()
+        for file in files.iterdir():
+            if file.suffix not in _LEFT_OUT:
+                shutil.copy(file, partial)
+    readme = partial / "README.md"
+    head = readme.read_text("utf-8").partition("\n## Files\n")[0]
+    took = "" if minutes is None else f", in {minutes:.1f} minutes on two slots"
+    written = (
+        f"Study {study['id']} of `make papers`, Callboard {__version__}, ended {study['ended_at']}{took}."
+    )
+    readme.write_text(f"{head}\n{written}\n", "utf-8")
+    with (partial / "runs.csv").open(encoding="utf-8") as runs:
         assert sum(1 for _ in csv.reader(runs)) == study["n_runs"] + 1
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
+
+
+def _is_written(study: dict[str, Any], folder: Path) -> bool:
+    """Whether the folder has this study as it has ended."""
+    readme = folder / "README.md"
+    written = readme.read_text("utf-8") if readme.exists() else ""
+    return study["id"] in written and study["ended_at"] in written
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,7 +5,8 @@ the same for every figure.
 """
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pprint import pformat
@@ -70,6 +71,8 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
     """
     chosen = options or ScriptOptions()
     panels, place_of = _panels(figure)
+    lines = [line for line in drawn_series(figure) if line.kind != "reference"]
+    bars = _bars(figure, lines)
     literal = {
         "caption": printable(caption),
         "title": printable(chosen.title),
@@ -78,12 +81,7 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
         "legend": chosen.legend,
         "log": chosen.log,
         "panels": panels,
-        "series": [
-            drawn
-            for line in drawn_series(figure)
-            if line.kind != "reference"
-            for drawn in _looks(line, place_of)
-        ],
+        "series": [drawn for line in lines for drawn in _looks(line, place_of, bars.get(line.number))],
         "lines": [_line(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_line(shape)],
         "areas": [_area(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_rect(shape)],
         "texts": [
@@ -153,7 +151,35 @@ def _numbers(values: Any) -> list[float]:
     return [float(value) for value in values]
 
 
-def _looks(drawn_line: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) -> list[dict[str, Any]]:
+def _bars(figure: Figure, lines: Sequence[DrawnSeries]) -> dict[int, dict[str, Any]]:
+    """By number, how a series of bars stands beside or on the others of its plot."""
+    by_plot: dict[str, list[DrawnSeries]] = defaultdict(list)
+    for line in lines:
+        if line.trace["type"] == "bar":
+            by_plot[line.trace.get("yaxis", "y")].append(line)
+    is_stacked = figure.layout.get("barmode") == "stack"
+    places = {}
+    for several in by_plot.values():
+        is_horizontal = several[0].trace.get("orientation") == "h"
+        name = several[0].trace.get("yaxis" if is_horizontal else "xaxis", "y" if is_horizontal else "x")
+        drawn = dict.fromkeys(str(value) for line in several for value in line.x)
+        categories = [str(value) for value in _axis(figure, name).get("categoryarray") or drawn]
+        for at, line in enumerate(several):
+            places[line.number] = {
+                "categories": categories,
+                "is_horizontal": is_horizontal,
+                "is_stacked": is_stacked,
+                "at": 0 if is_stacked else at,
+                "of": 1 if is_stacked else len(several),
+            }
+    return places
+
+
+def _looks(
+    drawn_line: DrawnSeries,
+    place_of: Mapping[str, tuple[int, bool]],
+    bars: Mapping[str, Any] | None,
+) -> list[dict[str, Any]]:
     """How a series is drawn: once, or once for each run of rows whose markers look the same."""
     trace = drawn_line.trace
     line, marker = trace.get("line") or {}, trace.get("marker") or {}
@@ -170,6 +196,7 @@ def _looks(drawn_line: DrawnSeries, place_of: Mapping[str, tuple[int, bool]]) ->
         "panel": panel,
         "is_share": is_share,
         "kind": "bars" if trace["type"] == "bar" else "area" if drawn_line.is_area else drawn_line.kind,
+        "bars": bars,
         "error_bars": "error_y" in trace,
         "fill": _hex(fill, fill_opacity) if drawn_line.band else None,
         "hatch": _hatch(drawn_line.band.get("fillpattern") or {}),
@@ -409,6 +436,9 @@ def draw(axes, style, rows, line_width):
     transform = {}
     if style["is_share"]:
         transform = {"transform": blended_transform_factory(axes.transData, axes.transAxes)}
+    if style["kind"] == "bars":
+        draw_bars(axes, style, rows, line_width)
+        return Patch(color=style["marker_colour"])
     panel = FIGURE["panels"][style["panel"]]
     x, y = (column(rows, name, panel[name]["scale"] == "category") for name in ("x", "y"))
     low, high = column(rows, "low"), column(rows, "high")
@@ -426,11 +456,7 @@ def draw(axes, style, rows, line_width):
     }
     if marker and has_line and style["max_markers"]:
         look["markevery"] = max(1, math.ceil(len(x) / style["max_markers"]))
-    if style["kind"] == "bars":
-        if x:
-            axes.bar(x, y, color=style["marker_colour"])
-        handle = Patch(color=style["marker_colour"])
-    elif style["kind"] == "area":
+    if style["kind"] == "area":
         axes.fill(x, y, color=style["fill"], linewidth=0, **transform)
         return Patch(color=style["fill"], linewidth=0)
     else:
@@ -450,6 +476,36 @@ def draw(axes, style, rows, line_width):
             area.update(zip(("hatch", "edgecolor"), style["hatch"]))
         axes.fill_between(x, low, high, step=step, **area, **transform)
     return handle
+
+
+def draw_bars(axes, style, rows, line_width):
+    """Draw bars beside those of other series, or on top of them."""
+    bars = style["bars"]
+    categories = bars["categories"]
+    rows = [row for row in rows if row["x"] in categories]
+    places, values = [categories.index(row["x"]) for row in rows], column(rows, "y")
+    width = 0.8 / bars["of"]
+    centres = [place + (bars["at"] - (bars["of"] - 1) / 2) * width for place in places]
+    tops = axes.__dict__.setdefault("tops", {}) if bars["is_stacked"] else {}
+    bases = [tops.get(place, 0.0) for place in places]
+    for place, base, value in zip(places, bases, values):
+        tops[place] = base + (0.0 if math.isnan(value) else value)
+    draw_all = axes.barh if bars["is_horizontal"] else axes.bar
+    start = "left" if bars["is_horizontal"] else "bottom"
+    draw_all(centres, values, width, color=style["marker_colour"], **{start: bases})
+    if style["error_bars"]:
+        low, high = column(rows, "low"), column(rows, "high")
+        errors = [[b - a for a, b in zip(low, values)], [b - a for a, b in zip(values, high)]]
+        x, y, which = (
+            (values, centres, "xerr") if bars["is_horizontal"] else (centres, values, "yerr")
+        )
+        axes.errorbar(x, y, fmt="none", ecolor=style["colour"], elinewidth=line_width / 2, **{which: errors})
+    axis = axes.yaxis if bars["is_horizontal"] else axes.xaxis
+    axis.set_ticks(range(len(categories)), [shown(category) for category in categories])
+    n_plots = axes.get_subplotspec().get_gridspec().ncols
+    is_narrow = sum(len(category) + 2 for category in categories) > 13 * axes.figure.get_figwidth() / n_plots
+    if is_narrow and not bars["is_horizontal"]:
+        axes.tick_params(axis="x", labelrotation=45)
 
 
 def finish(axes, panel, log):

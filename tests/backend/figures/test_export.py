@@ -273,6 +273,42 @@ def test_script_redraws_groups_of_seeds_with_embedded_fonts(tmp_path: Path) -> N
     assert len(lines) == 2, "one line of 40 points for each group"
 
 
+@pytest.mark.parametrize(("mode", "way"), [("stack", "v"), ("group", "v"), ("group", "h")])
+def test_script_redraws_bars_on_top_of_or_beside_each_other(mode: str, way: str) -> None:
+    axis = {"type": "category", "categoryarray": ["c", "a", "b"]} if way == "h" else {"type": "category"}
+    figure = Figure({"barmode": mode, "yaxis" if way == "h" else "xaxis": axis})
+    for name, values in (("first", [1.0, 2.0, 3.0]), ("second", [4.0, 5.0, 6.0])):
+        names = ["a", "b", "c"]
+        x, y = (values, names) if way == "h" else (names, values)
+        figure.data.append({"type": "bar", "orientation": way, "name": name, "x": x, "y": y})
+    script: dict[str, Any] = {"__name__": "script"}
+    exec(matplotlib_script(figure), script)
+    drawing = script["Figure"]()
+    [axes] = script["panels"](drawing)
+    rows = rows_of(figure)
+    for series in script["FIGURE"]["series"]:
+        script["draw"](axes, series, [row for row in rows if int(row["number"]) == series["number"]], 1.0)
+    edges = [bar.get_bbox() for bar in axes.patches]
+    drawn = [
+        ((box.y0, box.y1, box.x0, box.x1) if way == "h" else (box.x0, box.x1, box.y0, box.y1))
+        for box in edges
+    ]
+    # Of each bar: from and to across, from and to along.
+    first = {"v": [0, 1, 2], "h": [1, 2, 0]}[way]
+    left, right = ((-0.4, 0.4), (-0.4, 0.4)) if mode == "stack" else ((-0.4, 0.0), (0.0, 0.4))
+    base = [1, 2, 3] if mode == "stack" else [0, 0, 0]
+    expected = [
+        (place + left[0], place + left[1], 0, value) for place, value in zip(first, (1, 2, 3), strict=True)
+    ]
+    expected += [
+        (place + right[0], place + right[1], low, low + value)
+        for place, low, value in zip(first, base, (4, 5, 6), strict=True)
+    ]
+    assert [pytest.approx(bar) for bar in expected] == drawn
+    ticks = (axes.yaxis if way == "h" else axes.xaxis).get_ticklabels()
+    assert [tick.get_text() for tick in ticks] == (["c", "a", "b"] if way == "h" else ["a", "b", "c"])
+
+
 @pytest.mark.service
 @pytest.mark.long
 @pytest.mark.parametrize(

@@ -435,7 +435,7 @@ def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, s
     x = "Training time (h)" if reduction.unit == "s" else "Agent steps"
     drawing = drawings.reached_figure(hours, n_environments=n, x=x, frame=frame)
     said = [f"{arm} reached it on {len(times)} of {n} environments" for arm, times in hours.items()]
-    return drawing, "; ".join(said) + "." if any(hours.values()) else ""
+    return drawing, "; ".join(said) + "." if any(cell.n for cell in reduction.cells) else ""
 
 
 def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
@@ -671,8 +671,10 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
             mean = float(np.mean(values)) if values else None
             cells = [TableCell(_known(cell.value), n=cell.n, planned=cell.planned) for cell in of_label]
             rows.append(TableRow(label, [*cells, TableCell(mean)]))
-        if mean is not None:
+        if mean is not None and np.isfinite(mean):
             sentences.append(f"{labels[-1]}: {mean:.2g}×.")
+        elif by_place and all(cell.n for cell in by_place.values()):
+            sentences.append(f"{labels[-1]}: no speed-up, for not every run reached the reference.")
     n_planned = sum(data.planned.values())
     caption = f"{caption}; {n_in} of {n_planned} runs are in"
     return StudyDrawing(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)

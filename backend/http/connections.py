@@ -38,6 +38,11 @@ PLAY_FRAMES_PER_S = 120
 """What a player may send instead: each press and release of a key, and of a gamepad's stick, is a message."""
 PLAY_PATH = "/api/v1/play/"
 POLICY_VIOLATION = 1008
+LEAVING_S = 2.0
+"""How long the client of a refused WebSocket may take to close it. A connection that the server closes while
+the client sends is reset, and the client may lose the message with the reason."""
+LEAVING_BYTES = 2**20
+"""What it may send meanwhile, which is not parsed."""
 
 MAX_CONNECTIONS = 1000
 OTHER_DESCRIPTORS = 200
@@ -223,6 +228,8 @@ class WebSocketConnection(_SendTimeout, WebSocketsSansIOProtocol):
     _refilled_at = 0.0
     _bytes_left = 0.0
     _frames_left = 0.0
+    _leaving_bytes_left: int | None = None
+    """Of a refused client; None before."""
 
     def keepalive_timeout(self) -> None:
         """The client has not answered a ping: close."""
@@ -231,6 +238,11 @@ class WebSocketConnection(_SendTimeout, WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Process what the client has sent, or close if it sends too much."""
+        if self._leaving_bytes_left is not None:
+            self._leaving_bytes_left -= len(data)
+            if self._leaving_bytes_left < 0:
+                self.transport.close()
+            return
         if self.handshake_initiated:
             self._refill()
             self._bytes_left -= len(data)
@@ -260,9 +272,18 @@ class WebSocketConnection(_SendTimeout, WebSocketsSansIOProtocol):
 
     def _refuse(self) -> None:
         log.warning("connection.cut", reason="the client of a WebSocket sends too much")
-        if not self.close_sent and self.handshake_complete:
-            self.close_sent = True
-            self.conn.fail(POLICY_VIOLATION, "too much data")
-            self.transport.write(b"".join(self.conn.data_to_send()))
-        self.transport.close()  # reads no more
         self._limit_sending()
+        if self.close_sent or not self.handshake_complete:
+            self.transport.close()
+            return
+        self.close_sent = self.disconnected = True
+        self.stop_keepalive()
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": POLICY_VIOLATION})
+        self.conn.fail(POLICY_VIOLATION, "too much data")
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        if self.transport.can_write_eof():  # not over TLS
+            self.transport.write_eof()
+        self._leaving_bytes_left = LEAVING_BYTES
+        self.close_timer = self.loop.call_later(LEAVING_S, self.transport.close)
+        self.read_paused = False
+        self.transport.resume_reading()

@@ -2,6 +2,7 @@
 
 import resource
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -12,7 +13,7 @@ from backend.http import connections
 from backend.principals import Role
 from tests.support.rows import make_run
 from tests.support.service import RunningService
-from tests.support.sockets import await_closed, connected, status_of
+from tests.support.sockets import await_closed, connected, get_request, status_of
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
@@ -130,3 +131,50 @@ def test_websocket_client_that_sends_much_is_disconnected(
         ):
             for _ in range(3):
                 assert live.ping(b"x").wait(PATIENCE_S)
+
+
+PING = b"\x89\x80\0\0\0\0"
+CLOSE = b"\x88\x0f" + (1008).to_bytes(2) + b"too much data"
+
+
+@pytest.fixture
+def refused(sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A WebSocket whose client has sent too much, and has not read that it is refused."""
+    monkeypatch.setattr(connections, "LEAVING_S", 600.0)
+    monkeypatch.setattr(connections, "SEND_TIMEOUT_S", 600.0)
+    run = make_run(sqlite_service.engine)
+    with sqlite_service.client_as(Role.VIEWER) as viewer:
+        headers = {
+            "Authorization": viewer.headers["Authorization"],
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "A" * 22 + "==",
+        }
+        request = get_request(sqlite_service.url, f"/api/v1/runs/{run.id}/live", headers)
+        with connected(sqlite_service.url, request) as (client,):
+            answer = b""
+            while not answer.endswith(b"\r\n\r\n"):
+                answer += client.recv(1)
+            assert answer.startswith(b"HTTP/1.1 101 ")
+            client.sendall(PING * 50)
+            until(lambda: client.recv(2**16, socket.MSG_PEEK).endswith(CLOSE))
+            yield client
+
+
+def test_refused_websocket_client_that_still_sends_can_read_why(refused: socket.socket) -> None:
+    for _ in range(20):
+        refused.sendall(PING)  # fails after a reset
+    received = b""
+    while data := refused.recv(2**16):
+        received += data
+    assert received.endswith(CLOSE)
+
+
+def test_refused_websocket_client_that_does_not_stop_is_cut(refused: socket.socket) -> None:
+    def send_on() -> None:
+        for _ in range(500):
+            refused.sendall(bytes(2**16))
+
+    with pytest.raises(OSError, match=r"reset|pipe"):
+        send_on()

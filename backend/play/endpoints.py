@@ -45,7 +45,12 @@ def list_play_sessions(
 
 @router.post("", status_code=201)
 def open_play_session(
-    body: PlayRequest, principal: Operator, session: WriteSession, state: AppStateDep, artifacts: Artifacts
+    body: PlayRequest,
+    principal: Operator,
+    session: ReadSession,
+    artifacts: Artifacts,
+    writing: WriteSession,
+    state: AppStateDep,
 ) -> PlaySessionOut:
     """Open a session on a worker that has the environment; it needs no slot for training.
 
@@ -74,7 +79,7 @@ def open_play_session(
     if body.agent is not None:
         agent = sources.agent_of(session, body.agent.run, body.agent.checkpoint, source)
     play = service.request(
-        session,
+        writing,
         principal,
         environment=body.environment,
         every_frame=body.every_frame,
@@ -83,7 +88,7 @@ def open_play_session(
         source=source,
         agent=agent,
     )
-    return PlaySessionOut.of(play, principal.name, service.why_waiting(session, play, state.settings.lease_s))
+    return PlaySessionOut.of(play, principal.name, service.why_waiting(writing, play, state.settings.lease_s))
 
 
 @router.get("/{session_id}")

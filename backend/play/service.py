@@ -69,7 +69,7 @@ def request(
     """Queue a session. One opened with an API token is scripted.
 
     Args:
-        session: a writing session.
+        session: a writing session; started only after `source` is packed, which may last.
         principal: the player.
         environment: id; None: that of `source` or `agent`.
         every_frame: whether actions are read at every frame.
@@ -84,6 +84,14 @@ def request(
         TooMany: too many sessions wait or are played.
     """
     known, config = _environment(environment, every_frame, source, agent)
+    is_scripted = scripted or principal.credential.kind == "token"
+    actors = [Actor(kind="script" if is_scripted else "person", user_id=principal.id)]
+    moment = None
+    if source is not None:
+        beginning, actors = source.beginning(actors[0])
+        moment = beginning.stored()
+    if agent is not None:
+        actors.append(agent.actor())
     able = [
         active.host
         for active in hosts.active_hosts(session, lease_s)
@@ -99,7 +107,6 @@ def request(
     of_user = repository.count_open(session, principal.id)
     if of_user >= MAX_OPEN_OF_USER or repository.count_open(session) >= MAX_OPEN:
         raise TooMany("too many play sessions are open: end some, or try again later", RETRY_S)
-    is_scripted = scripted or principal.credential.kind == "token"
     play = PlaySession(
         id=new_id(),
         user_id=principal.id,
@@ -108,15 +115,13 @@ def request(
         scripted=is_scripted,
         state="queued",
         created_at=database_now(session),
+        moment=moment,
+        actors=encoded(actors) if source is not None or agent is not None else [],
     )
-    actors = [Actor(kind="script" if is_scripted else "person", user_id=principal.id)]
     if source is not None:
-        beginning, actors = source.beginning(actors[0])
-        play.source, play.moment = source.described(), beginning.stored()
+        play.source = source.described()
     if agent is not None:
-        actors.append(agent.actor())
         play.agent = agent.described()
-    play.actors = encoded(actors) if source is not None or agent is not None else []
     repository.add(session, play)
     for host in able:
         record_work(session, host_queue(host.id))

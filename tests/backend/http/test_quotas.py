@@ -2,6 +2,8 @@
 
 import sqlite3
 from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,15 +11,18 @@ from sqlalchemy import text
 
 from backend.db import keyset
 from backend.external.schemas import MAX_SERIES_OF_REQUEST
+from backend.play.sources import Beginning
 from backend.principals import Role
 from backend.runs import grid
 from backend.specs.external import MAX_CONFIG_BYTES
 from backend.specs.run import parse_run_spec
 from backend.sweeps import configurations
 from tests.support import external
+from tests.support.artifacts import make_episode
 from tests.support.routes import addresses
-from tests.support.rows import CARTPOLE, external_request, make_run
+from tests.support.rows import CARTPOLE, add_host, external_request, make_checkpoint, make_run
 from tests.support.service import RunningService
+from tests.support.start_sets import add_game
 
 pytestmark = pytest.mark.service
 
@@ -89,27 +94,28 @@ def test_points_of_many_metrics_are_sent_in_parts(sqlite_service: RunningService
     external.send(sqlite_service.client, run, "points", body | {"series": series[1:]})
 
 
+def _unlocked(database: str | None, plain: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
+    """The function, which fails while the database is locked, and notes its calls."""
+
+    def called(*given: Any) -> Any:
+        calls.append(plain.__name__)
+        other = sqlite3.connect(database or "", timeout=0.0, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+        other.close()
+        return plain(*given)
+
+    return called
+
+
 @pytest.mark.parametrize("path", ["/api/v1/runs", "/api/v1/sweeps"])
 def test_requests_are_validated_before_the_database_is_locked(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    database = sqlite_service.engine.url.database or ""
-    n_validated = 0
-
-    def unlocked(plain: Any) -> Any:
-        def validated(*given: Any) -> Any:
-            nonlocal n_validated
-            n_validated += 1
-            other = sqlite3.connect(database, timeout=0.0, isolation_level=None)
-            other.execute("BEGIN IMMEDIATE")
-            other.execute("ROLLBACK")
-            other.close()
-            return plain(*given)
-
-        return validated
-
+    calls: list[str] = []
     for module in (grid, configurations):
-        monkeypatch.setattr(module, "parse_run_spec", unlocked(parse_run_spec))
+        validate = _unlocked(sqlite_service.engine.url.database, parse_run_spec, calls)
+        monkeypatch.setattr(module, "parse_run_spec", validate)
     space = {"config.learning_rate": {"values": [0.001, 0.002]}}
     body = (
         CARTPOLE | {"seeds": [1, 2]}
@@ -118,7 +124,45 @@ def test_requests_are_validated_before_the_database_is_locked(
     )
     answer = sqlite_service.client.post(path, json=body)
     assert answer.status_code == 201, answer.text
-    assert n_validated > 0
+    assert calls
+
+
+@pytest.mark.parametrize("path", ["/api/v1/play", "/api/v1/branches", "/api/v1/start-sets"])
+def test_replays_are_read_before_the_database_is_locked(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+) -> None:
+    engine, store = sqlite_service.engine, sqlite_service.artifacts
+    add_host(engine, "a")
+    run = make_run(engine, environment="ALE/Breakout-v5")
+    make_checkpoint(engine, run)
+    game = add_game(engine, store, run, tmp_path).id
+    traced = make_episode(engine, run, store, tmp_path).id
+    calls: list[str] = []
+    for name in ("read", "check", "open"):
+        monkeypatch.setattr(store, name, _unlocked(engine.url.database, getattr(store, name), calls))
+    body = {
+        "/api/v1/play": {"from": {"episode": game, "decision": 20}},
+        "/api/v1/branches": {"episode": traced, "decision": 1},
+        "/api/v1/start-sets": {"name": "wall", "episodes": [game], "points": 1},
+    }[path]
+    answer = sqlite_service.client.post(path, json=body)
+    assert answer.status_code == 201, answer.text
+    assert calls
+
+
+def test_moment_of_a_session_is_packed_before_the_database_is_locked(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine = sqlite_service.engine
+    add_host(engine, "a")
+    run = make_run(engine, environment="ALE/Breakout-v5")
+    episode = add_game(engine, sqlite_service.artifacts, run, tmp_path)
+    calls: list[str] = []
+    monkeypatch.setattr(Beginning, "stored", _unlocked(engine.url.database, Beginning.stored, calls))
+    start = {"from": {"episode": episode.id, "decision": 20}}
+    answer = sqlite_service.client.post("/api/v1/play", json=start)
+    assert answer.status_code == 201, answer.text
+    assert calls == ["stored"]
 
 
 def test_config_of_an_external_run_is_bounded_as_a_whole(sqlite_service: RunningService) -> None:

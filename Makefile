@@ -101,7 +101,7 @@ frontend/node_modules/.quick: $(WEB_SOURCES)
 	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test -- --changed main --passWithNoTests
 	@touch $@
 
-.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing
+.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
 	$(PYTEST) -s --stage=benchmark
@@ -144,6 +144,9 @@ looks: $(VENV)/.ready-dev ## by hand, minutes: screenshots of every page in both
 
 play-pacing: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two minutes: frame intervals and delay of keys of played games in a browser; options in ARGS
 	$(BIN)/python -m tests.campaigns.play_pacing $(ARGS)
+
+play-sessions: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, a minute: frame intervals of as many played games at once as a host takes; options in ARGS
+	$(BIN)/python -m tests.campaigns.play_pacing.sessions $(ARGS)
 
 .PHONY: demo
 demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the clips of the home page, options in ARGS

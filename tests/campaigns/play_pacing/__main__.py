@@ -91,8 +91,8 @@ def main() -> None:
         installation(Path(name) / "home", engine_niceness=10) as running,
         chromium() as browser,
     ):
-        client = _script(running)
-        until(lambda: set(HELD_KEY) <= _environments(client))
+        client = script_of(running)
+        until(lambda: set(HELD_KEY) <= environments_of(client))
         if not given.without_training:
             _start_training(client)
         page = browser.new_page(base_url=running.url, viewport={"width": 1280, "height": 800})
@@ -117,7 +117,8 @@ def write(line: str) -> None:
     print(line, flush=True)  # noqa: T201
 
 
-def _environments(client: httpx.Client) -> set[str]:
+def environments_of(client: httpx.Client) -> set[str]:
+    """The environments of all hosts."""
     hosts = client.get("/api/v1/hosts").json()["items"]
     return {environment for host in hosts for environment in host["environments"]}
 
@@ -131,7 +132,7 @@ def _start_training(client: httpx.Client) -> None:
     until(has_learnt)
 
 
-def _script(running: Installation) -> httpx.Client:
+def script_of(running: Installation) -> httpx.Client:
     """A client with a token of its own: the browser uses the login link."""
     command = [*CALLBOARD, "token", "create", "pacing"]
     token = subprocess.run(

@@ -145,7 +145,7 @@ def test_pages_of_play_are_accessible_and_the_controls_work_by_touch(
     page.mouse.down()
     stream.until(page, lambda: stream.status.get("action") == 0)
     page.mouse.up()
-    expect(page.get_by_text("The game is over. Press N for a new one.")).to_be_visible()
+    expect(page.get_by_text("The game is over. Press New game, or N.")).to_be_visible()
     page.get_by_role("button", name="End session").click()
     expect(page.get_by_text("The session has ended")).to_be_visible()
 

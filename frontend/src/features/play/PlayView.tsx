@@ -213,7 +213,7 @@ function noticeOf({ session, ended, ready, paused, over, mine, hasAgent, started
     return `The session has ended: ${ended ?? session.end_reason ?? ''}. Its games are recorded.`;
   if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
   if (!ready) return 'The game is starting…';
-  if (over) return mine ? 'The game is over. Press N for a new one.' : 'The game is over.';
+  if (over) return mine ? 'The game is over. Press New game, or N.' : 'The game is over.';
   if (paused && mine) {
     const how = hasAgent ? ', or T to hand over to the agent' : '';
     return started ? `Paused. Press a control to go on${how}.` : `Press a control to start${how}.`;

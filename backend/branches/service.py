@@ -1,5 +1,6 @@
 """Branches: continuations of a recorded episode from one of its decisions, played by a worker."""
 
+from dataclasses import dataclass
 from secrets import randbelow
 
 import numpy as np
@@ -25,17 +26,21 @@ from backend.db.clock import database_now
 from backend.db.job import BRANCH
 from backend.episodes import service as episodes
 from backend.episodes.schemas import Trace
-from backend.errors import Conflict, Invalid, NotFound, TooMany
+from backend.errors import Conflict, Gone, Invalid, NotFound, TooMany
 from backend.jobs import repository as job_rows
 from backend.jobs import service as jobs
+from backend.recordings import service as recordings
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.branches import BranchOutcome, BranchPlan
-from backend.specs.run import RunSpec
+from backend.specs.recordings import later_turns
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import MAX_SEED
 
 MAX_OF_EPISODE = 100
 """Branches of one episode."""
+MAX_PLAYED_ON = 8
+"""Games of people beside the continuations of a branch."""
 MAX_WAITING = 100
 MAX_WAITING_OF_USER = 20
 """Branches that wait to be played or are, of all users and of one."""
@@ -194,6 +199,53 @@ def rewards_of(session: Session, branch: Branch) -> list[Floats]:
         return []
     played = Outcome.model_validate(row.outcome).continuations
     return unpacked(row.rewards, [continuation.length_steps for continuation in played])
+
+
+@dataclass(frozen=True)
+class PlayedOn:
+    """How someone went on from a branch's decision in a play session."""
+
+    who: str
+    """Who made the decisions, in words."""
+    rewards: Floats
+    """True reward of each decision."""
+    n_valued: int
+    """Decisions whose rewards the agent's V predicts."""
+    finished: bool
+    """Whether the game was played to its end."""
+
+
+def played_on(session: Session, branch: Branch) -> list[PlayedOn]:
+    """The latest games that people have played from a branch's decision on; damaged ones are left out."""
+    games = []
+    for recording in recordings.from_decision(session, branch.episode_id, branch.decision, MAX_PLAYED_ON):
+        try:
+            parts = recordings.read_parts(session, recording)
+        except Gone:
+            continue
+        acted = later_turns(recordings.turns(parts), branch.decision)
+        if not acted:
+            continue
+        lives = [left for part in parts for left in part.lives]
+        games.append(
+            PlayedOn(
+                who=recordings.in_words(session, recording, acted),
+                rewards=np.array([reward for part in parts for reward in part.rewards][branch.decision :]),
+                n_valued=valued_decisions(
+                    lives, branch.decision, lives_end_value=_lives_end_value_of(session, branch)
+                ),
+                finished=recording.finished,
+            )
+        )
+    return games
+
+
+def _lives_end_value_of(session: Session, branch: Branch) -> bool:
+    try:
+        run = runs.get(session, branch.policy_run_id)
+    except NotFound:
+        return False
+    return lives_end_value(parse_run_spec(run.spec))
 
 
 def delete(session: Session, branch_id: str) -> None:

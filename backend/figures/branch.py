@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
@@ -26,9 +27,21 @@ class FanLine:
     """Whether V stands for the rest."""
 
 
+@dataclass(frozen=True)
+class PersonLine:
+    """How someone went on from the decision in a play session."""
+
+    who: str
+    returns: Array
+    """As of a `FanLine`."""
+    finished: bool
+    """Whether they played to the end of the game."""
+
+
 def branch_figure(
     lines: Sequence[FanLine],
     episode: FanLine,
+    people: Sequence[PersonLine] = (),
     *,
     value: float | None,
     value_name: str,
@@ -46,6 +59,7 @@ def branch_figure(
     Args:
         lines: the continuations, at least one.
         episode: the recorded episode from the decision on.
+        people: games that people have played from the decision on; no mean counts them.
         value: what the agent expected: a horizontal line; None if it expected another kind of return.
         value_name: such as `V`.
         y: title of the axis of returns.
@@ -55,7 +69,7 @@ def branch_figure(
         width_px: width for which the title is wrapped.
     """
     figure = Figure(layout(title, theme, width_px, subtitle))
-    blue, orange, *_ = colours(theme)
+    blue, orange, *others = colours(theme)
     n = max(len(line.returns) for line in lines)
     steps = _drawn(n)
     together = np.array([_held(line.returns, n)[steps] for line in lines])
@@ -110,6 +124,17 @@ def branch_figure(
         hovertemplate=hover,
         meta={"kind": "line"},
     )
+    for person, colour in zip(people, cycle(others), strict=False):
+        drawn = _drawn(min(len(person.returns), n))
+        figure.add_scatter(
+            x=drawn,
+            y=person.returns[drawn],
+            name=plain_text(f"{person.who} ({'to the end' if person.finished else 'left before the end'})"),
+            mode="lines",
+            line={"color": colour, "width": 2},
+            hovertemplate=hover,
+            meta={"kind": "line"},
+        )
     for is_bootstrapped, name, fill in (
         (False, "return at its end", blue),
         (True, f"return with {value_name} of its last state", ground(theme)),

@@ -17,7 +17,7 @@ from backend.episodes import service as episodes
 from backend.errors import Conflict, Invalid
 from backend.evaluations import repository as evaluations
 from backend.figures import repository
-from backend.figures.branch import FanLine, branch_figure
+from backend.figures.branch import FanLine, PersonLine, branch_figure
 from backend.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
 from backend.figures.diagnostics import (
     BY_ID,
@@ -42,12 +42,15 @@ from backend.metrics.chunks import Columns
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
+from backend.recordings import service as recordings
 from backend.runs import listing
 from backend.runs import service as runs
 from backend.runs.fields import setting_title
 from backend.runs.groups import (
     group_key,
+    is_measured_as_published,
     names_and_differences,
+    own_protocol,
     published_scores,
     subject,
     subject_key,
@@ -56,6 +59,8 @@ from backend.runs.groups import (
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
 from backend.runs.styles import IN_ORDER, WantedStyles, distinct_styles
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import HUMAN_PLAY
 from backend.specs.problems import quoted
 
 Score = Literal["score", "best_return"]
@@ -302,7 +307,7 @@ class _Drawing:
     def _add_levels(self, figure: Figure, run_ids: Collection[str], protocol: str | None = None) -> None:
         """Published scores that can be compared with the runs; only those of a protocol, if it is given."""
         shown = {id_: run for id_, run in self._drawn.items() if id_ in run_ids}
-        levels = _levels(shown, evaluations.finished(self._session, list(shown)))
+        levels = _levels(self._session, shown, evaluations.finished(self._session, list(shown)))
         best = max((run.best_return for run in shown.values() if run.best_return is not None), default=None)
         of_protocol = [level for level in levels if protocol in (None, level.protocol)]
         add_levels(figure, of_protocol, best, self._request.options.theme)
@@ -328,7 +333,7 @@ class _Drawing:
             lines,
             runs=list(runs_by_id),
             evaluations=_evaluated(done, saved, runs_by_id, x_of),
-            levels=_levels(runs_by_id, done),
+            levels=_levels(self._session, runs_by_id, done),
             best=max(bests, default=None),
             checkpoints=[
                 Mark(
@@ -578,6 +583,10 @@ def draw_branch(
         line(rewards, played.n_valued, played.last_value)
         for rewards, played in zip(branches.rewards_of(session, branch), outcome.continuations, strict=True)
     ]
+    people = [
+        PersonLine(game.who, line(game.rewards, game.n_valued, None).returns, game.finished)
+        for game in branches.played_on(session, branch)
+    ]
     first = branch.first_action
     name = f"Q of {trace.action_names[first]}" if branch.action_values and first is not None else None
     policy = f"{branch.n_continuations} continuations by the checkpoint at "
@@ -586,6 +595,7 @@ def draw_branch(
     return branch_figure(
         lines,
         line(np.array(trace.rewards[branch.decision :], "f8"), own.n_valued, None),
+        people,
         value=outcome.value if is_discounted else None,
         value_name=name or ("max Q" if branch.action_values else "V"),
         y="Discounted return so far" if is_discounted else "Return so far",
@@ -609,13 +619,31 @@ def _counted(x: str, chosen: Sequence[Series]) -> str:
     return metrics.axis_unit({row.step_unit for row in chosen}, x) if x == "agent_steps" else x
 
 
-def _levels(runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:
+def _levels(session: Session, runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:
     protocols = {
         run_id: {evaluation.protocol for evaluation in done if evaluation.run_id == run_id}
         for run_id in runs_by_id
     }
-    comparable = published_scores([(run, protocols[run_id]) for run_id, run in runs_by_id.items()])
-    return [Level(score.label, score.score, score.protocol) for score in comparable]
+    with_protocols = [(run, protocols[run_id]) for run_id, run in runs_by_id.items()]
+    comparable = published_scores(with_protocols)
+    levels = [Level(score.label, score.score, score.protocol) for score in comparable]
+    return levels + _human_here(session, with_protocols)
+
+
+def _human_here(session: Session, runs_used: Sequence[tuple[Run, Collection[str]]]) -> list[Level]:
+    """The human reference of this installation, beside runs with the settings of a person's games."""
+    names = {run.environment for run, _ in runs_used}
+    environment = ENVIRONMENTS.get(names.pop()) if len(names) == 1 else None
+    if environment is None:
+        return []
+    for run, used in runs_used:
+        protocols: Collection[str | None] = used or {own_protocol(run)}
+        if not all(name and is_measured_as_published(run, environment, name) for name in protocols):
+            return []
+    mean = recordings.human_references(session, environment.id).get(environment.id)
+    if mean is None:
+        return []
+    return [Level(f"human here, {mean.n_games} games", mean.mean_return, HUMAN_PLAY)]
 
 
 def _evaluated(

@@ -1,6 +1,7 @@
 """Recordings of games that people or scripts have played."""
 
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal
 
@@ -17,7 +18,14 @@ from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.recordings import repository, service
-from backend.recordings.schemas import ActorOut, RecordingOut, RecordingPage, RecordingTrace
+from backend.recordings.schemas import (
+    ActorOut,
+    HumanReferenceOut,
+    HumanReferences,
+    RecordingOut,
+    RecordingPage,
+    RecordingTrace,
+)
 from backend.specs.fields import ULID
 
 router = APIRouter(prefix="/recordings", tags=["play"])
@@ -35,6 +43,9 @@ def list_recordings(
         Literal["human_play", "scripted", "joint"] | None,
         Query(description="Only games of people, of scripts, or of a person and agents."),
     ] = None,
+    episode: Annotated[
+        str | None, Query(pattern=ULID, description="Only games that go on from this episode of a run.")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
@@ -44,12 +55,23 @@ def list_recordings(
         environment=environment,
         user_id=principal.id if mine else None,
         protocol=protocol,
+        episode_id=episode,
         limit=limit,
         cursor=cursor,
     )
     names = repository.names(session, rows)
     items = [RecordingOut.of(row, names[row.user_id]) for row in rows]
     return json_response(RecordingPage(items=items, next_cursor=next_cursor))
+
+
+@router.get("/human-references")
+def list_human_references(principal: Viewer, session: ReadSession) -> HumanReferences:
+    """The *human* references of this installation, for environments without a published human score: the
+    highest mean of a person who has finished at least 5 games there."""
+    means = service.human_references(session)
+    return HumanReferences(
+        items=[HumanReferenceOut.model_validate(asdict(means[name])) for name in sorted(means)]
+    )
 
 
 @router.get("/{recording_id}")

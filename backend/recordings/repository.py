@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, Text, cast, delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Job, PlaySession, Recording, RecordingPart, Run, User, keyset
 from backend.db.job import GAME
+from backend.specs.play import HUMAN_PLAY
 
 
 def add(session: Session, recording: Recording) -> None:
@@ -39,11 +41,14 @@ def page(
     environment: str | None,
     user_id: str | None,
     protocol: str | None,
+    episode_id: str | None = None,
     limit: int,
     cursor: str | None,
 ) -> tuple[list[Recording], str | None]:
     """One page of recordings, latest first, and the cursor of the next page."""
     statement = select(Recording)
+    if episode_id is not None:
+        statement = statement.where(*_goes_on_from(episode_id))
     for column, value in (
         (Recording.environment, environment),
         (Recording.user_id, user_id),
@@ -60,6 +65,60 @@ def page(
         limit=limit,
         cursor=cursor,
     )
+
+
+def _goes_on_from(episode_id: str) -> tuple[ColumnElement[bool], ...]:
+    source = Recording.source
+    return source["kind"].as_string() == "episode", source["id"].as_string() == episode_id
+
+
+def from_decision(session: Session, episode_id: str, decision: int, limit: int) -> Sequence[Recording]:
+    """The latest ended recordings of games that went on from an episode's decision."""
+    statement = (
+        select(Recording)
+        .where(*_goes_on_from(episode_id), Recording.source["decision"].as_integer() == decision)
+        .where(Recording.ended_at.is_not(None))
+    )
+    return session.scalars(statement.order_by(Recording.id.desc()).limit(limit)).all()
+
+
+class GamesOfPerson(NamedTuple):
+    """A person's finished games in an environment with one configuration."""
+
+    environment: str
+    environment_config: str
+    """As JSON."""
+    user_id: str
+    player: str
+    n_games: int
+    mean_return: float
+    n_frames: int
+
+
+def games_of_people(session: Session, environment: str | None = None) -> list[GamesOfPerson]:
+    """The finished games of people, but for those of open sessions, which may turn out to be a script's."""
+    is_open = exists().where(PlaySession.id == Recording.session_id, PlaySession.state != "ended")
+    config = cast(Recording.environment_config, Text)
+    by = (Recording.environment, config, Recording.user_id, User.name)
+    statement = (
+        select(
+            *by,
+            func.count(),
+            func.avg(Recording.episode_return),
+            func.sum(Recording.length_frames),
+        )
+        .join(User, User.id == Recording.user_id)
+        .where(
+            Recording.protocol == HUMAN_PLAY,
+            Recording.finished,
+            Recording.ended_at.is_not(None),
+            ~is_open,
+        )
+        .group_by(*by)
+    )
+    if environment is not None:
+        statement = statement.where(Recording.environment == environment)
+    return [GamesOfPerson(*row) for row in session.execute(statement)]
 
 
 def names(session: Session, recordings: Sequence[Recording]) -> dict[str, str]:

@@ -98,6 +98,33 @@ class RecordingPage(Page):
     """Recordings of this page, latest first."""
 
 
+class HumanReferenceOut(Schema):
+    """The *human* reference of this installation in an environment without a published human score: the mean
+    of a person over their games here. No score of an agent is ranked with it or normalised by it."""
+
+    environment: str = Field(examples=["Labyrinth-Small-v0"])
+    """Id of the environment."""
+    protocol: Literal["human_play"] = "human_play"
+    """Protocol of the games."""
+    user_id: Id
+    """Id of the person: whose mean is the highest of those who have finished at least 5 games."""
+    player: str
+    """Name of the person."""
+    mean_return: Number = Field(examples=[12.4])
+    """Mean true return of the person's finished games with the environment's own settings."""
+    n_games: int = Field(examples=[20])
+    """Number of these games."""
+    n_frames: int
+    """Their emulator frames."""
+
+
+class HumanReferences(Schema):
+    """The *human* references of this installation."""
+
+    items: list[HumanReferenceOut]
+    """One for each environment that has one, by id."""
+
+
 class RecordingTrace(Schema):
     """The decisions of a recording, and what was pressed."""
 

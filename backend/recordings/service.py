@@ -9,6 +9,7 @@ import io
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -26,7 +27,8 @@ from backend.jobs import repository as job_rows
 from backend.jobs import service as jobs
 from backend.principals import Principal, Role
 from backend.recordings import repository
-from backend.specs.play import HUMAN_PLAY, JOINT, SCRIPTED, PlaySetup
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import HUMAN_PLAY, JOINT, SCRIPTED, PlaySetup, play_config
 from backend.specs.recordings import Actor, GameStart, Part, Turns, joined
 from backend.storage import service as storage
 
@@ -34,6 +36,8 @@ MAX_WAITING_VIDEOS = 200
 MAX_WAITING_VIDEOS_OF_USER = 30
 """Videos of recordings that wait to be rendered or are, of all users and of one."""
 RETRY_S = 10.0
+MIN_GAMES = 5
+"""Finished games from which on a person's mean over them can be a reference."""
 WOKEN_QUEUE = "cpu"
 """Queue whose workers are woken for a video; every worker that has the environment may render it."""
 
@@ -69,6 +73,59 @@ def in_open_sessions(session: Session, recordings: Sequence[Recording]) -> set[s
     scripted."""
     sessions = repository.open_sessions(session, recordings)
     return {row.id for row in recordings if row.ended_at is None or row.session_id in sessions}
+
+
+@dataclass(frozen=True)
+class PersonsMean:
+    """A person's mean over their games in an environment."""
+
+    environment: str
+    user_id: str
+    player: str
+    mean_return: float
+    n_games: int
+    n_frames: int
+    """Emulator frames of these games."""
+
+
+def human_references(session: Session, environment: str | None = None) -> dict[str, PersonsMean]:
+    """The *human* references of this installation, by environment: where no human score has been published.
+
+    Each is the highest of the means of people who have finished at least `MIN_GAMES` games with the
+    environment's own settings. Games of scripts, and joint ones, are no person's.
+    """
+    best: dict[str, PersonsMean] = {}
+    if environment is not None and not _lacks_human(environment):
+        return best
+    for games in repository.games_of_people(session, environment):
+        if games.n_games < MIN_GAMES or not _lacks_human(games.environment):
+            continue
+        own = play_config(ENVIRONMENTS[games.environment], every_frame=False)
+        if json.loads(games.environment_config) != own.model_dump(mode="json"):
+            continue
+        mean = PersonsMean(
+            games.environment,
+            games.user_id,
+            games.player,
+            float(games.mean_return),
+            games.n_games,
+            int(games.n_frames),
+        )
+        other = best.get(mean.environment)
+        if other is None or (mean.mean_return, mean.user_id) > (other.mean_return, other.user_id):
+            best[mean.environment] = mean
+    return best
+
+
+def _lacks_human(environment: str) -> bool:
+    """Whether an environment that people can play has no published human score."""
+    known = ENVIRONMENTS.get(environment)
+    return known is not None and all(score.label != "human" for score in known.published)
+
+
+def from_decision(session: Session, episode_id: str, decision: int, limit: int) -> Sequence[Recording]:
+    """The latest ended recordings of games that went on from an episode's decision."""
+    return repository.from_decision(session, episode_id, decision, limit)
 
 
 def start(
@@ -154,6 +211,18 @@ def actors(recording: Recording) -> list[Actor]:
     if recording.actors:
         return [Actor.model_validate(actor) for actor in recording.actors]
     return [Actor(kind="script" if recording.protocol == SCRIPTED else "person", user_id=recording.user_id)]
+
+
+def in_words(session: Session, recording: Recording, acted: Turns) -> str:
+    """Who made some decisions of a recording, such as `ada` or `ada and an agent`."""
+    known = actors(recording)
+    names = repository.user_names(session, {actor.user_id for actor in known if actor.user_id})
+    words = [
+        "an agent" if actor.kind == "agent" else f"{'a script of ' * (actor.kind == 'script')}{name}"
+        for actor in (known[number] for number in dict.fromkeys(number for number, _ in acted))
+        for name in [names.get(actor.user_id or "", "a deleted user")]
+    ]
+    return " and ".join(dict.fromkeys(words))
 
 
 def turns(parts: Sequence[Part]) -> Turns:

@@ -27,11 +27,12 @@ class ScoreColumn(Schema):
     """A column: an algorithm, or the published scores of an agent."""
 
     id: str = Field(examples=["paac", "published:human"])
-    """Id of the column: of the algorithm, or `published:` and the label of the scores."""
+    """Id of the column: of the algorithm, or `published:` and the label of the scores, or `human_here`."""
     title: str = Field(examples=["PAAC", "human"])
     """Head of the column."""
-    source: Literal["ours", "published"]
-    """Whether its scores are those of runs of this installation, or published ones."""
+    source: Literal["ours", "published", "people"]
+    """Whether its scores are those of runs of this installation, or published ones, or the means of people
+    over their games here: the human references of this installation, of the protocol `human_play`."""
     shown: bool
     """Whether it was asked for; columns that were not have no cells."""
     n: int
@@ -39,10 +40,10 @@ class ScoreColumn(Schema):
 
 
 class ScoreCell(Schema):
-    """The score of an algorithm or of a published agent in an environment."""
+    """The score of an algorithm, of a published agent or of a person in an environment."""
 
     value: Number
-    """Mean of the runs' scores, or the published score."""
+    """Mean of the runs' scores, the published score, or the person's mean."""
     low: Number
     """Lower bound of the 95 % interval; null for too few seeds and for published scores."""
     high: Number
@@ -56,7 +57,8 @@ class ScoreCell(Schema):
     """Upper bound of its interval."""
     comparable: bool
     """Whether the score was observed as published scores were: full frame, minimal action set, action repeat
-    4, the environment's other settings at their defaults. Others are neither normalised nor in the foot."""
+    4, the environment's other settings at their defaults. Others are neither normalised nor in the foot, nor
+    are people's means."""
     rule: str
     """The rule by which the score was chosen, or where it was published."""
     runs: list[Id]
@@ -64,7 +66,8 @@ class ScoreCell(Schema):
     n_configurations: int
     """Configurations with a score, of which this one has the highest; 0 for a published score."""
     n_episodes: int | None
-    """Episodes of each evaluation, the fewest of its runs; null for a published score."""
+    """Episodes of each evaluation, the fewest of its runs; of a person the games; null for a published
+    score."""
     min_agent_steps: int | None
     """Agent steps at which its runs were evaluated: the fewest; null for a published score."""
     max_agent_steps: int | None
@@ -83,7 +86,8 @@ class ScoreRow(Schema):
     family: str
     """Family of the environment."""
     protocol: str
-    """Protocol of every score of the row: that of the table, or the environment's own if it lacks that."""
+    """Protocol of every score of the row but people's: that of the table, or the environment's own if it
+    lacks that."""
     references: str
     """Where the scores of a random agent and of a person, by which those of the row are normalised, were
     published; empty if there are none under the protocol."""

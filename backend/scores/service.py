@@ -16,6 +16,7 @@ from backend.errors import Invalid
 from backend.figures.figure import Figure
 from backend.figures.palette import Theme
 from backend.figures.study import Frame, gaps_figure, profile_figure
+from backend.recordings.service import PersonsMean, human_references
 from backend.runs.groups import compute_once, is_measured_as_published, key_of, repetitions
 from backend.runs.lineage import roots
 from backend.scores import repository
@@ -31,6 +32,7 @@ from backend.scores.schemas import (
 )
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import HUMAN_PLAY
 from backend.specs.problems import quoted
 from backend.specs.protocols import PROTOCOLS, protocol_title, starts_protocol
 from backend.statistics.across import across_environments
@@ -41,6 +43,8 @@ from backend.statistics.reducers import Last, Reference, normalise
 
 PUBLISHED = "published:"
 """Beginning of the ids of published columns."""
+HUMAN_HERE = "human_here"
+"""Id of the column of people's means."""
 RULE = (
     "Mean of the last evaluations of the finished runs of a configuration, one run for each seed; of several "
     "configurations that with the highest mean"
@@ -165,7 +169,8 @@ def build_table(
         for name, environment in environments.items()
     }
     best = _best(session, scored, protocols, min_seeds)
-    heads = _columns(environments, protocols, best, columns)
+    people = human_references(session)
+    heads = _columns(environments, protocols, best, people, columns)
     rows = []
     normalised_runs: dict[tuple[str, str], list[float]] = {}
     for name, environment in environments.items():
@@ -185,6 +190,8 @@ def build_table(
                 ):
                     values = [normalise(score.score, reference) for score in candidate.runs]
                     normalised_runs[head.id, name] = [value for value in values if value is not None]
+            elif head.source == "people":
+                cells.append(None if name not in people else _persons_cell(people[name]))
             else:
                 cell = _published_cell(
                     environment, head.id.removeprefix(PUBLISHED), protocols[name], reference
@@ -378,6 +385,26 @@ def _published_cell(
     return None
 
 
+def _persons_cell(mean: PersonsMean) -> ScoreCell:
+    return ScoreCell(
+        value=mean.mean_return,
+        low=None,
+        high=None,
+        normalised=None,
+        normalised_low=None,
+        normalised_high=None,
+        comparable=False,
+        rule=f"Mean of {mean.player} over {mean.n_games} games here, under the protocol {HUMAN_PLAY}: the "
+        "human reference of this installation, since no human score has been published",
+        runs=[],
+        n_configurations=0,
+        n_episodes=mean.n_games,
+        min_agent_steps=None,
+        max_agent_steps=None,
+        wall_time_s=None,
+    )
+
+
 def _normalise(score: float | None, reference: Reference | None) -> float | None:
     return None if reference is None else normalise(score, reference)
 
@@ -419,6 +446,7 @@ def _columns(
     environments: Mapping[str, EnvironmentOut],
     protocols: Mapping[str, str],
     best: Mapping[tuple[str, str], _Candidate],
+    people: Mapping[str, PersonsMean],
     wanted: Sequence[str],
 ) -> list[ScoreColumn]:
     """Every column; `wanted` are shown, or all.
@@ -437,6 +465,7 @@ def _columns(
     others = [label for label in published if label not in _REFERENCES]
     heads = [
         *((PUBLISHED + label, label, "published", published[label]) for label in labels),
+        *([(HUMAN_HERE, "human", "people", len(people))] if people else []),
         *((algorithm.id, algorithm.title, "ours", ours[algorithm.id]) for algorithm in ALGORITHMS.values()),
         *((PUBLISHED + label, label, "published", published[label]) for label in others),
     ]
@@ -444,7 +473,7 @@ def _columns(
     # A column of another protocol is no error: which published agents there are changes with it.
     every = {
         PUBLISHED + score.label for environment in environments.values() for score in environment.published
-    } | set(known)
+    } | {HUMAN_HERE, *known}
     for at, name in enumerate(wanted):
         if name not in every:
             raise Invalid.field(

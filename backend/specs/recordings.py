@@ -48,6 +48,16 @@ def first_turns(turns: Turns, decisions: int) -> Turns:
     return first
 
 
+def later_turns(turns: Turns, decisions: int) -> Turns:
+    """The turns after the first decisions."""
+    later: Turns = []
+    for actor, n in turns:
+        if n > decisions:
+            later.append((actor, n - max(decisions, 0)))
+        decisions -= n
+    return later
+
+
 class GameStart(Frozen):
     """What a game begins with."""
 

@@ -1,5 +1,6 @@
 """Recorded games, and start sets as if a worker had verified them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def add_recording(
     n: int = 50,
     ended: bool = True,
     session_id: str | None = None,
+    turns: Sequence[tuple[int, int]] = (),
 ) -> str:
     """Store the recording of a game of `n` decisions that no emulator has played; return its id.
 
@@ -75,6 +77,7 @@ def add_recording(
         n_frames=4 * n,
         inputs=[],
         finished=ended,
+        turns=list(turns),
     )
     with writing(engine) as session:
         row = recordings.start(

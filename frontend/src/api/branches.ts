@@ -37,7 +37,7 @@ export const fanQuery = (branch: string, returns: Returns, theme: 'light' | 'dar
         (await unwrap<unknown>(api.GET('/api/v1/figures/branch', { params: { query }, signal }))) as Answer,
       );
     },
-    staleTime: Infinity,
+    staleTime: 0, // games that people play from its decision are lines, too
     gcTime: 30_000,
     enabled: width !== undefined,
     structuralSharing: false,

@@ -2278,6 +2278,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/recordings/human-references": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Human References
+         * @description The *human* references of this installation, for environments without a published human score: the
+         *     highest mean of a person who has finished at least 5 games there.
+         */
+        get: operations["list_human_references"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/recordings/{recording_id}": {
         parameters: {
             query?: never;
@@ -5619,6 +5640,65 @@ export interface components {
             agent_steps_per_s: number | null;
         };
         /**
+         * HumanReferenceOut
+         * @description The *human* reference of this installation in an environment without a published human score: the mean
+         *     of a person over their games here. No score of an agent is ranked with it or normalised by it.
+         */
+        HumanReferenceOut: {
+            /**
+             * Environment
+             * @description Id of the environment.
+             * @example Labyrinth-Small-v0
+             */
+            environment: string;
+            /**
+             * Protocol
+             * @description Protocol of the games.
+             * @default human_play
+             * @constant
+             */
+            protocol: "human_play";
+            /**
+             * User Id
+             * @description Id of the person: whose mean is the highest of those who have finished at least 5 games.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            user_id: string;
+            /**
+             * Player
+             * @description Name of the person.
+             */
+            player: string;
+            /**
+             * Mean Return
+             * @description Mean true return of the person's finished games with the environment's own settings.
+             * @example 12.4
+             */
+            mean_return: number | null;
+            /**
+             * N Games
+             * @description Number of these games.
+             * @example 20
+             */
+            n_games: number;
+            /**
+             * N Frames
+             * @description Their emulator frames.
+             */
+            n_frames: number;
+        };
+        /**
+         * HumanReferences
+         * @description The *human* references of this installation.
+         */
+        HumanReferences: {
+            /**
+             * Items
+             * @description One for each environment that has one, by id.
+             */
+            items: components["schemas"]["HumanReferenceOut"][];
+        };
+        /**
          * Improvement
          * @description Two groups in the same environment compared.
          */
@@ -8610,12 +8690,12 @@ export interface components {
         };
         /**
          * ScoreCell
-         * @description The score of an algorithm or of a published agent in an environment.
+         * @description The score of an algorithm, of a published agent or of a person in an environment.
          */
         ScoreCell: {
             /**
              * Value
-             * @description Mean of the runs' scores, or the published score.
+             * @description Mean of the runs' scores, the published score, or the person's mean.
              */
             value: number | null;
             /**
@@ -8647,7 +8727,8 @@ export interface components {
             /**
              * Comparable
              * @description Whether the score was observed as published scores were: full frame, minimal action set, action repeat
-             *     4, the environment's other settings at their defaults. Others are neither normalised nor in the foot.
+             *     4, the environment's other settings at their defaults. Others are neither normalised nor in the foot, nor
+             *     are people's means.
              */
             comparable: boolean;
             /**
@@ -8667,7 +8748,8 @@ export interface components {
             n_configurations: number;
             /**
              * N Episodes
-             * @description Episodes of each evaluation, the fewest of its runs; null for a published score.
+             * @description Episodes of each evaluation, the fewest of its runs; of a person the games; null for a published
+             *     score.
              */
             n_episodes: number | null;
             /**
@@ -8693,7 +8775,7 @@ export interface components {
         ScoreColumn: {
             /**
              * Id
-             * @description Id of the column: of the algorithm, or `published:` and the label of the scores.
+             * @description Id of the column: of the algorithm, or `published:` and the label of the scores, or `human_here`.
              * @example paac
              * @example published:human
              */
@@ -8707,10 +8789,11 @@ export interface components {
             title: string;
             /**
              * Source
-             * @description Whether its scores are those of runs of this installation, or published ones.
+             * @description Whether its scores are those of runs of this installation, or published ones, or the means of people
+             *     over their games here: the human references of this installation, of the protocol `human_play`.
              * @enum {string}
              */
-            source: "ours" | "published";
+            source: "ours" | "published" | "people";
             /**
              * Shown
              * @description Whether it was asked for; columns that were not have no cells.
@@ -8790,7 +8873,8 @@ export interface components {
             family: string;
             /**
              * Protocol
-             * @description Protocol of every score of the row: that of the table, or the environment's own if it lacks that.
+             * @description Protocol of every score of the row but people's: that of the table, or the environment's own if it
+             *     lacks that.
              */
             protocol: string;
             /**
@@ -19345,6 +19429,8 @@ export interface operations {
                 mine?: boolean;
                 /** @description Only games of people, of scripts, or of a person and agents. */
                 protocol?: ("human_play" | "scripted" | "joint") | null;
+                /** @description Only games that go on from this episode of a run. */
+                episode?: string | null;
                 /** @description Maximum number of items. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */
@@ -19395,6 +19481,44 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    list_human_references: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "environment": "Labyrinth-Small-v0",
+                     *           "protocol": "human_play",
+                     *           "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "player": "text",
+                     *           "mean_return": 12.4,
+                     *           "n_games": 20,
+                     *           "n_frames": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HumanReferences"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];
         };

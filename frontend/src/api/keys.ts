@@ -32,6 +32,7 @@ export const keys = {
   playSession: (id: string) => ['play', id] as const,
   playSessions: () => ['play'] as const,
   recordings: () => ['recordings'] as const,
+  humanReferences: () => ['human-references'] as const,
   recording: (id: string, ...rest: readonly unknown[]) => ['recording', id, ...rest] as const,
   startSets: () => ['start-sets'] as const,
   papers: (...rest: readonly unknown[]) => ['papers', ...rest] as const,

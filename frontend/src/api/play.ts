@@ -42,6 +42,24 @@ export const recordingsQuery = infiniteQueryOptions({
   staleTime: 0,
 });
 
+/** The human references of this installation, by environment: where no human score has been published. */
+export const humanReferencesQuery = queryOptions({
+  queryKey: keys.humanReferences(),
+  queryFn: async ({ signal }) =>
+    (await unwrap(api.GET('/api/v1/recordings/human-references', { signal }))).items,
+});
+
+/** The games that go on from an episode of a run, latest first. */
+export const gamesFromQuery = (episode: string) =>
+  queryOptions({
+    queryKey: [...keys.recordings(), 'from', episode] as const,
+    queryFn: async ({ signal }) => {
+      const query = { episode, limit: 100 };
+      return (await unwrap(api.GET('/api/v1/recordings', { params: { query }, signal }))).items;
+    },
+    staleTime: 0,
+  });
+
 export const recordingQuery = (id: string) =>
   queryOptions({
     queryKey: keys.recording(id),

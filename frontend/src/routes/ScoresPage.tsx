@@ -116,6 +116,8 @@ export default function ScoresPage() {
       {data && (
         <p className="muted" style={{ margin: 0, maxWidth: '100ch' }}>
           {data.rule}. Every score of a row is of the protocol that the row names.
+          {data.columns.some(({ source, shown: isShown }) => source === 'people' && isShown) &&
+            ' Under “human, here” is the best mean of a person over at least 5 games of human play on this installation, where no human score has been published: scores of agents are neither ranked with it nor normalised by it.'}
           {normalised &&
             (sources.length > 0
               ? ` Human-normalised: 100 (score − random) / (human − random), by the random agent and the person of ${sources.join('; ')}.`

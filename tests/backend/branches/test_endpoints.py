@@ -1,19 +1,24 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from backend.auth import repository as auth
 from backend.branches import service as branches
-from backend.db import Branch, Checkpoint, Episode, Job, Run
+from backend.db import Branch, Checkpoint, Episode, Job, Recording, Run
 from backend.db.engine import reading, writing
 from backend.jobs import service as jobs
 from backend.principals import Role
+from backend.recordings import repository as recording_rows
 from backend.retention import service as retention
 from tests.support.artifacts import N_STEPS, make_episode
 from tests.support.branches import continuation, mark_played
 from tests.support.rows import external_request, make_checkpoint, make_run
 from tests.support.service import RunningService
+from tests.support.start_sets import add_recording
 
 pytestmark = pytest.mark.service
 
@@ -262,6 +267,72 @@ def test_fan_draws_continuations_their_mean_the_episode_and_the_value(
     for form in ("csv", "matplotlib", "caption"):
         answer = service.client.get(figure, params={"branch": row["id"], "format": form})
         assert answer.status_code == 200, answer.text
+
+
+def _joint(
+    service: RunningService,
+    user_id: str,
+    episode: Episode,
+    decision: int,
+    n: int,
+    turns: Sequence[tuple[int, int]] = (),
+    **changes: Any,
+) -> str:
+    """Store a game of n decisions that went on from a decision of an episode."""
+    recording_id = add_recording(
+        service.engine, user_id, environment="CartPole-v1", protocol="joint", n=n, ended=False, turns=turns
+    )
+    with writing(service.engine) as session:
+        recording = session.get_one(Recording, recording_id)
+        recording.source = {
+            "kind": "episode", "id": episode.id, "run_id": episode.run_id, "decision": decision
+        }  # fmt: skip
+        recording.ended_at = datetime.now(UTC)
+        for name, value in changes.items():
+            setattr(recording, name, value)
+    return recording_id
+
+
+def test_fan_has_the_games_that_people_played_from_its_decision(
+    service: RunningService, tmp_path: Path
+) -> None:
+    _, episode, _ = _episode(service, tmp_path, config={"gamma": 0.5})
+    row = _create(service, episode, continuations=1)
+    mark_played(service.engine, row["id"], continuation([1.0, 4.0, 0.0]))
+    with writing(service.engine) as session:
+        ada = auth.add_user(session, "ada", Role.OPERATOR).id
+    finished = _joint(service, ada, episode, 1, 4, finished=True)
+    by_script = _joint(service, ada, episode, 1, 9, actors=[{"kind": "script", "user_id": ada}])
+    both = [{"kind": "person", "user_id": ada}, {"kind": "agent", "run_id": episode.run_id}]
+    _joint(service, ada, episode, 1, 4, [(1, 2), (0, 1), (1, 1)], actors=both)
+    _joint(service, ada, episode, 1, 4, [(0, 1), (1, 3)], actors=both)
+    _joint(service, ada, episode, 1, 1)  # left at once
+    elsewhere = _joint(service, ada, episode, 2, 4)
+    damaged = _joint(service, ada, episode, 1, 4)
+    with writing(service.engine) as session:
+        [part] = recording_rows.parts(session, damaged)
+        part.content += b"x"
+
+    def drawn(returns: str) -> dict[str, Any]:
+        query = {"branch": row["id"], "returns": returns}
+        answer = service.client.get("/api/v1/figures/branch", params=query)
+        assert answer.status_code == 200, answer.text
+        return {
+            trace["name"]: (trace["x"], trace["y"])
+            for trace in answer.json()["data"]
+            if "to the end" in trace["name"] or "left" in trace["name"]
+        }
+
+    assert drawn("true") == {
+        "ada (to the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
+        "a script of ada (left before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
+        "an agent and ada (left before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
+        "an agent (left before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
+    }, "as far as the continuations go"
+    assert drawn("discounted")["ada (to the end)"][1] == [0, 1, 1.5, 1.75]
+    games = service.client.get("/api/v1/recordings", params={"episode": episode.id}).json()["items"]
+    assert {game["id"] for game in games} >= {finished, by_script, elsewhere, damaged}
+    assert service.client.get("/api/v1/recordings", params={"episode": row["id"]}).json()["items"] == []
 
 
 def test_rewards_of_many_continuations_are_kept_exactly(service: RunningService, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ export function BranchForm({ run, episode, decision, actionNames, continuous, on
         />
         <NativeSelect
           label="Policy"
-          description="Another run must see and act in the environment alike."
+          description="Another run must see and act in the environment alike. To go on yourself, press Play from here: your game is then a line of this decision’s fans."
           value={values.run}
           onChange={edit('run')}
           data={[

@@ -1,7 +1,7 @@
 import { SegmentedControl, Skeleton, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { Fragment, useState } from 'react';
 import {
   branchesQuery,
   deleteBranch,
@@ -12,6 +12,7 @@ import {
   type Returns,
 } from '@/api/branches';
 import { keys } from '@/api/keys';
+import { gamesFromQuery, isReplayable } from '@/api/play';
 import { readTrace, type Episode } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { ExportButton } from '@/components/chart/export/ExportFigure';
@@ -21,6 +22,7 @@ import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
+import { RelativeTime } from '@/components/text';
 import { DASH, formatCount, formatInteger, formatScore } from '@/lib/format';
 import { BranchForm } from './BranchForm';
 import classes from './branches.module.css';
@@ -234,9 +236,34 @@ function Fan({ branch }: { branch: Branch }) {
             {formatScore(branch.episode.discounted_return)} (discounted),{' '}
             {formatScore(branch.episode.true_return)} (true).
           </p>
+          <PlayedOn branch={branch} />
         </>
       )}
     </div>
+  );
+}
+
+/** The games that people have played from the branch's decision on; they are lines of the fan, too. */
+function PlayedOn({ branch }: { branch: Branch }) {
+  const { data } = useQuery(gamesFromQuery(branch.episode_id));
+  const games = data?.filter((game) => game.source?.decision === branch.decision && isReplayable(game)) ?? [];
+  if (games.length === 0) return null;
+  return (
+    <p>
+      Played from this decision on by{' '}
+      {games.map((game, at) => (
+        <Fragment key={game.id}>
+          {at > 0 && ', '}
+          <Link to="/play/recordings/$recordingId" params={{ recordingId: game.id }}>
+            {game.player}
+          </Link>{' '}
+          <span className="muted">
+            <RelativeTime at={game.started_at} />
+          </span>
+        </Fragment>
+      ))}
+      .
+    </p>
   );
 }
 

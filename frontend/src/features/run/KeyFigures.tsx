@@ -1,12 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { environmentQuery } from '@/api/catalogue';
+import { humanReferencesQuery } from '@/api/play';
 import type { RunDetail } from '@/api/runs';
 import { EPISODE_RETURN } from '@/api/series';
 import { ProgressBar } from '@/components/ProgressBar';
 import { Term } from '@/components/Term';
 import { RelativeTime } from '@/components/text';
-import { referenceScores } from '@/lib/environments';
+import { isPlayable, referenceScores } from '@/lib/environments';
 import {
   DASH,
   describePublished,
@@ -16,6 +17,7 @@ import {
   formatPublished,
   formatScore,
   formatTimeLeft,
+  plural,
 } from '@/lib/format';
 import { isExternal, stepsOf } from '@/lib/run';
 import classes from './run.module.css';
@@ -30,6 +32,12 @@ export function KeyFigures({ run }: { run: RunDetail }) {
   const bound = (run.spec.stop as { agent_steps?: number | null } | undefined)?.agent_steps;
   const { data: environment } = useQuery({ ...environmentQuery(run.environment), enabled: !external });
   const references = referenceScores(environment);
+  const lacksHuman =
+    environment !== undefined &&
+    isPlayable(environment) &&
+    !environment.published.some(({ label }) => label === 'human');
+  const { data: people } = useQuery({ ...humanReferencesQuery, enabled: lacksHuman });
+  const person = lacksHuman ? people?.find((mean) => mean.environment === run.environment) : undefined;
   /** Its script may end it at any time. */
   const isEndless = external && bound == null;
   const counted = iterates
@@ -57,6 +65,14 @@ export function KeyFigures({ run }: { run: RunDetail }) {
           {formatPublished(reference.score)}
         </Fact>
       ))}
+      {person && (
+        <Fact
+          label="Human here"
+          hint={`Mean of ${person.player} over ${plural(person.n_games, 'game')} here, under the protocol human play: no human score has been published`}
+        >
+          {formatScore(person.mean_return)}
+        </Fact>
+      )}
       <Fact label="Best return" hint={BEST_HINT}>
         {formatScore(run.best_return)}
       </Fact>

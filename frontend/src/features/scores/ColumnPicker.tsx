@@ -1,6 +1,12 @@
 import { Button, Checkbox, Popover } from '@mantine/core';
 import type { ScoreColumn } from '@/api/scores';
 
+const SUFFIX: Record<ScoreColumn['source'], string> = {
+  ours: '',
+  published: ', published',
+  people: ', here',
+};
+
 type Props = {
   columns: readonly ScoreColumn[];
   /** Ids of the chosen columns; undefined for all. */
@@ -27,12 +33,7 @@ export function ColumnPicker({ columns, onChange }: Props) {
         >
           <div style={{ display: 'grid', gap: 8 }}>
             {columns.map(({ id, title, source, n }) => (
-              <Checkbox
-                key={id}
-                size="xs"
-                value={id}
-                label={`${title}${source === 'published' ? ', published' : ''} (${n})`}
-              />
+              <Checkbox key={id} size="xs" value={id} label={`${title}${SUFFIX[source]} (${n})`} />
             ))}
           </div>
         </Checkbox.Group>

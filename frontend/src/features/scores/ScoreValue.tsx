@@ -28,7 +28,7 @@ type Props = {
 /** A score with its seeds, budget and interval; of runs of this installation, a link to them. */
 export function ScoreValue({ cell, column, title, isNormalised, follow }: Props) {
   const text = valueText(cell, column, isNormalised);
-  if (column.source === 'published') return <span title={cell.rule}>{text}</span>;
+  if (column.source !== 'ours') return <span title={cell.rule}>{text}</span>;
   const description = describe(cell, isNormalised);
   const shown = cell.comparable ? text : `≠ ${text}`;
   return (

@@ -44,7 +44,7 @@ export function ScoresTable({ scores, rows, environments, hosts, isNormalised }:
               Environment
             </th>
             {columns.map(({ id, title, source }) => (
-              <th key={id} scope="col" className={`right ${source === 'published' ? classes.published : ''}`}>
+              <th key={id} scope="col" className={`right ${source === 'ours' ? '' : classes.published}`}>
                 {title}
                 <div className={classes.small}>{source === 'published' ? 'published' : 'here'}</div>
               </th>
@@ -67,7 +67,7 @@ export function ScoresTable({ scores, rows, environments, hosts, isNormalised }:
                   return (
                     <td
                       key={column.id}
-                      className={`right num ${column.source === 'published' ? classes.published : ''}`}
+                      className={`right num ${column.source === 'ours' ? '' : classes.published}`}
                     >
                       {cell ? (
                         <ScoreValue
@@ -164,7 +164,7 @@ function Foot({ scores, columns, isNormalised }: FootProps) {
           {columns.map(({ id, source }, at) => {
             const value = (isNormalised ? foot.normalised : foot.values)[at];
             return (
-              <td key={id} className={`right num ${source === 'published' ? classes.published : ''}`}>
+              <td key={id} className={`right num ${source === 'ours' ? '' : classes.published}`}>
                 {isNormalised ? percent(value) : formatScore(value)}
               </td>
             );

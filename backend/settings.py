@@ -172,7 +172,8 @@ class Settings(BaseSettings):
         10,
         ge=0,
         le=19,
-        description="How far training yields the CPU to the web process; 0 on a host that only trains.",
+        description="How far training yields the CPU to the web process; 0 on a host that only trains. "
+        "An engine that starts does not yield yet: it is waited for.",
     )
     lease_s: float = Field(
         15.0, gt=0, allow_inf_nan=False, description="Lifetime of a worker's lease without renewal."

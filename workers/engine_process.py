@@ -67,12 +67,8 @@ class EngineProcess:
                 start_new_session=True,
                 env=os.environ | (environment or {}),
             )
-        niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + niceness, MAX_NICENESS)
-        with suppress(ProcessLookupError):
-            os.setpriority(os.PRIO_PROCESS, self.pid, niceness)
-        # With autogroup scheduling, only the session's niceness counts.
-        with suppress(OSError):
-            Path(f"/proc/{self.pid}/autogroup").write_text(str(niceness))
+        if niceness:
+            self.yield_cpu(niceness)
 
     @property
     def pid(self) -> int:
@@ -83,6 +79,23 @@ class EngineProcess:
     def returncode(self) -> int | None:
         """Exit status, negative for a signal; None until `reap`."""
         return self._process.returncode
+
+    def yield_cpu(self, niceness: int) -> None:
+        """Have it and its descendants, whatever their group, yield a contended CPU.
+
+        Args:
+            niceness: how far, relative to this process (nice(2)).
+        """
+        niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + niceness, MAX_NICENESS)
+        # First, because what it starts from now on inherits its niceness.
+        _set_niceness(self.pid, self.pid, niceness)
+        places = {(self.pid, self.pid)}
+        with suppress(psutil.Error):
+            for child in psutil.Process(self.pid).children(recursive=True):
+                with suppress(ProcessLookupError):
+                    places.add((os.getpgid(child.pid), os.getsid(child.pid)))
+        for group, session in places - {(self.pid, self.pid)}:
+            _set_niceness(group, session, niceness)
 
     def has_exited(self) -> bool:
         """Whether it has exited; it is not reaped, so that its group id is not reused."""
@@ -169,6 +182,15 @@ def _wait_for_exit(pid: int, timeout_s: float) -> None:
             poller.poll(timeout_s * 1000)
         finally:
             os.close(descriptor)
+
+
+def _set_niceness(group: int, session: int, niceness: int) -> None:
+    """Set that of every thread in a process group; one that is higher already cannot be lowered."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.setpriority(os.PRIO_PGRP, group, niceness)
+    # With autogroup scheduling, only the session's niceness counts.
+    with suppress(OSError):
+        Path(f"/proc/{session}/autogroup").write_text(str(niceness))
 
 
 def _kill_group(pid: int) -> None:

@@ -179,11 +179,16 @@ class Supervisor:
         self._process = self._start_engine(checkpoint)
         self._caught_up_at = monotonic()
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
+        yields = False
         while not self._process.has_exited():
             self._wake.wait(FRAME_TICK_S if self._is_watched else TICK_S)
             self._wake.clear()
             self._forward_frames()
             self._record(recorder)
+            if recorder.has_started and not yields:
+                # Until it trains, somebody may wait for it.
+                self._process.yield_cpu(self._context.settings.engine_niceness)
+                yields = True
             self._send_commands(recorder)
         status = self._process.reap()
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
@@ -204,7 +209,6 @@ class Supervisor:
             output=self._attempt_dir / "stderr.log",
             control=True,
             command=self._command,
-            niceness=self._context.settings.engine_niceness,
             environment=None if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu},
         )
         ProcessIdentity(self._attempt_dir).write(process.pid)

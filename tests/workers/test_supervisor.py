@@ -596,14 +596,27 @@ def test_invalid_spec_fails_run_with_traceback(context: Context, engine: Engine)
     assert "Traceback" in row.error
 
 
-def test_engine_has_configured_niceness(context: Context, engine: Engine) -> None:
+def test_engine_that_starts_does_not_yield_the_cpu(context: Context, engine: Engine) -> None:
     yielding = replace(context, settings=context.settings.model_copy(update={"engine_niceness": 7}))
-    run = fake_run(engine, agent_steps=ENDLESS)
+    run = fake_run(engine, never_starts=True)
+    thread = _supervise(yielding, engine)
+    until(lambda: (context.run_dir(run.id) / "hangs").exists())
+    (process,) = engines_of(context.settings.runs_dir)
+    niceness = process.nice()
+    _request_stop(engine, run.id, kill=True)
+    thread.request("kill")
+    thread.join(PATIENCE_S)
+    assert niceness == psutil.Process().nice()
+
+
+def test_engine_and_its_descendants_yield_the_cpu_once_it_trains(context: Context, engine: Engine) -> None:
+    yielding = replace(context, settings=context.settings.model_copy(update={"engine_niceness": 7}))
+    run = fake_run(engine, agent_steps=ENDLESS, grandchild=True)
     thread = _supervise(yielding, engine)
     _await_recorded(engine, run.id, 1)
     assert thread.rss_bytes() > 2**20
-    (process,) = engines_of(context.settings.runs_dir)
-    assert process.nice() == min(psutil.Process().nice() + 7, MAX_NICENESS)
+    niceness = min(psutil.Process().nice() + 7, MAX_NICENESS)
+    until(lambda: [process.nice() for process in engines_of(context.settings.runs_dir)] == [niceness] * 2)
     with writing(engine) as session:
         service.transition(session, claims.lock(session, run.id, 1), RunState.LOST, "test")
     until_state(engine, run.id, "lost")

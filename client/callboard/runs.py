@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from callboard import display
 from callboard.following import Change, follow
+from callboard.rows import number
 from callboard.series import Series, read_npz
+from callboard.spool import new_ulid
 from callboard.transport import Transport
 
 if TYPE_CHECKING:
@@ -142,6 +144,32 @@ class Run:
             ax: what to draw on; default: a new figure.
         """
         return Runs(self._transport, [self]).plot(*metrics, x=x, smooth=smooth, ax=ax)
+
+    def step_notes(self) -> list[dict[str, Any]]:
+        """The notes at its steps, in the order of training, as the REST API describes them."""
+        notes: list[dict[str, Any]] = self._transport.request("GET", f"runs/{self.id}/step-notes")["items"]
+        return notes
+
+    def add_step_note(self, text: str, agent_steps: float) -> dict[str, Any]:
+        """Note something at a step, which the learning curve on its page marks; return the note.
+
+        Args:
+            text: the note, as plain text.
+            agent_steps: what it is about, at most the latest step; iterations of a run that counts them.
+
+        Raises:
+            ValueError: the steps are not a whole number.
+            Rejected: the run has not reached the step, has 200 notes already, or the text is empty.
+            Unreachable: the server cannot be reached. Whether the note was added is unknown.
+        """
+        steps = number("agent_steps", agent_steps)
+        if not steps.is_integer():
+            raise ValueError(f"agent_steps: must be a whole number: got {agent_steps!r}")
+        body = {"agent_steps": int(steps), "text": text}
+        note: dict[str, Any] = self._transport.request(
+            "POST", f"runs/{self.id}/step-notes", body=body, idempotency_key=new_ulid()
+        )
+        return note
 
     def stop(self) -> None:
         """Stop it: after a last checkpoint, if Callboard trains it."""

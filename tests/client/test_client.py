@@ -42,6 +42,23 @@ def test_runs_are_started_found_and_stopped(target: Target) -> None:
         assert {run.state for run in runs} == {"stopped"}
 
 
+def test_notes_at_steps_are_added_and_read(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as logged:
+        logged.log({"loss/policy": 1.0}, agent_steps=1_500)
+    with callboard.connect() as client:
+        run = client.run(str(logged.id))
+        assert run.step_notes() == []
+        later = run.add_step_note("collapse", 1_500)
+        earlier = run.add_step_note(" entropy falls ", agent_steps=np.float64(4e2))
+        assert (earlier["text"], earlier["agent_steps"]) == ("entropy falls", 400)
+        assert run.step_notes() == [earlier, later]
+        with pytest.raises(callboard.Rejected, match="1,500 agent steps so far") as refused:
+            run.add_step_note("later", 1_501)
+        assert set(refused.value.fields) == {"agent_steps"}
+        with pytest.raises(ValueError, match=r"^agent_steps: must be a whole number: got 0\.5"):
+            run.add_step_note("between", 0.5)
+
+
 def test_refused_requests_name_the_fields(target: Target) -> None:
     with callboard.connect() as client:
         with pytest.raises(callboard.Rejected) as refused:

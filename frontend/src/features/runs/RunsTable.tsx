@@ -99,7 +99,8 @@ export function RunsTable(props: Props) {
       const next = Math.max(0, Math.min(end, to));
       const target = runs[next];
       if (event.shiftKey && run && target) selection.extend(run.id, target.id);
-      focusCursor.current = true;
+      // Where it stays, no effect would take the request, and a later row would take the focus.
+      focusCursor.current = next !== cursor;
       setCursor(next);
       virtual.scrollToIndex(next);
     } else if (event.key === ' ' && run) selection.toggle(run.id);

@@ -71,6 +71,8 @@ export const theme = createTheme({
     NumberInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
     SegmentedControl: { classNames: { root: 'segments', label: 'segment' } },
+    // Not a second banner of the page.
+    ModalHeader: { defaultProps: { component: 'div' } },
     Modal: {
       defaultProps: {
         centered: true,

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
+from backend.db.base import new_id
 from backend.specs.states import RunState
-from tests.browser.axe import serious_violations
+from tests.browser.axe import axe_violations, serious_violations
 from tests.browser.boxes import tick
 from tests.browser.pages import page_addresses
 from tests.support.rows import make_run
@@ -124,4 +125,36 @@ def test_dialogs_and_rejected_input_have_no_serious_axe_violation(
     page.get_by_role("button", name="Sign in").click()
     expect(password).to_have_attribute("aria-invalid", "true")
     violations |= _violations(page, "an invalid password", page.get_by_role("alert"))
+    assert not violations
+
+
+def test_notes_at_steps_have_no_axe_violation(service_page: Page, sqlite_service: RunningService) -> None:
+    page, client = service_page, sqlite_service.client
+    wanted = {"origin": "external", "algorithm": "a", "environment": "e", "name": "noted"}
+    [run] = client.post("/api/v1/runs", json=wanted).raise_for_status().json()["items"]
+    at = f"/api/v1/runs/{run['id']}"
+    episodes = [
+        {"agent_steps": step, "wall_time_s": step, "return": 1.0, "length": 10} for step in (100, 2_000)
+    ]
+    batch = {"source": new_id(), "sequence": 1, "episodes": episodes}
+    client.post(f"{at}/episodes", json=batch).raise_for_status()
+    violations: dict[str, Any] = {}
+
+    def check(what: str, shows: Locator) -> None:
+        shows.first.wait_for()
+        if by_variant := axe_violations(page):
+            violations[what] = by_variant
+
+    page.goto(f"/runs/{run['id']}")
+    page.get_by_role("button", name="Options for noted learning curve").click()
+    page.get_by_role("menuitem", name="Notes at steps…").click()
+    notes = page.get_by_role("dialog", name="Notes at steps")
+    check("no note", notes.get_by_text("There is none."))
+    notes.get_by_label("Note", exact=True).fill("collapse")
+    notes.get_by_role("button", name="Add note").click()
+    edit = notes.get_by_role("button", name="Edit the note at 2,000")
+    check("a note", edit)
+    edit.click()
+    notes.get_by_label("Agent step").fill("3000")
+    check("a step that the run has not reached", notes.get_by_role("alert"))
     assert not violations

@@ -2,11 +2,15 @@
 
 import csv
 import io
+import math
+import re
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import cv2
+import numpy as np
 import pytest
 from fontTools.ttLib import TTFont
 from playwright.sync_api import Locator, Page, expect
@@ -149,3 +153,44 @@ def test_figure_is_exported_in_every_format_and_size(
     )
     assert done.returncode == 0, done.stderr
     assert b"/MediaBox [ 0 0 234 " in (tmp_path / "figure.pdf").read_bytes()
+
+
+@pytest.mark.long
+def test_stretch_of_nan_is_hatched_and_counted_in_what_the_page_draws(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    run = make_run(sqlite_service.engine, RunState.FINISHED)
+    steps = list(range(1000, 41_000, 1000))
+    points = PointsEvent(
+        metric="loss/policy",
+        agent_steps=steps,
+        frames=steps,
+        wall_time_s=[step / 1000 for step in steps],
+        episodes=list(range(len(steps))),
+        value=[math.nan if 15_000 < step <= 25_000 else step / 1000 for step in steps],
+    )
+    with writing(sqlite_service.engine) as session:
+        series.append(session, run.id, 1, 1, [points])
+    page = service_page
+    page.goto(f"/runs/{run.id}")
+    page.get_by_role("button", name=re.compile("^Options for .*loss.policy")).first.click()
+    page.get_by_role("menuitem", name="Export figure…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("img", name="Preview").locator("svg")).to_be_visible()
+
+    svg = downloaded(dialog, "svg").decode()
+    [pattern] = set(re.findall(r'<pattern[^>]* id="([^"]+)"', svg))
+    assert f"#{pattern}" in svg.split("</defs>", 1)[1]
+
+    image = cv2.imdecode(np.frombuffer(downloaded(dialog, "png"), np.uint8), cv2.IMREAD_COLOR)
+    assert image is not None
+    blue, _, red = (channel.astype(int) for channel in np.moveaxis(image, 2, 0))
+    hatched = np.flatnonzero((red - blue > 40).sum(axis=0) > 20)
+    shares = hatched / image.shape[1]
+    assert 0.3 < shares.min() < shares.max() < 0.8, "a part of the plot, not all of it"
+    assert len(hatched) > 0.8 * (hatched.max() - hatched.min())
+
+    file = downloaded(dialog, "pdf")
+    assert "10 NaN" in [text.text for text in PdfPage(file).texts]
+    assert b"/PatternType 1" in file
+    expect(dialog).to_contain_text("Hatched where values are not finite: 10 NaN.")

@@ -139,7 +139,7 @@ papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the paper
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
 	$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
-looks: $(VENV)/.ready-dev ## by hand, minutes: screenshots of every page in both themes; folder and widths in ARGS
+looks: $(VENV)/.ready-dev frontend/dist/index.html site/index.html chromium ## by hand, minutes: screenshots of every page in both themes; folder and widths in ARGS
 	$(BIN)/python -m tests.campaigns.looks $(ARGS)
 
 play-pacing: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two minutes: frame intervals and delay of keys of played games in a browser; options in ARGS

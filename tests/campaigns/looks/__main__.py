@@ -39,7 +39,7 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="looks-") as name,
-        installation(Path(name) / "home") as running,
+        installation(Path(name) / "home", demo="true") as running,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])

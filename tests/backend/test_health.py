@@ -144,7 +144,7 @@ def test_requests_return_503_when_database_is_unreachable(tmp_path: Path, redis_
     with RunningServer(settings) as url:
         ready = httpx.get(f"{url}/readyz", timeout=PATIENCE_S)
         assert (ready.status_code, ready.json()["database"]) == (503, False)
-        cookie = {"Cookie": "callboard_session=x", "X-Page-Secret": "x"}
+        cookie = {"Cookie": f"callboard_session_{httpx.URL(url).port}=x", "X-Page-Secret": "x"}
         answer = httpx.get(f"{url}/api/v1/runs", headers=cookie, timeout=PATIENCE_S)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"

@@ -18,9 +18,14 @@ pytestmark = pytest.mark.service
 
 ROOT = Path(__file__).parents[2]
 
+# Background jobs of a shell ignore the first, and what nohup starts the second; so would their children.
+DEFAULTS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
 BEGIN = """
 import os, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler) # a shell's background job ignores it
 import callboard
 run = callboard.init(algorithm="a", environment="e")
 run.log({"a/b": 1.0}, agent_steps=1)
@@ -33,7 +38,7 @@ def script(code: str, begin: str = BEGIN) -> Iterator["subprocess.Popen[str]"]:
     """A script that has started a run."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", begin + code],
+        [sys.executable, "-W", "error", "-c", DEFAULTS + begin + code],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -73,6 +73,8 @@ class _Source(NamedTuple):
     revisions: Sequence[tuple[str, int]]
     parents: Sequence[tuple[str, str | None]]
     environments: Mapping[str, EnvironmentOut]
+    people: Mapping[str, PersonsMean]
+    """People's means, by environment."""
 
 
 _Request = tuple[str | None, tuple[str, ...], int]
@@ -121,12 +123,15 @@ def read_table(
     kept = _kept.setdefault(session.get_bind().engine.pool, _KeptTables())
     # Before the scores: what changes in between belongs to a later source.
     source = _Source(
-        repository.revisions(session), repository.parents(session), catalogue.environments(session)
+        repository.revisions(session),
+        repository.parents(session),
+        catalogue.environments(session),
+        human_references(session),
     )
     request = (protocol, tuple(columns), min_seeds)
     table = kept.get(source, request)
     if table is None:
-        table = build_table(session, source.environments, protocol, columns, min_seeds)
+        table = build_table(session, source.environments, source.people, protocol, columns, min_seeds)
         kept.put(source, request, table)
     return table
 
@@ -134,6 +139,7 @@ def read_table(
 def build_table(
     session: Session,
     environments: Mapping[str, EnvironmentOut],
+    people: Mapping[str, PersonsMean],
     protocol: str | None = None,
     columns: Sequence[str] = (),
     min_seeds: int = 1,
@@ -143,6 +149,7 @@ def build_table(
     Args:
         session: a reading session.
         environments: every environment, by id.
+        people: people's means, by environment.
         protocol: the protocol of environments that have it; by default the one with the most scored runs.
         columns: ids of the shown columns; empty for all.
         min_seeds: how many runs a score needs at least.
@@ -169,7 +176,6 @@ def build_table(
         for name, environment in environments.items()
     }
     best = _best(session, scored, protocols, min_seeds)
-    people = human_references(session)
     heads = _columns(environments, protocols, best, people, columns)
     rows = []
     normalised_runs: dict[tuple[str, str], list[float]] = {}

@@ -6,15 +6,19 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete
 
+from backend.auth import repository as auth
 from backend.catalogue import service as catalogue
 from backend.db import Host, Run
 from backend.db.engine import reading, writing
 from backend.evaluations import service as evaluations
+from backend.principals import Role
+from backend.recordings.service import MIN_GAMES, human_references
 from backend.runs import actions
 from backend.runs import service as runs
 from backend.scores import service
 from backend.specs.states import RunState
 from tests.support.rows import PATHS, add_host, evaluation_row, make_checkpoint, make_fork, make_run
+from tests.support.start_sets import add_recording
 
 pytestmark = pytest.mark.service
 
@@ -42,7 +46,7 @@ def kept(engine: Engine, min_seeds: int = 1) -> service.ScoreTable:
 
 def built(engine: Engine) -> service.ScoreTable:
     with reading(engine) as session:
-        return service.build_table(session, catalogue.environments(session))
+        return service.build_table(session, catalogue.environments(session), human_references(session))
 
 
 def finish(engine: Engine, score: float) -> Callable[[], object]:
@@ -92,6 +96,12 @@ def test_kept_table_is_that_of_a_new_request_after_every_kind_of_change(engine: 
 
         return change
 
+    def play_games() -> None:
+        with writing(engine) as session:
+            person = auth.add_user(session, "ada", Role.OPERATOR).id
+        for _ in range(MIN_GAMES):
+            add_recording(engine, person, environment="Labyrinth-Small-v0", n=5)
+
     def forget_host() -> None:
         with writing(engine) as session:
             session.execute(delete(Host).where(Host.id == "a"))
@@ -111,6 +121,7 @@ def test_kept_table_is_that_of_a_new_request_after_every_kind_of_change(engine: 
             engine, "a", environments=[CUSTOM["id"]], custom_environments=[CUSTOM]
         ),
         "the host leaves": forget_host,
+        "a person has played": play_games,
     }
     with writing(engine) as session:
         session.get_one(Run, first).spec = session.get_one(Run, first).spec | {

@@ -55,6 +55,12 @@ class Proxied:
         """The trust in the proxy's certificate only."""
         return ssl.create_default_context(cafile=str(self.certificate))
 
+    def session_headers(self) -> dict[str, str]:
+        """The headers of a session that was opened through the proxy: one belongs to an address and port."""
+        with page_client(self.url, verify=self.trust) as browser:
+            browser.get("/login", params={"token": self.service.login_link()})
+            return session_headers(browser)
+
     def client(self, **headers: str) -> httpx.Client:
         """A client that trusts the proxy."""
         return httpx.Client(base_url=self.url, headers=headers, verify=self.trust, timeout=PATIENCE_S)
@@ -199,7 +205,7 @@ def test_pages_and_api_are_below_the_path_over_tls(proxied: Proxied) -> None:
 
 
 def test_events_arrive_as_they_are_sent(proxied: Proxied) -> None:
-    headers = session_headers(proxied.service.client)
+    headers = proxied.session_headers()
     with proxied.client(**headers) as reader, reader.stream("GET", "/api/v1/events") as answer:
         lines = answer.iter_lines()
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -214,7 +220,7 @@ def test_events_arrive_as_they_are_sent(proxied: Proxied) -> None:
 def test_live_view_is_a_websocket(proxied: Proxied) -> None:
     run = make_run(proxied.service.engine, RunState.RUNNING)
     address = f"{proxied.url.replace('https', 'wss')}/api/v1/runs/{run.id}/live"
-    headers = session_headers(proxied.service.client)
+    headers = proxied.session_headers()
     origin = proxied.url.removesuffix("/callboard")
     with connect(
         address,

@@ -25,6 +25,9 @@ RETRY_AFTER_S = 5
 MAX_WAITING_OF_USER = 100
 """Requests of one kind and user that wait for their turn."""
 
+MAX_REST_S = 1.0
+"""Longest pause after a turn of a kind that rests."""
+
 MAX_WAITING_CHARTS = 1_000
 MAX_CHARTS = 2
 """Charts and figures that are computed at the same time. The others wait; one may need 100 MiB."""
@@ -84,12 +87,23 @@ class Slots:
 
 class Turns:
     """How many requests of one kind work at the same time, in all and of each user; the others wait in the
-    event loop, in the order of their arrival."""
+    event loop, in the order of their arrival.
 
-    def __init__(self, *, total: int, per_user: int, max_waiting: int = MAX_WAITING_OF_USER) -> None:
+    Args:
+        total: how many work at the same time.
+        per_user: how many of one user.
+        max_waiting: how many of one user wait.
+        rests: whether a turn is free for the next request only after a pause as long as the turn was. For
+            work in the event loop itself: one request after another would leave nothing to those of others.
+    """
+
+    def __init__(
+        self, *, total: int, per_user: int, max_waiting: int = MAX_WAITING_OF_USER, rests: bool = False
+    ) -> None:
         self._total = total
         self._per_user = per_user
         self._max_waiting = max_waiting
+        self._rests = rests
         self._working: Counter[str] = Counter()
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
 
@@ -112,10 +126,15 @@ class Turns:
             RequestEnded: the request's deadline has come, or its client has left.
         """
         await self._begin(user_id)
+        began = monotonic()
         try:
             yield
         finally:
-            self._end(user_id)
+            if self._rests:
+                rest_s = min(monotonic() - began, MAX_REST_S)
+                asyncio.get_running_loop().call_later(rest_s, self._end, user_id)
+            else:
+                self._end(user_id)
 
     async def _begin(self, user_id: str) -> None:
         if self._is_free(user_id):
@@ -295,7 +314,7 @@ class Limits:
     """Requests that read, until their response begins: each may occupy one of 40 threads."""
     lists: Turns = field(default_factory=lambda: Turns(total=4, per_user=2))
     """Lists whose cost grows with all runs: filters and sorting by settings and metrics, groups, fields."""
-    estimates: Turns = field(default_factory=lambda: Turns(total=2, per_user=1))
+    estimates: Turns = field(default_factory=lambda: Turns(total=2, per_user=1, rests=True))
     """Estimates, which validate up to 100 combinations."""
     hashes: Turns = field(default_factory=lambda: Turns(total=2, per_user=1))
     """Checksums of uploads of up to 1 GiB."""

@@ -154,6 +154,19 @@ def test_token_has_one_turn_to_write_and_others_do_not_wait_for_it() -> None:
     asynchronous.run(run())
 
 
+def test_turn_that_rests_is_free_for_the_next_request_only_afterwards() -> None:
+    async def work() -> None:
+        resting, plain = (limits.Turns(total=1, per_user=1, rests=rests) for rests in (True, False))
+        for turns, n_working in ((resting, 1), (plain, 0)):
+            async with turns.turn("a"):
+                await asyncio.sleep(0.01)
+            assert turns.n_working == n_working
+            async with turns.turn("b"):
+                assert turns.n_working == 1
+
+    asynchronous.run(work())
+
+
 def test_turns_are_few_for_each_user_and_go_to_others_first() -> None:
     async def work() -> list[str]:
         turns = limits.Turns(total=3, per_user=2, max_waiting=5)

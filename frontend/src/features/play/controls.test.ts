@@ -12,6 +12,13 @@ it('actionOf finds the action with most of the held controls, and none that is n
   expect(actionOf(names, held('down'))).toBeNull();
 });
 
+it('actionOf prefers the control that was pressed last where no action has both', () => {
+  const names = ['NOOP', 'FIRE', 'RIGHT', 'LEFT'];
+  expect(actionOf(names, held('fire', 'left'))).toBe(3);
+  expect(actionOf(names, held('left', 'fire'))).toBe(1);
+  expect(actionOf(names, held('right', 'left'))).toBe(3);
+});
+
 it('actionOf knows the actions of labyrinths, cars and small environments', () => {
   const maze = [
     'FORWARD',

@@ -34,16 +34,22 @@ export function controlsOf(name: string): Control[] {
   return controls;
 }
 
-/** The action whose controls are all held, and of these the one with most; null if there is none. */
+/**
+ * The action whose controls are all held; null if there is none. Of several the one with most, and of these that
+ * of the control that was pressed last: who holds Fire in a game without "left and fire" can still steer.
+ *
+ * @param held - In the order in which they were pressed.
+ */
 export function actionOf(names: readonly string[], held: ReadonlySet<Control>): number | null {
+  const order = [...held];
   let best: number | null = null;
-  let most = 0;
+  let [most, latest] = [0, -1];
   names.forEach((name, index) => {
     const controls = controlsOf(name);
-    if (controls.length > most && controls.every((control) => held.has(control))) {
-      best = index;
-      most = controls.length;
-    }
+    if (controls.length === 0 || !controls.every((control) => held.has(control))) return;
+    const pressed = Math.max(...controls.map((control) => order.indexOf(control)));
+    if (controls.length < most || (controls.length === most && pressed <= latest)) return;
+    [best, most, latest] = [index, controls.length, pressed];
   });
   return best;
 }

@@ -168,6 +168,8 @@ def _play(page: Page, environment_id: str, held_key: str, seconds: int) -> tuple
 
 
 def _percentiles(values: Sequence[float]) -> str:
+    if not values:
+        return "none measured"
     return ", ".join(f"{value:.0f}" for value in (*np.percentile(values, (50, 95)), max(values)))
 
 

@@ -88,7 +88,7 @@ def _play(client: httpx.Client, session_id: str, seconds: float) -> list[float]:
 def _frames(player: Player, seconds: float) -> list[float]:
     """When frames arrive while actions are pressed one after the other; a game that is over starts anew."""
     arrived: list[float] = []
-    ends_at, pressed_at, presses = perf_counter() + seconds, 0.0, 0
+    ends_at, pressed_at, presses, ended = perf_counter() + seconds, 0.0, 0, 0
     while (now := perf_counter()) < ends_at:
         if now - pressed_at >= PRESS_S:
             pressed_at, presses = now, presses + 1
@@ -96,7 +96,8 @@ def _frames(player: Player, seconds: float) -> list[float]:
         shown = player.next()
         if isinstance(shown, Shown):
             arrived.append(perf_counter())
-            if shown.status.get("over"):
+            if shown.status.get("over") and shown.status["game"] != ended:
+                ended = shown.status["game"]
                 player.send(type="new_game")
     return arrived
 

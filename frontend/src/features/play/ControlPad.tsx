@@ -45,6 +45,7 @@ export function ControlPad({ controls, held, onTouch }: Props) {
       className={classes.pad}
       role="group"
       aria-label="Controls"
+      data-steers={!controls.includes('fire') || undefined}
       data-flat={controls.every((control) => FLAT.has(control)) || undefined}
     >
       {controls.map((control) => {

@@ -71,7 +71,7 @@ export function RecordingsTable({ recordings, me }: Props) {
                       </Link>{' '}
                     </>
                   )}
-                  <a href={recordingFileUrl(recording.id)} onClick={onClick}>
+                  <a className="wide" href={recordingFileUrl(recording.id)} onClick={onClick}>
                     Export
                   </a>{' '}
                   {(me?.id === recording.user_id || me?.role === 'admin') && recording.ended_at !== null && (

@@ -11,6 +11,9 @@ from backend.figures.palette import Theme, colours
 from backend.figures.theme import faint, ground, layout, muted, plain_text
 from backend.metrics.chunks import Array
 
+_NARROW_PX = 500
+_NARROW_HEIGHT_PX = 480
+"""Below `_NARROW_PX` the legend has a row for each line, which takes as much height as the plot."""
 _MAX_POINTS = 400
 """Of a line: a longer one is drawn at so many of its decisions, its last among them."""
 
@@ -166,6 +169,8 @@ def branch_figure(
         "xaxis": {"title": {"text": "Decisions since the branch"}, "tickformat": "~s", "rangemode": "tozero"},
         "yaxis": {"title": {"text": y}},
     }
+    if width_px is not None and width_px < _NARROW_PX:
+        figure.layout["height"] = _NARROW_HEIGHT_PX
     return figure
 
 

@@ -264,6 +264,11 @@ def test_fan_draws_continuations_their_mean_the_episode_and_the_value(
     true = drawn("true")
     assert true["mean ± standard error"]["y"] == [0, 2, 4]
     assert "V at the decision" not in true, "it predicts discounted rewards"
+    heights = [
+        service.client.get(figure, params={"branch": row["id"], "width": width}).json()["layout"].get("height")
+        for width in (320, 960)
+    ]
+    assert heights == [480, None], "the legend takes more rows on a phone"
     for form in ("csv", "matplotlib", "caption"):
         answer = service.client.get(figure, params={"branch": row["id"], "format": form})
         assert answer.status_code == 200, answer.text

@@ -79,7 +79,7 @@ export default function BranchesPanel({ run, episode, selected, onSelect, from, 
       <h2 className="section-title">Branches</h2>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {data && data.length > 0 && (
-        <ScrollPanel label="Branches">
+        <ScrollPanel label="Table of branches">
           <table className="grid">
             <thead>
               <tr>

@@ -17,6 +17,7 @@ from backend.episodes import service as episodes
 from backend.saliency import service as saliency
 from backend.specs.run import parse_run_spec
 from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.engine_fixtures import one_thread as one_thread
 from tests.support.rows import checkpoint_row, episode_row, make_run
 from tests.support.waiting import PATIENCE_S
 from workers import jobs
@@ -109,7 +110,7 @@ def test_worker_plays_a_branch_with_a_checkpoint_of_another_run(context: Context
     replay = context.store.get(run.id, "replays", "a1-s100.npz", context.run_dir(run.id) / "replays")
     reader, actor = load_policies(parse_run_spec(other.spec), file, [7, 7])
     expected = play_continuations(spec, replay, (reader, actor), branches.plan_of(row))
-    assert row.outcome["value"] == pytest.approx(expected.value, rel=1e-4)
+    assert row.outcome["value"] == pytest.approx(expected.value, rel=1e-6)
     with reading(engine) as session:
         rewards = [line.tolist() for line in branches.rewards_of(session, row)]
     assert rewards == [line.rewards for line in expected.continuations]

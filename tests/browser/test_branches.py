@@ -14,6 +14,7 @@ from backend.specs.branches import BranchPlan
 from backend.specs.run import parse_run_spec
 from tests.browser.axe import serious_violations
 from tests.browser.stage import start, until_state
+from tests.support.playing import open_session, playing
 from tests.workers.engine.training.recorded_episodes import simulate
 from workers.engine.envs import make_env
 from workers.engine.nn.policies import PolicyWithOutputs
@@ -99,6 +100,18 @@ def test_fan_of_a_branch_agrees_with_a_simulation_of_the_same_seed(
         strict=True,
     ):
         np.testing.assert_allclose(quick, slow, rtol=1e-2, atol=1e-3 * slow.max())
+
+    session = open_session(
+        script, "Catch-v0", **{"from": {"episode": episode["id"], "decision": DECISION}}
+    )
+    with playing(script, session["id"]) as player:
+        player.until(paused=True)
+        player.hold(0)
+        player.until(over=True)
+    script.delete(f"/api/v1/play/{session['id']}").raise_for_status()
+    page.reload()
+    expect(fan.locator(".legend")).to_contain_text("a script of")
+    expect(page.get_by_text("Played from this decision on by")).to_be_visible()
 
     page.get_by_role("button", name=re.compile("^Delete branch")).click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()

@@ -36,10 +36,16 @@ const RUN = {
   started_at: '2026-11-20T10:00:00Z',
 } as unknown as RunDetail;
 
-async function show(role: string, run = RUN, environment: object | null = null) {
+async function show(
+  role: string,
+  run = RUN,
+  environment: object | null = null,
+  people: object[] = [],
+) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role, missing_extras: [] });
   if (environment) client.setQueryData(keys.environment(run.environment), environment);
+  client.setQueryData(keys.humanReferences(), people);
   const rootRoute = createRootRoute({
     component: () => (
       <QueryClientProvider client={client}>
@@ -115,6 +121,30 @@ it('RunHeader shows the score beside those of random play and a human', async ()
   const facts = screen.getAllByRole('definition').map(({ textContent }) => textContent);
   expect(facts.slice(0, 3)).toEqual(['−17.3', '−20.7', '9.3']);
   expect(facts).toContain('about\u00a04\u00a0h');
+});
+
+it('RunHeader shows the mean of a person here only where no human score has been published', async () => {
+  const people = [
+    { environment: 'Memory-v0', player: 'bob', mean_return: 1, n_games: 9 },
+    { environment: 'CartPole-v1', player: 'ada', mean_return: 120.5, n_games: 5 },
+  ];
+  const environment = {
+    published: [],
+    evaluation_protocols: ['plain'],
+    actions: 'discrete',
+    family: 'classic',
+  };
+  await show('viewer', RUN, environment, people);
+  const fact = screen.getByText('Human here').closest('div');
+  expect(fact?.textContent).toContain('120.5');
+  expect(fact?.title).toContain('Mean of ada over 5 games here');
+  cleanup();
+  const human = { label: 'human', score: 9, source: 'a paper', protocol: 'plain' };
+  await show('viewer', RUN, { ...environment, published: [human] }, people);
+  expect(screen.queryByText('Human here')).toBeNull();
+  cleanup();
+  await show('viewer', { ...RUN, environment: 'CartPole-v0' }, environment, people);
+  expect(screen.queryByText('Human here')).toBeNull();
 });
 
 it('RunHeader of an ended external run has no button, host or progress that nobody here knows', async () => {

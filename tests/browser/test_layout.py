@@ -1,13 +1,16 @@
 """The layout of pages: nothing moves while they load and grow, and nothing is wider than the window."""
 
+import re
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Page, ViewportSize
 
+from backend.db.base import new_id
 from tests.browser.curves import await_points
 from tests.browser.examples import addresses
+from tests.browser.pages import ROUTER
 from tests.browser.stage import start, until_episodes
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -37,6 +40,38 @@ _SHIFTS = """() => window.takeShifts().map(({value, sources}) => ({
 _DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
+def _tabs(run: str) -> list[str]:
+    """Each tab of a run by its address, which shows the tab."""
+    page = (ROUTER.parent / "routes" / "RunPage.tsx").read_text("utf-8")
+    tabs = re.findall(r"^  \{ id: '(\w+)', label: ", page, re.M)
+    assert len(tabs) > 5
+    return [f"/runs/{run}?tab={tab}" for tab in tabs]
+
+
+def _external(script: httpx.Client, rate: float, seed: int) -> str:
+    """A run of another program, with a score that its learning rate decides."""
+    wanted = {
+        "origin": "external", "algorithm": "my_ppo", "environment": "CartPole-v1", "seed": seed,
+        "config": {"learning_rate": rate},
+    }  # fmt: skip
+    [run] = script.post("/api/v1/runs", json=wanted).raise_for_status().json()["items"]
+    at = f"/api/v1/runs/{run['id']}"
+    episodes = [
+        {"agent_steps": 1_000 * n, "wall_time_s": n, "return": 1e4 * rate + seed + n / 10, "length": 10}
+        for n in range(40)
+    ]
+    batch = {"source": new_id(), "sequence": 1, "episodes": episodes}
+    script.post(f"{at}/episodes", json=batch).raise_for_status()
+    script.post(f"{at}/heartbeat", json={"state": "finished"}).raise_for_status()
+    return str(run["id"])
+
+
+def _load(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("heading", level=1).first.wait_for()
+    page.get_by_role("status", name="Loading").first.wait_for(state="detached")
+
+
 def _check(page: Page, what: str, faults: dict[str, Any]) -> None:
     page.evaluate(_DRAWN)
     shifts = page.evaluate(_SHIFTS)
@@ -55,11 +90,26 @@ def test_no_page_shifts_or_overflows_while_it_loads(
     faults: dict[str, Any] = {}
     for size in SIZES:
         page.set_viewport_size(size)
-        for address in addresses(examples):
-            page.goto(address)
-            page.get_by_role("heading", level=1).first.wait_for()
-            page.get_by_role("status", name="Loading").first.wait_for(state="detached")
+        for address in (*addresses(examples), *_tabs(examples["runId"])):
+            _load(page, address)
             _check(page, f"{address} at {size['width']}", faults)
+    assert not faults
+
+
+def test_comparison_with_statistics_does_not_shift_while_it_loads(
+    context: BrowserContext, script: httpx.Client
+) -> None:
+    context.add_init_script(f"({_OBSERVE})()")
+    runs = [_external(script, rate, seed) for rate in (0.01, 0.001) for seed in range(4)]
+    page = context.new_page()
+    faults: dict[str, Any] = {}
+    for size in SIZES:
+        page.set_viewport_size(size)
+        for grouped in ("", "&group=seed"):
+            _load(page, f"/compare?runs={','.join(runs)}{grouped}")
+            page.get_by_role("region", name="Pairwise comparison").wait_for()
+            page.get_by_role("heading", name="Side-by-side replay").wait_for()
+            _check(page, f"Compare{grouped} at {size['width']}", faults)
     assert not faults
 
 

@@ -126,7 +126,7 @@ export default function ComparePage() {
       <div className={classes.top}>
         <h1 className="page-title">Compare</h1>
         <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
-        {runs.length > 0 && <SaveAsStudy source={{ runs: runs.map(({ id }) => id) }} />}
+        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} />}
       </div>
       <div className={`panel ${classes.runs}`}>
         {wanted.length > MAX_COMPARED && (
@@ -195,46 +195,48 @@ export default function ComparePage() {
         </CurveViewProvider>
       )}
       {runs.length > 0 && (
-        <>
-          <Statistics
-            runs={runs}
-            grouped={grouped}
-            wanted={groupStyles}
-            onStyle={(all, group, style) =>
-              change({ group_styles: formatGroupStyles(restyled(all, group, style)) }, true)
-            }
-            view={view}
-            onView={({ score, at, threshold, protocol }) =>
-              change({
-                score: score === 'training' ? undefined : score,
-                at: at === 'common' ? undefined : at,
-                threshold,
-                protocol,
-              })
-            }
-          />
-          <ScoreScatter
-            runs={runs}
-            styles={dots}
-            titles={titles}
-            setting={search.setting}
-            onSetting={(setting) => change({ setting }, true)}
-            score={search.drawn ?? 'score'}
-            onScore={(score) => change({ drawn: score === 'score' ? undefined : score }, true)}
-          />
-          <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-            <h2 className="section-title">Runs</h2>
-            <ScoresTable runs={runs} />
-          </section>
-          <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-            <h2 className="section-title">Config diff</h2>
-            <ConfigDiffTable runs={runs} titles={titles} />
-          </section>
-          <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-            <h2 className="section-title">Side-by-side replay</h2>
-            <SideBySide runs={runs} />
-          </section>
-        </>
+        <Statistics
+          runs={runs}
+          grouped={grouped}
+          wanted={groupStyles}
+          onStyle={(all, group, style) =>
+            change({ group_styles: formatGroupStyles(restyled(all, group, style)) }, true)
+          }
+          view={view}
+          onView={({ score, at, threshold, protocol }) =>
+            change({
+              score: score === 'training' ? undefined : score,
+              at: at === 'common' ? undefined : at,
+              threshold,
+              protocol,
+            })
+          }
+          below={
+            <>
+              <ScoreScatter
+                runs={runs}
+                styles={dots}
+                titles={titles}
+                setting={search.setting}
+                onSetting={(setting) => change({ setting }, true)}
+                score={search.drawn ?? 'score'}
+                onScore={(score) => change({ drawn: score === 'score' ? undefined : score }, true)}
+              />
+              <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
+                <h2 className="section-title">Runs</h2>
+                <ScoresTable runs={runs} />
+              </section>
+              <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
+                <h2 className="section-title">Config diff</h2>
+                <ConfigDiffTable runs={runs} titles={titles} />
+              </section>
+              <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
+                <h2 className="section-title">Side-by-side replay</h2>
+                <SideBySide runs={runs} />
+              </section>
+            </>
+          }
+        />
       )}
     </div>
   );

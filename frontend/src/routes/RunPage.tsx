@@ -3,6 +3,7 @@ import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
+import { flushSync } from 'react-dom';
 import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
@@ -89,7 +90,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
   const [landsOnTab] = useState(
     search.tab !== undefined && search.episode === undefined && search.video === undefined,
   );
-  useLanding(root, landsOnTab);
+  const isLanding = useLanding(root, landsOnTab);
   const choose = (value: Search['tab'] | 'curves'): void => {
     // From the middle of one tab to the start of another.
     if (root.current && root.current.getBoundingClientRect().top < 0) {
@@ -170,51 +171,53 @@ function LoadedRun({ run }: { run: RunDetail }) {
       styles={styles}
     >
       <div className="page" style={{ display: 'grid', gap: 16 }}>
-        <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
-        <FullDisk run={run} />
-        <SilentHost run={run} />
-        <Notice run={run} />
-        <div className={classes.body}>
-          <LearningCurve
-            run={run}
-            onNotes={() => setNoted(undefined)}
-            below={(chart) => (
-              <FilmStrip
+        <div className={classes.above} data-landing={isLanding || undefined}>
+          <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
+          <FullDisk run={run} />
+          <SilentHost run={run} />
+          <Notice run={run} />
+          <div className={classes.body}>
+            <LearningCurve
+              run={run}
+              onNotes={() => setNoted(undefined)}
+              below={(chart) => (
+                <FilmStrip
+                  run={run.id}
+                  of={isExternal(run) ? 'videos' : 'episodes'}
+                  step={step}
+                  chart={chart}
+                  selected={isExternal(run) ? search.video : search.episode}
+                  onSelect={watch}
+                />
+              )}
+            />
+            {isExternal(run) ? (
+              <SentVideosPanel
+                ref={agent}
                 run={run.id}
-                of={isExternal(run) ? 'videos' : 'episodes'}
                 step={step}
-                chart={chart}
-                selected={isExternal(run) ? search.video : search.episode}
-                onSelect={watch}
+                selected={search.video}
+                onDeselect={() => change({ video: undefined })}
+                onShow={() => {
+                  choose('episodes');
+                  root.current?.scrollIntoView({ block: 'start' });
+                }}
+              />
+            ) : (
+              <AgentPanel
+                ref={agent}
+                run={run.id}
+                running={run.state === 'running'}
+                ended={hasEnded(run.state)}
+                selected={search.episode}
+                onDeselect={() => change({ episode: undefined })}
               />
             )}
-          />
-          {isExternal(run) ? (
-            <SentVideosPanel
-              ref={agent}
-              run={run.id}
-              step={step}
-              selected={search.video}
-              onDeselect={() => change({ video: undefined })}
-              onShow={() => {
-                choose('episodes');
-                root.current?.scrollIntoView({ block: 'start' });
-              }}
-            />
-          ) : (
-            <AgentPanel
-              ref={agent}
-              run={run.id}
-              running={run.state === 'running'}
-              ended={hasEnded(run.state)}
-              selected={search.episode}
-              onDeselect={() => change({ episode: undefined })}
-            />
-          )}
+          </div>
+          <Suspense>
+            <ChangesCard run={run} selected={search.episode} onWatch={watch} onNote={setNoted} />
+          </Suspense>
         </div>
-        <Suspense>
-          <ChangesCard run={run} selected={search.episode} onWatch={watch} onNote={setNoted} />
-        </Suspense>
         {noted !== null && (
           <Suspense>
             <StepNotesDialog run={run} step={noted} onClose={() => setNoted(null)} />
@@ -250,20 +253,31 @@ const SETTLING_MS = 5000;
 const INPUTS = ['wheel', 'touchstart', 'pointerdown', 'keydown'] as const;
 
 /**
- * Scrolls to an element when the page opens, and again while what is above it loads, until the user scrolls or types.
+ * Scrolls to an element when the page opens. Returns whether what is above must keep its height, however much of it is
+ * loaded: until the user scrolls or types, for a few seconds at most.
  */
-function useLanding(target: RefObject<HTMLElement | null>, wanted: boolean): void {
+function useLanding(target: RefObject<HTMLElement | null>, wanted: boolean): boolean {
+  const [isLanding, setLanding] = useState(wanted);
   useEffect(() => {
     if (!wanted) return;
     const observer = new ResizeObserver(() => target.current?.scrollIntoView({ block: 'start' }));
     observer.observe(document.body);
-    const stop = (): void => {
+    const leave = (): void => {
       observer.disconnect();
       clearTimeout(timer);
       for (const input of INPUTS) removeEventListener(input, stop);
     };
+    const stop = (): void => {
+      leave();
+      const top = (): number => target.current?.getBoundingClientRect().top ?? 0;
+      const before = top();
+      flushSync(() => setLanding(false));
+      // In the same frame, so that nothing is seen to move.
+      scrollBy(0, top() - before);
+    };
     const timer = setTimeout(stop, SETTLING_MS);
     for (const input of INPUTS) addEventListener(input, stop, { passive: true });
-    return stop;
+    return leave;
   }, [target, wanted]);
+  return isLanding;
 }

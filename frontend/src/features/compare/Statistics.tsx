@@ -1,6 +1,6 @@
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { type Comparison, comparisonQuery, type GroupStatistics } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
@@ -40,10 +40,12 @@ type Props = {
   onStyle: (styles: Styles, group: string, style: number) => void;
   view: StatisticsView;
   onView: (view: StatisticsView) => void;
+  /** What follows them, once their height is known. */
+  below?: ReactNode;
 };
 
 /** Groups of seeds with intervals, one table per environment, and their pairwise comparison. */
-export function Statistics({ runs, grouped, wanted, onStyle, view, onView }: Props) {
+export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below }: Props) {
   const ids = runs.map(({ id }) => id);
   const training = runs.some(({ state }) => !hasEnded(state));
   const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, training }));
@@ -54,96 +56,99 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView }: Pro
   const repeated = data?.groups.flatMap(({ runs: own }) => own.filter(({ counted }) => !counted)).length ?? 0;
   const environments = Map.groupBy(data?.groups ?? [], ({ environment }) => environment);
   return (
-    <section className={classes.statistics} aria-label="Statistics">
-      <header className={curves.head}>
-        <h2 className="section-title">Statistical comparison</h2>
-        <span className="grow" />
-        <SegmentedControl
-          size="xs"
-          aria-label="Score"
-          value={view.score}
-          data={[
-            { value: 'training', label: 'Last 100 training episodes' },
-            { value: 'evaluation', label: 'Latest evaluation' },
-          ]}
-          onChange={(score) => onView({ ...view, score })}
-        />
-        {view.score === 'evaluation' && (
-          <NativeSelect
+    <>
+      <section className={classes.statistics} aria-label="Statistics">
+        <header className={curves.head}>
+          <h2 className="section-title">Statistical comparison</h2>
+          <span className="grow" />
+          <SegmentedControl
             size="xs"
-            aria-label="Evaluation protocol"
-            value={view.protocol ?? ''}
+            aria-label="Score"
+            value={view.score}
             data={[
-              { value: '', label: 'Each config’s own protocol' },
-              ...protocols.map((id) => ({ value: id, label: protocolLabel(id) })),
+              { value: 'training', label: 'Last 100 training episodes' },
+              { value: 'evaluation', label: 'Latest evaluation' },
             ]}
-            onChange={({ currentTarget }) => onView({ ...view, protocol: currentTarget.value || undefined })}
+            onChange={(score) => onView({ ...view, score })}
           />
+          {view.score === 'evaluation' && (
+            <NativeSelect
+              size="xs"
+              aria-label="Evaluation protocol"
+              value={view.protocol ?? ''}
+              data={[
+                { value: '', label: 'Each config’s own protocol' },
+                ...protocols.map((id) => ({ value: id, label: protocolLabel(id) })),
+              ]}
+              onChange={({ currentTarget }) => onView({ ...view, protocol: currentTarget.value || undefined })}
+            />
+          )}
+          <SegmentedControl
+            size="xs"
+            aria-label="Compare at"
+            value={view.at}
+            data={[
+              { value: 'common', label: 'At the shortest run’s length' },
+              { value: 'end', label: 'At each run’s end' },
+            ]}
+            onChange={(at) => onView({ ...view, at })}
+          />
+          <Threshold
+            value={view.threshold}
+            onValue={(threshold) => {
+              if (threshold !== view.threshold) onView({ ...view, threshold });
+            }}
+          />
+        </header>
+        {error && <Problem error={error} onRetry={() => void refetch()} />}
+        {!data && !error && <Loading label="Computing the statistics" lines={3} />}
+        {[...environments].map(([environment, groups]) => (
+          <GroupsTable
+            key={environment}
+            groups={groups}
+            styles={styles}
+            onStyle={(group, style) => onStyle(styles, group, style)}
+            threshold={data?.threshold ?? null}
+            evaluated={data?.score === 'evaluation'}
+            {...(environments.size > 1 ? { environment } : {})}
+          />
+        ))}
+        {data?.groups.some(({ external }) => external) && (
+          <p className="muted" role="note">
+            External runs have no evaluations: they are compared by training return only, assuming default
+            environment config.
+          </p>
         )}
-        <SegmentedControl
-          size="xs"
-          aria-label="Compare at"
-          value={view.at}
-          data={[
-            { value: 'common', label: 'At the shortest run’s length' },
-            { value: 'end', label: 'At each run’s end' },
-          ]}
-          onChange={(at) => onView({ ...view, at })}
-        />
-        <Threshold
-          value={view.threshold}
-          onValue={(threshold) => {
-            if (threshold !== view.threshold) onView({ ...view, threshold });
-          }}
-        />
-      </header>
-      {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <Loading label="Computing the statistics" lines={3} />}
-      {[...environments].map(([environment, groups]) => (
-        <GroupsTable
-          key={environment}
-          groups={groups}
-          styles={styles}
-          onStyle={(group, style) => onStyle(styles, group, style)}
-          threshold={data?.threshold ?? null}
-          evaluated={data?.score === 'evaluation'}
-          {...(environments.size > 1 ? { environment } : {})}
-        />
-      ))}
-      {data?.groups.some(({ external }) => external) && (
-        <p className="muted" role="note">
-          External runs have no evaluations: they are compared by training return only, assuming default
-          environment config.
-        </p>
-      )}
-      {repeated > 0 && (
-        <p className="muted" role="note">
-          {plural(repeated, 'run')} not counted: a run and its forks are one sample, and so are runs with the
-          same config and seed if the method is deterministic.
-        </p>
-      )}
-      {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}
-      {data?.improvements.length === 0 && data.groups.length > 1 && (
-        <Empty>
-          A comparison needs two configs in the same environment
-          {data.score === 'evaluation' && ', evaluated under the same protocol,'} with at least two seeds
-          each; a verdict needs at least four.
-        </Empty>
-      )}
-      {data && <Terms ids={TERMS} />}
-      {data && (
-        <span className="muted">
-          {data.method}
-          {data.improvements.length > 1 &&
-            `; p-values are corrected by Holm’s method for ${data.improvements.length} comparisons, intervals are not`}
-          . A group contains the runs that differ only in their seed, or also in their limits, unless these
-          change how a learning rate is annealed
-          {data.threshold !== null &&
-            `; times to threshold are medians over its runs, of training time until ${data.score === 'evaluation' ? 'an evaluation of at least 30 episodes' : 'the mean of 100 episodes'} reaches it`}
-          .
-        </span>
-      )}
-    </section>
+        {repeated > 0 && (
+          <p className="muted" role="note">
+            {plural(repeated, 'run')} not counted: a run and its forks are one sample, and so are runs with the
+            same config and seed if the method is deterministic.
+          </p>
+        )}
+        {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}
+        {data?.improvements.length === 0 && data.groups.length > 1 && (
+          <Empty>
+            A comparison needs two configs in the same environment
+            {data.score === 'evaluation' && ', evaluated under the same protocol,'} with at least two seeds
+            each; a verdict needs at least four.
+          </Empty>
+        )}
+        {data && <Terms ids={TERMS} />}
+        {data && (
+          <span className="muted">
+            {data.method}
+            {data.improvements.length > 1 &&
+              `; p-values are corrected by Holm’s method for ${data.improvements.length} comparisons, intervals are not`}
+            . A group contains the runs that differ only in their seed, or also in their limits, unless these
+            change how a learning rate is annealed
+            {data.threshold !== null &&
+              `; times to threshold are medians over its runs, of training time until ${data.score === 'evaluation' ? 'an evaluation of at least 30 episodes' : 'the mean of 100 episodes'} reaches it`}
+            .
+          </span>
+        )}
+      </section>
+      {(data ?? error) && below}
+    </>
   );
 }
 

@@ -265,7 +265,9 @@ def test_fan_draws_continuations_their_mean_the_episode_and_the_value(
     assert true["mean ± standard error"]["y"] == [0, 2, 4]
     assert "V at the decision" not in true, "it predicts discounted rewards"
     heights = [
-        service.client.get(figure, params={"branch": row["id"], "width": width}).json()["layout"].get("height")
+        service.client.get(figure, params={"branch": row["id"], "width": width})
+        .json()["layout"]
+        .get("height")
         for width in (320, 960)
     ]
     assert heights == [480, None], "the legend takes more rows on a phone"

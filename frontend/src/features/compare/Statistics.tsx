@@ -80,7 +80,9 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
                 { value: '', label: 'Each config’s own protocol' },
                 ...protocols.map((id) => ({ value: id, label: protocolLabel(id) })),
               ]}
-              onChange={({ currentTarget }) => onView({ ...view, protocol: currentTarget.value || undefined })}
+              onChange={({ currentTarget }) =>
+                onView({ ...view, protocol: currentTarget.value || undefined })
+              }
             />
           )}
           <SegmentedControl
@@ -121,8 +123,8 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
         )}
         {repeated > 0 && (
           <p className="muted" role="note">
-            {plural(repeated, 'run')} not counted: a run and its forks are one sample, and so are runs with the
-            same config and seed if the method is deterministic.
+            {plural(repeated, 'run')} not counted: a run and its forks are one sample, and so are runs with
+            the same config and seed if the method is deterministic.
           </p>
         )}
         {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}

@@ -36,12 +36,7 @@ const RUN = {
   started_at: '2026-11-20T10:00:00Z',
 } as unknown as RunDetail;
 
-async function show(
-  role: string,
-  run = RUN,
-  environment: object | null = null,
-  people: object[] = [],
-) {
+async function show(role: string, run = RUN, environment: object | null = null, people: object[] = []) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role, missing_extras: [] });
   if (environment) client.setQueryData(keys.environment(run.environment), environment);

@@ -53,6 +53,32 @@ class EvaluationScore:
 
 
 @dataclass(frozen=True)
+class History:
+    """The scores of one run in order of time."""
+
+    agent_steps: Scores
+    wall_time_s: Scores
+    scores: Scores
+    trusted: npt.NDArray[np.bool_]
+    """bool[n]: based on enough episodes to count as reaching a reference."""
+
+    def axis(self, axis: Axis) -> Scores:
+        """The times of the scores."""
+        return self.agent_steps if axis == "agent_steps" else self.wall_time_s
+
+    def highs(self) -> "History":
+        """The trusted scores that exceed all trusted ones before, and the last score: the time to any score,
+        the time to the peak and the last score are those of the whole history."""
+        rows = np.flatnonzero(self.trusted)
+        highest = np.maximum.accumulate(np.concatenate([[-np.inf], self.scores[rows]]))
+        rows = rows[self.scores[rows] > highest[:-1]]
+        last = len(self.scores) - 1
+        if last >= 0 and (not len(rows) or rows[-1] != last):
+            rows = np.append(rows, last)
+        return History(self.agent_steps[rows], self.wall_time_s[rows], self.scores[rows], self.trusted[rows])
+
+
+@dataclass(frozen=True)
 class MemberRun:
     """A run of a study that has ended."""
 
@@ -67,28 +93,15 @@ class MemberRun:
     differ by seed only."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Means of other metrics over the run, for `Top`."""
-
-
-@dataclass(frozen=True)
-class History:
-    """The scores of one run in order of time."""
-
-    agent_steps: Scores
-    wall_time_s: Scores
-    scores: Scores
-    trusted: npt.NDArray[np.bool_]
-    """bool[n]: based on enough episodes to count as reaching a reference."""
-
-    def axis(self, axis: Axis) -> Scores:
-        """The times of the scores."""
-        return self.agent_steps if axis == "agent_steps" else self.wall_time_s
+    training: History | None = None
+    """The scores of training, in place of those of `points`."""
 
 
 def history(run: MemberRun, source: ScoreSource) -> History:
     """The scores of a run: its evaluations, the first at each agent step, or the mean return of the last
     `WINDOW_EPISODES` after each training episode."""
     if source == "training":
-        return _training_history(run.points)
+        return training_history(run.points) if run.training is None else run.training
     first: dict[int, EvaluationScore] = {}
     for evaluation in run.evaluations:
         if not evaluation.best_kept and np.isfinite(evaluation.mean_return):
@@ -102,7 +115,8 @@ def history(run: MemberRun, source: ScoreSource) -> History:
     )
 
 
-def _training_history(points: Points) -> History:
+def training_history(points: Points) -> History:
+    """The mean return of the last `WINDOW_EPISODES` after each training episode."""
     known = np.isfinite(points.returns)
     returns = points.returns[known]
     total = np.concatenate([[0.0], np.cumsum(returns)])

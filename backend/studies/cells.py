@@ -23,6 +23,8 @@ class CellRow:
     agent_steps: int
     frames: int
     wall_time_s: float
+    revision: int
+    """Of its run's data, which do not change without it."""
 
     @property
     def standing(self) -> str:

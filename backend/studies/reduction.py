@@ -23,7 +23,6 @@ from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Columns
 from backend.metrics.grouping import Spread
-from backend.metrics.known_rows import PointReader
 from backend.metrics.seed_groups import group_curve
 from backend.runs.fields import config_fields
 from backend.specs.algorithms import ALGORITHMS
@@ -41,6 +40,7 @@ from backend.statistics.profiles import TARGET, profiles
 from backend.statistics.reducers import Last, RatioTo, normalise
 from backend.studies import expansion, repository, rules
 from backend.studies.cells import CellRow
+from backend.studies.highs import known_highs
 from backend.studies.tables import Column, Table, TableCell, TableRow
 
 MAX_RUNS_PER_CURVE = 20
@@ -203,12 +203,12 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
     if path is not None:
         data.settings = repository.settings(session, study.id)
     done = [cell for cell in cells if cell.state == RunState.FINISHED and cell.run_id is not None]
-    run_ids = [cell.run_id for cell in done if cell.run_id]
     needs_evaluations = rule.source == "evaluations" or rule.rule == "best_kept"
     evaluations = repository.evaluations(session, study.id) if needs_evaluations else {}
     kept = repository.best_kept(session, study.id) if rule.rule == "best_kept" else {}
     needs_curves = rule.source == "training" and rule.rule in ("time_to", "time_to_peak")
-    points = _points(session, run_ids) if needs_curves else {}
+    versions = {cell.run_id: cell.revision for cell in done if cell.run_id} if needs_curves else {}
+    highs = known_highs(session, versions)
     values = repository.metric_means(session, study.id, [rule.metric]) if rule.metric else {}
     for cell in done:
         run_id = cell.run_id or ""
@@ -224,31 +224,14 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
                 arm=labels[cell.arm],
                 environment=cell.environment,
                 draw=cell.draw,
-                points=points.get(run_id, Points()) if needs_curves else last,
+                points=Points() if needs_curves else last,
                 evaluations=(*evaluations.get(run_id, ()), *kept.get(run_id, ())),
                 setting=float(setting) if isinstance(setting, int | float) else None,
                 metrics=values.get(run_id, {}),
+                training=highs.get(run_id),
             )
         )
     return data
-
-
-def _points(session: Session, run_ids: Sequence[str]) -> dict[str, Points]:
-    points = {}
-    series = [row for row in metrics.list_series(session, run_ids, [EPISODE_RETURN]) if not row.source]
-    chunks = metrics.live_chunks(session, [row.id for row in series])
-    points_of = PointReader(session, series)
-    points_of.prepare(chunk for row in series for chunk in chunks[row.id])
-    for row in series:
-        data = points_of(chunks[row.id], ("agent_steps", "wall_time_s", "value"))
-        columns = [data[chunk.id] for chunk in chunks[row.id]]
-        if columns:
-            steps, times, values = (
-                np.concatenate([column[name] for column in columns]).astype(float)
-                for name in ("agent_steps", "wall_time_s", "value")
-            )
-            points[row.run_id] = Points(steps, times, values)
-    return points
 
 
 def _setting(data: _Data, cell: CellRow, path: str) -> Any:

@@ -114,6 +114,7 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
             Run.agent_steps,
             Run.frames,
             Run.wall_time_s,
+            Run.revision,
         )
         .outerjoin(Run, Run.id == StudyCell.run_id)
         .where(StudyCell.study_id == study_id)
@@ -127,6 +128,7 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
             row[10] or 0,
             row[11] or 0,
             row[12] or 0.0,
+            row[13] or 0,
         )
         for row in session.execute(query)
     ]

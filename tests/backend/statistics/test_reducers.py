@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from backend.statistics.across import across_environments, chosen_runs, mean_curve
-from backend.statistics.members import EvaluationScore, MemberRun, Points, history
+from backend.statistics.members import (
+    EvaluationScore,
+    MemberRun,
+    Points,
+    history,
+    last_score,
+    time_to_peak,
+    time_to_score,
+    training_history,
+)
 from backend.statistics.reducers import (
     BestKept,
     BestOf,
@@ -191,3 +200,18 @@ def test_history_leaves_out_values_that_are_not_finite() -> None:
     run = trained(0, 1.0, float("inf"), 3.0)
     assert history(run, "training").scores.tolist() == [1.0, 2.0]
     assert Last().reduce([run_of(0, float("nan"))]).cells[0].value is None
+
+
+@pytest.mark.parametrize("n", [0, 1, 99, 100, 101, 400])
+def test_highs_of_a_training_have_its_last_score_its_peak_and_the_time_to_any_score(n: int) -> None:
+    returns = np.random.default_rng(n).normal(np.linspace(0, 5, n), 20.0).round()
+    whole = trained(0, *returns)
+    highs = training_history(whole.points).highs()
+    known = replace(whole, points=Points(), training=highs)
+    assert last_score(known, "training") == last_score(whole, "training")
+    for axis in ("agent_steps", "wall_time_s"):
+        assert time_to_peak(known, "training", axis) == time_to_peak(whole, "training", axis)
+        for score in (-100.0, 0.0, 1.0, 2.0, 3.0, 100.0):
+            at = time_to_score(known, score, "training", axis)
+            assert at == time_to_score(whole, score, "training", axis)
+    assert len(highs.scores) < max(2, n / 2)

@@ -229,6 +229,26 @@ def test_speed_ups_are_relative_to_the_first_arm_of_each_algorithm(service: Runn
     assert answer["finding"] == "2 actors: 2×."
 
 
+def test_time_that_was_read_before_is_that_of_the_points_that_came_since(service: RunningService) -> None:
+    rule = {"rule": "time_to", "references": {"CartPole-v1": 40.0}, "source": "training"}
+    wanted = {"kind": "table", "reduction": rule}
+    study = started(service.client, wanted, environments=["CartPole-v1"], draws={"n": 1})
+    finish(service, study)
+    before = cells_of(figure(service.client, study)["table"])["CartPole"]
+    with writing(service.engine) as session:
+        cell = session.scalars(select(StudyCell).where(StudyCell.number == 0)).one()
+        run = session.get_one(Run, cell.run_id)
+        later = PointsEvent(
+            metric="rollout/episode_return", source="", agent_steps=list(range(20_000, 20_100)),
+            frames=list(range(20_000, 20_100)), wall_time_s=[float(at) for at in range(30, 130)],
+            episodes=list(range(5, 105)), value=[50.0] * 100,
+        )  # fmt: skip
+        run.revision += 1
+        metrics.append(session, run.id, 1, run.revision, [later])
+    after = cells_of(figure(service.client, study)["table"])["CartPole"]
+    assert (before[0], after[0], after[1]) == (None, 125.0, before[1])
+
+
 def test_missing_references_are_named_before_anything_is_started(service: RunningService) -> None:
     rules = {
         "normalise": {"rule": "last", "normalise": "human"},

@@ -2,6 +2,7 @@
 
 import ctypes
 import fcntl
+import gc
 import hashlib
 import socket
 from collections.abc import Iterator
@@ -57,7 +58,9 @@ def web(
     for thread in threads:
         thread.start()
     try:
-        WebServer(create_app(settings), settings).run(sockets=sockets)
+        server = WebServer(create_app(settings), settings)
+        gc.freeze()  # else each full collection visits everything that was imported, within some request
+        server.run(sockets=sockets)
     finally:
         for thread in threads:
             thread.begin_stop()

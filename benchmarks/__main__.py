@@ -266,12 +266,21 @@ def trial(
 def centred(
     folder: Annotated[Path, typer.Argument(help="Folder of the runs; a search that was stopped goes on.")],
     hours: Annotated[float, typer.Option(help="Start no further run after this time.")] = 6.0,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="File of the results, default: runs.csv in the folder. Runs in it are skipped."),
+    ] = None,
 ) -> None:
     """Search around the preset with centred observations on Atari; results go to runs.csv."""
     from benchmarks import centred as bench_centred
+    from benchmarks.trial import TrialError
 
-    failed = bench_centred.run(folder, typer.echo, hours=hours)
-    typer.echo(f"{folder / bench_centred.TABLE}")
+    table = table or folder / bench_centred.TABLE
+    try:
+        failed = bench_centred.run(folder, typer.echo, hours=hours, table=table)
+    except TrialError as error:
+        raise fail(str(error)) from None
+    typer.echo(f"{table}")
     if failed:
         raise fail(f"{len(failed)} runs failed; the same command tries them again", 1)
 

@@ -1,15 +1,18 @@
 """Centred observations on Atari: the time to 18 on Pong, a search around the preset, and three other games.
 
 The runs train one after another, and each has a row in the table as soon as it has ended. The search varies
-one setting at a time, keeps the value that is the fastest, and goes on from there. In a later call with the
-same folder finished runs are skipped and an unfinished one resumes; what follows from their results is the
-same.
+one setting at a time, keeps the value that is the fastest, and goes on from there. In a later call runs with
+a row are skipped and an unfinished one resumes; what follows from their results is the same. On another
+machine the table alone is enough: an unfinished run then starts anew.
+
+Machines differ in speed. Values of a setting that leaves the cost of an agent step as it is are compared by
+agent steps; those of `n_e`, which does not, by the training time of runs of this comparison alone.
 """
 
 import csv
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -24,8 +27,10 @@ TABLE = "runs.csv"
 """File in the folder, with a row for each run."""
 COLUMNS = (
     "part", "algorithm", "environment", "preset", "changes", "seed", "agent_steps", "wall_time_s",
-    "training_mean_100", "evaluation", "training_s_to_18", "evaluated_agent_steps_to_18", "evaluated_s_to_18",
+    "training_mean_100", "evaluation", "training_agent_steps_to_18", "training_s_to_18",
+    "evaluated_agent_steps_to_18", "evaluated_s_to_18",
 )  # fmt: skip
+"""The last ones, from `agent_steps` on, are of the result."""
 SCHEDULE = "schedule"
 """Among the settings: `constant`, or over how many agent steps the learning rate falls to 0."""
 SEARCHED: Mapping[str, tuple[Any, ...]] = {
@@ -37,6 +42,8 @@ SEARCHED: Mapping[str, tuple[Any, ...]] = {
     "max_grad_norm": (1.0, 5.0),
 }
 """What the search varies, in this order, beside the preset's value."""
+TIMED = "n_e"
+"""The setting among them that changes the cost of an agent step."""
 
 _PRESETS = ("full-frame", "full-frame-centred")
 _CENTRED = _PRESETS[1]
@@ -48,6 +55,7 @@ _GAMES_STOP = {"agent_steps": 1_000_000}
 _OFTEN = {"evaluation_interval_agent_steps": 100_000}
 """For the time of the first evaluation that reaches the target."""
 _AT_THE_END = {"evaluation_interval_agent_steps": 0}
+_FAILED = "failed"
 
 
 class Variant(NamedTuple):
@@ -59,6 +67,12 @@ class Variant(NamedTuple):
     """Settings that differ from the preset's, and `SCHEDULE`."""
     evaluations: Mapping[str, Any]
     stop: Mapping[str, Any]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Its row in the table, before the result."""
+        algorithm, environment, preset, seed = self.cell
+        return self.part, algorithm, environment, preset, json.dumps(self.changes), str(seed)
 
     @property
     def folder(self) -> Path:
@@ -88,8 +102,10 @@ class Result(NamedTuple):
     """Mean return of the last 100 training episodes."""
     evaluation: float | None
     """Mean return of the last evaluation."""
+    training_agent_steps: int | None
+    """Agent steps at which the training mean reached the target."""
     training_s: float | None
-    """Training time at which the training mean reached the target."""
+    """Training time of that."""
     evaluated_agent_steps: int | None
     """Agent steps of the first evaluation that reached the target."""
     evaluated_s: float | None
@@ -126,29 +142,34 @@ def search(result_of: Results) -> Generator[Variant, None, dict[str, Any]]:
     """Two runs of each value of each setting; returns the settings that are the fastest."""
     chosen: dict[str, Any] = {}
     for name, values in SEARCHED.items():
+        timed = name == TIMED
         tried = [chosen, *(chosen | {name: value} for value in values)]
-        runs = {at: list(_searched(changes)) for at, changes in enumerate(tried)}
+        part = f"search-{name}" if timed else "search"
+        runs = {at: list(_searched(part, changes)) for at, changes in enumerate(tried)}
         for variants_of_value in runs.values():
             yield from variants_of_value
-        chosen = tried[min(runs, key=lambda at: rank([result_of(variant) for variant in runs[at]]))]
+        ranks = {
+            at: rank([result_of(variant) for variant in of_value], timed=timed)
+            for at, of_value in runs.items()
+        }
+        chosen = tried[min(ranks, key=lambda at: ranks[at])]
     return chosen
 
 
-def _searched(changes: Mapping[str, Any]) -> Iterator[Variant]:
+def _searched(part: str, changes: Mapping[str, Any]) -> Iterator[Variant]:
     for seed in (0, 1):
         cell = trial.Cell("paac", _PONG, _CENTRED, seed)
-        yield Variant("search", cell, dict(changes), _AT_THE_END, _SEARCH_STOP)
+        yield Variant(part, cell, dict(changes), _AT_THE_END, _SEARCH_STOP)
 
 
-def rank(results: Sequence[Result | None]) -> tuple[float, ...]:
-    """The lowest is the best: the most runs that reach the target, then the least time to it, then the
-    highest training mean."""
-    n_missed = sum(result is None or result.training_s is None for result in results)
-    times = [result.training_s for result in results if result is not None and result.training_s is not None]
-    means = [
-        result.training_mean for result in results if result is not None and result.training_mean is not None
-    ]
-    return n_missed, sum(times), -sum(means)
+def rank(results: Sequence[Result | None], *, timed: bool = False) -> tuple[float, ...]:
+    """The lowest is the best: the most runs that reach the target, then the fewest agent steps to it, or the
+    least time if `timed`, then the highest training mean."""
+    known = [result for result in results if result is not None]
+    reached = [result.training_s if timed else result.training_agent_steps for result in known]
+    costs = [cost for cost in reached if cost is not None]
+    means = [result.training_mean for result in known if result.training_mean is not None]
+    return len(results) - len(costs), sum(costs), -sum(means)
 
 
 def run(
@@ -156,23 +177,31 @@ def run(
     report: Callable[[str], None],
     *,
     hours: float,
+    table: Path | None = None,
     plan: Callable[[Results], Iterator[Variant]] = variants,
 ) -> list[Variant]:
-    """Train what has not finished, and write the table after each run. Return the runs that failed.
+    """Train what has no result yet, and write the table after each run. Return the runs that failed.
 
     Args:
         folder: folder of all runs.
         report: called with lines for people.
         hours: time after which no further run starts.
+        table: the table, by default `TABLE` in the folder.
         plan: the runs, given the results of those before.
     """
     started = monotonic()
-    results: dict[Path, tuple[Variant, Result | None]] = {}
+    table = table or folder / TABLE
+    known = _read(table)
+    results: dict[tuple[str, ...], Result | None] = {}
     failed = []
-    for variant in plan(lambda variant: results[variant.folder][1]):
-        if variant.folder in results:
+    for variant in plan(lambda variant: results[variant.key]):
+        key, run_folder = variant.key, folder / variant.folder
+        if key in results:
             continue
-        run_folder, result = folder / variant.folder, None
+        if key in known:
+            results[key] = known[key]
+            continue
+        result = None
         if trial.is_finished(run_folder):
             result = result_of_events(trial.events_of(run_folder))
         elif monotonic() - started > 3600 * hours:
@@ -187,8 +216,8 @@ def run(
             except trial.TrialError as error:
                 report(str(error))
                 failed.append(variant)
-        results[variant.folder] = variant, result
-        _write(folder, results.values())
+        results[key] = result
+        _write(table, results | {later: known[later] for later in known if later not in results})
     return failed
 
 
@@ -197,33 +226,46 @@ def result_of_events(events: Sequence[AnyEvent]) -> Result:
     reports = [event for event in events if isinstance(event, ReportEvent)]
     trained = [event for event in reports if event.mean_return_100 is not None]
     evaluated = [event for event in events if isinstance(event, EvaluationEvent)]
+    first_trained = next((event for event in trained if (event.mean_return_100 or 0.0) >= TARGET), None)
     first = next((event for event in evaluated if event.mean_return >= TARGET), None)
     return Result(
         agent_steps=reports[-1].agent_steps if reports else 0,
-        wall_time_s=reports[-1].wall_time_s if reports else 0.0,
-        training_mean=trained[-1].mean_return_100 if trained else None,
-        evaluation=evaluated[-1].mean_return if evaluated else None,
-        training_s=next(
-            (event.wall_time_s for event in trained if (event.mean_return_100 or 0.0) >= TARGET), None
-        ),
+        wall_time_s=round(reports[-1].wall_time_s, 2) if reports else 0.0,
+        training_mean=_rounded(trained[-1].mean_return_100) if trained else None,
+        evaluation=_rounded(evaluated[-1].mean_return) if evaluated else None,
+        training_agent_steps=None if first_trained is None else first_trained.agent_steps,
+        training_s=None if first_trained is None else _rounded(first_trained.wall_time_s),
         evaluated_agent_steps=None if first is None else first.agent_steps,
-        evaluated_s=None if first is None else first.wall_time_s,
+        evaluated_s=None if first is None else _rounded(first.wall_time_s),
     )
 
 
-def _write(folder: Path, results: Iterable[tuple[Variant, Result | None]]) -> None:
-    with replacing(folder / TABLE) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(COLUMNS)
-        for variant, result in results:
-            algorithm, environment, preset, seed = variant.cell
-            values = ("failed",) if result is None else (_rounded(value) for value in result)
-            table.writerow(
-                (
-                    variant.part, algorithm, environment, preset, json.dumps(variant.changes), seed, *values
-                )
-            )  # fmt: skip
+def _rounded(value: float | None) -> float | None:
+    """As in the table: what follows from a result is the same if it is read from there."""
+    return None if value is None else round(value, 2)
 
 
-def _rounded(value: float | None) -> float | str:
-    return "" if value is None else round(value, 2)
+def _read(table: Path) -> dict[tuple[str, ...], Result]:
+    """The results in a table, by `Variant.key`; without those of failed runs, which are tried again."""
+    if not table.exists():
+        return {}
+    with table.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    if tuple(header) != COLUMNS:
+        raise trial.TrialError(f"{table} has other columns: choose another file")
+    n_key = len(COLUMNS) - len(Result._fields)
+    return {tuple(row[:n_key]): _result(row[n_key:]) for row in rows if row[n_key : n_key + 1] != [_FAILED]}
+
+
+def _result(cells: Sequence[str]) -> Result:
+    numbers: list[Any] = [None if cell == "" else json.loads(cell) for cell in cells]
+    return Result._make(numbers)
+
+
+def _write(table: Path, results: Mapping[tuple[str, ...], Result | None]) -> None:
+    with replacing(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for key, result in results.items():
+            values = (_FAILED,) if result is None else ("" if value is None else value for value in result)
+            writer.writerow((*key, *values))

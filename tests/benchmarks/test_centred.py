@@ -12,6 +12,7 @@ import pytest
 
 from backend.specs.events import AnyEvent, EvaluationEvent, ReportEvent
 from benchmarks.centred import (
+    COLUMNS,
     SCHEDULE,
     SEARCHED,
     TABLE,
@@ -34,8 +35,8 @@ PROGRAM = (
 )
 
 
-def reached(training_s: float | None, mean: float = 0.0) -> Result:
-    return Result(1, 1.0, mean, None, training_s, None, None)
+def reached(agent_steps: int | None, mean: float = 0.0, training_s: float | None = None) -> Result:
+    return Result(1, 1.0, mean, None, agent_steps, training_s, None, None)
 
 
 def tiny(result_of: Results) -> Iterator[Variant]:
@@ -55,15 +56,14 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
     def result_of(variant: Variant) -> Result | None:
-        seconds = (
-            400.0
-            - 100 * (variant.changes.get("n_e") == 8)
-            - 50 * (variant.changes.get(SCHEDULE) == "constant")
-        )
-        return None if variant.changes.get("learning_rate") == 1.4e-3 else reached(seconds)
+        n_e, constant = variant.changes.get("n_e"), variant.changes.get(SCHEDULE) == "constant"
+        agent_steps = 400 - 200 * (n_e == 32) - 50 * constant
+        seconds = (300.0 if n_e == 8 else 400.0) + 500 * (variant.part == "search")
+        failed = variant.changes.get("learning_rate") == 1.4e-3
+        return None if failed else reached(agent_steps, 0.0, seconds)
 
     planned = list(variants(result_of))
-    searched = [variant for variant in planned if variant.part == "search"]
+    searched = [variant for variant in planned if variant.part.startswith("search")]
     chosen = {SCHEDULE: "constant", "n_e": 8}
     assert [dict(variant.changes) for variant in searched if variant.cell.seed == 0][-1] == chosen | {
         "max_grad_norm": SEARCHED["max_grad_norm"][-1]
@@ -81,7 +81,7 @@ def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
 
 
 def test_every_run_of_the_search_is_valid_and_differs_in_what_it_says() -> None:
-    planned = list(variants(lambda variant: reached(100.0)))
+    planned = list(variants(lambda variant: reached(100, 0.0, 100.0)))
     assert not [variant for variant in planned if variant.part == "best"], "nothing was faster"
     specs = {(str(variant.changes), variant.cell): variant.spec for variant in planned}
     by_changes = {changes: spec for (changes, cell), spec in specs.items() if cell.algorithm == "paac"}
@@ -95,14 +95,18 @@ def test_every_run_of_the_search_is_valid_and_differs_in_what_it_says() -> None:
 
 def test_runs_that_reach_the_target_come_before_those_that_miss_it_and_failed_ones() -> None:
     orders: list[list[Result | None]] = [
-        [reached(300.0), reached(300.0)],
-        [reached(100.0), reached(600.0)],
-        [reached(100.0), reached(None, 17.0)],
+        [reached(300), reached(300)],
+        [reached(100), reached(600)],
+        [reached(100), reached(None, 17.0)],
         [reached(None, 17.0), reached(None, 16.0)],
         [reached(None, 17.0), None],
         [None, None],
     ]
     assert sorted(orders, key=rank) == orders
+    slower = [reached(100, 0.0, 700.0), reached(100, 0.0, 700.0)]
+    faster = [reached(300, 0.0, 300.0), reached(300, 0.0, 300.0)]
+    assert rank(slower) < rank(faster)
+    assert rank(slower, timed=True) > rank(faster, timed=True)
 
 
 def test_result_has_the_first_times_at_which_the_target_was_reached() -> None:
@@ -122,8 +126,8 @@ def test_result_has_the_first_times_at_which_the_target_was_reached() -> None:
         report(10, None), report(20, -3.0), evaluation(20, 17.9), report(30, 18.0), evaluation(30, 18.5),
         report(40, 17.0), evaluation(40, 16.0),
     ]  # fmt: skip
-    assert result_of_events(events) == Result(40, 4.0, 17.0, 16.0, 3.0, 30, 3.0)
-    assert result_of_events([]) == Result(0, 0.0, None, None, None, None, None)
+    assert result_of_events(events) == Result(40, 4.0, 17.0, 16.0, 30, 3.0, 30, 3.0)
+    assert result_of_events([]) == Result(0, 0.0, None, None, None, None, None, None)
 
 
 @pytest.mark.long
@@ -141,3 +145,36 @@ def test_killed_search_goes_on_and_has_a_row_for_each_run(tmp_path: Path) -> Non
         ("0", "400"), ("7", "5000"), ("0", "failed")
     ]  # fmt: skip
     assert run(tmp_path, print, hours=0, plan=tiny) == []
+
+
+@pytest.mark.long
+def test_search_goes_on_from_its_table_alone_on_another_machine(tmp_path: Path) -> None:
+    table, reports = tmp_path / "kept" / "table.csv", list[str]()
+    assert [v.cell.preset for v in run(tmp_path / "a", print, hours=1, table=table, plan=tiny)] == ["none"]
+    before = table.read_text("utf-8")
+    assert len(run(tmp_path / "b", reports.append, hours=1, table=table, plan=tiny)) == 1
+    assert [text.partition(":")[0] for text in reports if ": load" in text] == [
+        "tiny/n_e-2-n_w-1/paac-Catch-v0-none-0"
+    ]
+    assert table.read_text("utf-8") == before
+
+
+def test_rows_of_later_runs_are_kept_when_a_failed_one_is_tried_again(tmp_path: Path) -> None:
+    later = Variant("tiny", Cell("paac", "Catch-v0", "full-frame", 1), {}, {}, {"agent_steps": 400})
+    failing = later._replace(cell=later.cell._replace(preset="none"))
+    with (tmp_path / TABLE).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(
+            [COLUMNS, (*failing.key, "failed"), (*later.key, 400, 1.5, "", 2.25, "", "", 300, 3.0)]
+        )
+
+    def plan(result_of: Results) -> Iterator[Variant]:
+        yield failing
+        raise KeyboardInterrupt  # before the later run is looked at
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, print, hours=1, plan=plan)
+    assert [(row["preset"], row["agent_steps"], row["evaluation"]) for row in rows(tmp_path)] == [
+        ("none", "failed", None), ("full-frame", "400", "2.25")
+    ]  # fmt: skip
+    plans = run(tmp_path, print, hours=1, plan=lambda result_of: iter([later]))
+    assert plans == [], "it has a row, and is not trained"

@@ -2,6 +2,7 @@
 
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.studies.base import (
+    CENTRED,
     HUMAN_STARTS,
     NOOP_STARTS,
     AtScale,
@@ -28,7 +29,6 @@ VALUE_METHODS = (
 )
 METHODS = (*VALUE_METHODS, ("A3C", "a3c"))
 SMALL_STOP = {"agent_steps": 20_000}
-HOURS_STOP = {"agent_steps": 1_000_000}
 PAPER_STOP = {"agent_steps": 80_000_000}
 UNSTATED = "The paper does not state how long these runs trained: 320 million frames are assumed"
 SMALL = "CartPole instead of five Atari games, 2 actor-learners and a small network without convolutions"
@@ -84,11 +84,24 @@ FIGURE_1 = Definition(
             differs=(SMALL, "8 learning rates instead of 50, which DQN has too instead of seeds"),
         ),
         "hours": AtScale(
-            arms=(arm("DQN", "dqn", "two-cpu-cores"), *methods("paper")),
-            environments=games("Pong"),
+            arms=(
+                arm("DQN", "dqn", "quarter-hour", evaluation_episodes=0),
+                *(
+                    arm(label, algorithm, "two-cpu-cores", evaluation_episodes=0)
+                    for label, algorithm in VALUE_METHODS
+                ),
+                arm("A3C", "a3c", "full-frame-centred", evaluation_episodes=0),
+            ),
+            environments=games("Assault"),
             draws=Draws(n=2, space=rates()),
-            stop={"wall_time_s": 600, "agent_steps": 1_000_000},
-            differs=("One game", "2 learning rates, which DQN has too", "10 minutes a run"),
+            stop={"wall_time_s": 570, "agent_steps": 2_000_000},
+            concurrency=1,
+            differs=(
+                "One game, which none of the five is",
+                "2 learning rates, which DQN has too",
+                "4 actor-learners, 10 minutes a run",
+                CENTRED,
+            ),
         ),
         "paper": AtScale(
             arms=(arm("DQN", "dqn", "paper"), *methods("paper")),
@@ -133,11 +146,25 @@ FIGURE_2 = Definition(
             ),
         ),
         "hours": AtScale(
-            arms=(arm("A3C", "a3c", "full-frame"),),
+            arms=(
+                arm(
+                    "A3C",
+                    "a3c",
+                    "full-frame-centred",
+                    learning_rate_schedule="constant",
+                    evaluation_episodes=0,
+                ),
+            ),
             environments=games("Pong"),
             draws=Draws(n=8, space=rates()),
-            stop=HOURS_STOP,
-            differs=("One game instead of five", "8 learning rates instead of 50", "4 actor-learners"),
+            stop={"wall_time_s": 700, "agent_steps": 2_000_000},
+            concurrency=1,
+            differs=(
+                "One game instead of five",
+                "8 learning rates instead of 50",
+                "4 actor-learners, at most 12 minutes a run, at a constant rate",
+                CENTRED,
+            ),
         ),
         "paper": AtScale(
             arms=(arm("A3C", "a3c", "paper"),),
@@ -262,12 +289,27 @@ TABLE_2 = Definition(
             differs=(SMALL, "1, 2 and 4 actor-learners", "The reference score, 60, is ours"),
         ),
         "hours": AtScale(
-            arms=tuple(arm(f"A3C, {n}", "a3c", "paper", n_actors=n) for n in (1, 2)),
+            arms=tuple(
+                arm(
+                    f"A3C, {n}",
+                    "a3c",
+                    "full-frame-centred",
+                    n_actors=n,
+                    learning_rate_schedule="constant",
+                    evaluation_episodes=0,
+                )
+                for n in (1, 2)
+            ),
             environments=games("Pong"),
-            draws=Draws(n=1),
-            stop={"wall_time_s": 2_400, "agent_steps": 5_000_000},
+            draws=Draws(n=2),
+            stop={"wall_time_s": 1_400, "agent_steps": 5_000_000, "score": -8.0},
             concurrency=1,
-            differs=("A3C alone, with 1 and 2 actor-learners", "One game", "The reference score is ours"),
+            differs=(
+                "A3C alone, with 1 and 2 actor-learners",
+                "One game, 2 seeds",
+                "The reference score is ours",
+                CENTRED,
+            ),
         ),
         "paper": AtScale(
             arms=threads(_MANY, "paper"),
@@ -332,11 +374,12 @@ TABLES_1_S1 = Definition(
             ),
         ),
         "hours": AtScale(
-            arms=(arm("A3C FF", "a3c", "full-frame"),),
+            arms=(arm("A3C FF", "a3c", "full-frame-centred", evaluation_interval_agent_steps=0),),
             environments=games("Breakout", "Pong", "SpaceInvaders"),
             draws=Draws(n=1),
-            stop=HOURS_STOP,
-            differs=(NOOP_STARTS, "Three games", "4 actor-learners, 10 minutes"),
+            stop={"agent_steps": 2_000_000, "wall_time_s": 1_700},
+            concurrency=1,
+            differs=(NOOP_STARTS, "Three games", "4 actor-learners, at most 28 minutes", CENTRED),
         ),
         "paper": AtScale(
             arms=(arm("A3C FF", "a3c", "paper-57-games"), arm("A3C LSTM", "a3c", "paper-lstm")),
@@ -348,6 +391,11 @@ TABLES_1_S1 = Definition(
     },
 )
 
+RACING = ("Racing-Slow-v0", "Racing-Fast-v0", "Racing-Slow-Opponents-v0", "Racing-Fast-Opponents-v0")
+_RACING_DIFFERS = (
+    "gymnasium's car from above; the opponents are ours, simple and scripted",
+    "A3C alone; scores without those of a human tester",
+)
 FIGURE_S2 = Definition(
     id="a3c-figure-s2",
     items=(
@@ -360,23 +408,24 @@ FIGURE_S2 = Definition(
             paper_shows="After 12 hours A3C reaches 75 to 90 % of a human tester's score in four settings; "
             "the value-based methods stay below.",
             figure=StudyFigure(id="racing", title="Score against training time", kind="curves", x="hours"),
-            needs="TORCS is another simulator: here a car is seen from above, without opponents",
+            needs="TORCS is another simulator: here a car is seen from above, with simple opponents",
         ),
     ),
     scales={
         "hours": AtScale(
-            arms=(arm("A3C", "a3c", "racing"),),
-            environments=("Racing-Slow-v0", "Racing-Fast-v0"),
+            arms=(arm("A3C", "a3c", "racing", evaluation_episodes=0),),
+            environments=RACING,
             draws=Draws(n=1),
             stop={"wall_time_s": 1_400},
-            differs=("gymnasium's car from above", "No opponents", "A3C alone, 23 minutes a run"),
+            concurrency=1,
+            differs=(*_RACING_DIFFERS, "23 minutes a run, another recipe: a compact LSTM"),
         ),
         "paper": AtScale(
             arms=(arm("A3C", "a3c", "paper-racing"),),
-            environments=("Racing-Slow-v0", "Racing-Fast-v0"),
+            environments=RACING,
             draws=Draws(n=5),
             stop={"wall_time_s": 12 * 3_600, "agent_steps": 40_000_000},
-            differs=("gymnasium's car from above", "No opponents", "A3C alone"),
+            differs=_RACING_DIFFERS,
         ),
     },
 )

@@ -16,6 +16,7 @@ HUMAN_STARTS = (
     "games, or with no-ops"
 )
 NOOP_STARTS = "No-op starts instead of human starts"
+CENTRED = "Observations centred by the mean image of random play, with which fewer agent steps are enough"
 _AGENT_STARTS = "States of agents' games instead of human starts: scores are not normalised"
 _OWN_STARTS = "States of games that people have played here, not the paper's: scores are not normalised"
 

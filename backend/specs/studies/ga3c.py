@@ -1,13 +1,12 @@
 """Babaeizadeh et al. 2017: reinforcement learning through asynchronous advantage actor-critic on a GPU."""
 
-from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm, games
+from backend.specs.studies.base import CENTRED, AtScale, Definition, Item, Paper, arm, games
 from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES_5 = games("Boxing", "Breakout", "MsPacman", "Pong", "Qbert")
 GAMES_9 = games(
     "Amidar", "Boxing", "Centipede", "MsPacman", "NameThisGame", "Pong", "Qbert", "Seaquest", "UpNDown"
 )
-HOURS_STOP = {"agent_steps": 1_000_000}
 _FIXED = {"adjustment_interval_s": 0.0, "evaluation_episodes": 0}
 _SMALL_PIXELS = "Catch, from pixels, instead of Atari games"
 _CPU = "On CPUs instead of a GPU"
@@ -234,13 +233,21 @@ FIGURE_7 = Definition(
         ),
         "hours": AtScale(
             arms=tuple(
-                arm(f"batch {n}", "ga3c", "two-cpu-cores", min_training_batch=n) for n in (1, 5, 20, 40)
+                arm(
+                    f"batch {n}",
+                    "ga3c",
+                    "full-frame-centred",
+                    min_training_batch=n,
+                    learning_rate_schedule="constant",
+                    evaluation_episodes=0,
+                )
+                for n in (1, 5, 20, 40)
             ),
             environments=games("Pong"),
             draws=Draws(n=1),
-            stop=HOURS_STOP,
+            stop={"wall_time_s": 1_400, "agent_steps": 5_000_000},
             concurrency=1,
-            differs=("One game", "One million agent steps", _CPU),
+            differs=("One game", "23 minutes a run, at a constant rate", _CPU, CENTRED),
         ),
         "paper": AtScale(
             arms=tuple(
@@ -341,11 +348,12 @@ TABLE_3 = Definition(
             differs=("CartPole and Acrobot, for which nothing is published", _CPU),
         ),
         "hours": AtScale(
-            arms=(arm("GA3C", "ga3c", "two-cpu-cores"),),
+            arms=(arm("GA3C", "ga3c", "full-frame-centred", evaluation_interval_agent_steps=0),),
             environments=games("Boxing", "Pong"),
             draws=Draws(n=1),
-            stop=HOURS_STOP,
-            differs=("Two games", "One million agent steps instead of one day", _CPU),
+            stop={"wall_time_s": 2_700, "agent_steps": 10_000_000},
+            concurrency=1,
+            differs=("Two games", "45 minutes a run instead of one day", _CPU, CENTRED),
         ),
         "paper": AtScale(
             arms=(arm("GA3C", "ga3c", "paper"),),

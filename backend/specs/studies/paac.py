@@ -1,6 +1,6 @@
 """Clemente et al. 2017: efficient parallel methods for deep reinforcement learning."""
 
-from backend.specs.studies.base import AtScale, Definition, Item, Paper, arm, games
+from backend.specs.studies.base import CENTRED, AtScale, Definition, Item, Paper, arm, games
 from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "Seaquest", "SpaceInvaders")
@@ -13,12 +13,10 @@ PAPER_STOP = {"agent_steps": 115_000_000}
 NETWORKS = ("nips", "nature")
 
 
-def by_n_e(preset: str | None, learning_rate: float) -> tuple[Arm, ...]:
+def by_n_e(preset: str | None, learning_rate: float, **config: object) -> tuple[Arm, ...]:
     """PAAC with several numbers of environments, the learning rate in proportion."""
-    return tuple(
-        arm(f"nₑ = {n}", "paac", preset, n_e=n, scale_learning_rate=True, learning_rate=learning_rate)
-        for n in N_E
-    )
+    rate = {"scale_learning_rate": True, "learning_rate": learning_rate}
+    return tuple(arm(f"nₑ = {n}", "paac", preset, n_e=n, **rate, **config) for n in N_E)
 
 
 def by_network(preset: str | None, **config: object) -> tuple[Arm, ...]:
@@ -135,12 +133,19 @@ FIGURES_3_4 = Definition(
             ),
         ),
         "hours": AtScale(
-            arms=by_n_e("full-frame", 0.0014),
-            environments=games("Pong"),
+            arms=by_n_e(
+                "full-frame-centred", 0.0014, learning_rate_schedule="constant", evaluation_episodes=0
+            ),
+            environments=games("Breakout", "Pong"),
             draws=Draws(n=1),
-            stop={"agent_steps": 1_000_000},
+            stop={"agent_steps": 1_000_000, "wall_time_s": 580},
             concurrency=1,
-            differs=("One game instead of six", "1 million agent steps instead of 115 million", "2 workers"),
+            differs=(
+                "Two games instead of six",
+                "1 million agent steps instead of 115 million, at a constant rate of 0.0014 nₑ/32",
+                "2 workers",
+                CENTRED,
+            ),
         ),
         "paper": AtScale(
             arms=by_n_e("paper", 0.0224),
@@ -181,11 +186,25 @@ TABLE_1 = Definition(
             differs=("CartPole and Acrobot, for which nothing is published", "One small network"),
         ),
         "hours": AtScale(
-            arms=(arm("PAAC nips", "paac", "full-frame"),),
+            arms=(
+                arm(
+                    "PAAC nips",
+                    "paac",
+                    "full-frame-centred",
+                    learning_rate_schedule="constant",
+                    evaluation_interval_agent_steps=0,
+                ),
+            ),
             environments=games("Breakout", "Pong", "SpaceInvaders"),
             draws=Draws(n=3),
-            stop={"agent_steps": 1_000_000},
-            differs=("Three games", "1 million agent steps instead of 115 million", "The network nips alone"),
+            stop={"agent_steps": 1_000_000, "wall_time_s": 600},
+            concurrency=1,
+            differs=(
+                "Three games",
+                "1 million agent steps instead of 115 million, at a constant rate",
+                "The network nips alone",
+                CENTRED,
+            ),
         ),
         "paper": AtScale(
             arms=by_network("paper"),

@@ -60,3 +60,13 @@ def test_scale_minutes_has_small_environments_and_few_runs() -> None:
             spec = study_of(paper, definition, "minutes")
             assert spec.n_runs <= 50, definition.id
             assert not any(environment.startswith("ALE/") for environment in spec.environments)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (_, known) in DEFINITIONS.items() if "hours" in known.scales]
+)
+def test_runs_at_hours_end_within_100_minutes_on_a_slow_machine_too(name: str) -> None:
+    paper, definition = DEFINITIONS[name]
+    spec = expansion.resolve_presets(study_of(paper, definition, "hours"))
+    limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in expansion.cells(spec, {})]
+    assert sum(limits_s) <= 6_000

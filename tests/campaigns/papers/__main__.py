@@ -1,4 +1,7 @@
-"""Run the papers' figures and tables at the scale minutes, one after another: `make papers`.
+"""Run the papers' figures and tables at a scale, one after another: `make papers`.
+
+At the scale minutes, all that have it; at the scale hours, those whose figures the repository keeps, of which
+each takes up to 100 minutes of two idle cores: `make papers ARGS="--scale hours"`.
 
 A study that this version has finished in the home is skipped, and one that was interrupted continues, so that
 the campaign can be stopped at any time, by Ctrl-C or a kill, and goes on with the same command. Runs that
@@ -27,7 +30,11 @@ from backend import __version__
 from backend.specs.studies import DEFINITIONS
 from tests.support.installation import Installation
 
-_NAMES = [name for name, (_, definition) in DEFINITIONS.items() if "minutes" in definition.scales]
+_NAMES = {
+    "minutes": [name for name, (_, definition) in DEFINITIONS.items() if "minutes" in definition.scales],
+    "hours": ["paac-figures-3-4", "a3c-figure-2", "paac-table-1", "ga3c-figure-7", "a3c-table-2"],
+}
+"""By scale, the definitions that are run if none are named."""
 _INTERVAL_S = 2.0
 _TRIES = 60
 """Of a request or of a start, `_INTERVAL_S` apart: in less, a web process that died has been restarted, and
@@ -38,20 +45,24 @@ _INTERRUPTED = 130
 
 
 def main() -> int:
-    """Run every definition that has the scale minutes. Return the exit status."""
+    """Run definitions. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.papers", description=__doc__)
     parser.add_argument("--home", type=Path, default=Path.home() / ".callboard-papers")
     parser.add_argument("--output", type=Path, default=Path("docs/measurements/papers"))
+    parser.add_argument("--scale", choices=[*_NAMES], default="minutes")
     parser.add_argument(
-        "--only", nargs="+", default=_NAMES, choices=_NAMES, metavar="ID", help=f"of {', '.join(_NAMES)}"
+        "--only", nargs="+", choices=[*DEFINITIONS], metavar="ID", help="of these definitions"
     )
     given = parser.parse_args()
+    names = given.only or _NAMES[given.scale]
+    if without := [name for name in names if given.scale not in DEFINITIONS[name][1].scales]:
+        parser.error(f"--only: {', '.join(without)} cannot be run at the scale {given.scale}")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         running = _start(given.home.resolve())
         try:
-            incomplete = _run(running.log_in(), given.only, given.output)
+            incomplete = _run(running.log_in(), given.scale, names, given.output)
         finally:
             if running.process.poll() is None:
                 running.stop()
@@ -63,14 +74,15 @@ def main() -> int:
     return 1 if incomplete else 0
 
 
-def _run(client: httpx.Client, names: list[str], output: Path) -> list[str]:
+def _run(client: httpx.Client, scale: str, names: list[str], output: Path) -> list[str]:
     """Run these definitions. Return those with runs that did not finish."""
     incomplete = []
     for at, name in enumerate(names, 1):
         _say(f"{at} of {len(names)}: {name}")
-        study, minutes = _ended(client, name)
-        if minutes is not None or not _is_written(study, output / name):
-            _write(client, study, output / name, minutes)
+        study, minutes = _ended(client, name, scale)
+        folder = output / (name if scale == "minutes" else f"{name}-{scale}")
+        if minutes is not None or not _is_written(study, folder):
+            _write(client, study, folder, minutes)
         counts = ", ".join(f"{n} {state}" for state, n in study["runs"].items())
         _say(f"  {counts}; {'begun before' if minutes is None else f'{minutes:.1f} min'}")
         if _unfinished(study):
@@ -97,15 +109,15 @@ def _start(home: Path) -> Installation:
     raise SystemExit(problem)
 
 
-def _ended(client: httpx.Client, definition: str) -> tuple[dict[str, Any], float | None]:
+def _ended(client: httpx.Client, definition: str, scale: str) -> tuple[dict[str, Any], float | None]:
     """The study of a definition when it has ended, and how many minutes it took; None if it was started
     before."""
-    name = f"{definition}, {__version__}"
+    name = f"{definition}, {scale}, {__version__}"
     listed = _answer(client, "GET", "/api/v1/studies", params={"definition": definition}).json()["items"]
     study = next((study for study in listed if study["name"] == name), None)
     is_new = study is None
     if study is None:
-        body = {"item": DEFINITIONS[definition][1].items[0].id, "scale": "minutes", "name": name}
+        body = {"item": DEFINITIONS[definition][1].items[0].id, "scale": scale, "name": name}
         once = {"Idempotency-Key": str(uuid4())}
         started = _answer(client, "POST", "/api/v1/studies", json=body, headers=once)
         study = started.raise_for_status().json()

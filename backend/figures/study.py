@@ -179,7 +179,9 @@ def curves_figure(
         frame: title, arms, theme and width.
     """
     shown = _present(frame.arms, [curve.arm for curve in curves])
-    axis = {"title": {"text": x}, "tickformat": "~s", "rangemode": "tozero", "nticks": _MAX_TICKS}
+    furthest = max((float(curve.x[-1]) for curve in curves if len(curve.x)), default=0.0)
+    form = "~s" if furthest >= 1_000 else "~g"  # not "2m" for 0.002
+    axis = {"title": {"text": x}, "tickformat": form, "rangemode": "tozero", "nticks": _MAX_TICKS}
     vertical = {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
     figure.n_total = sum(curve.n_runs for curve in curves)
@@ -202,7 +204,7 @@ def curves_figure(
             line={"color": looks.colour, "width": 2},
             name=plain_text(curve.arm),
             showlegend=curve.arm not in legend,
-            hovertemplate=f"{plain_text(curve.arm)}<br>%{{x:.4~s}}: %{{y:.5~g}}{of}<extra></extra>",
+            hovertemplate=f"{plain_text(curve.arm)}<br>%{{x:.4{form}}}: %{{y:.5~g}}{of}<extra></extra>",
             **place,
         )
         legend.add(curve.arm)
@@ -269,7 +271,8 @@ def _setting_axis(values: Sequence[float | str], *, log: bool | None) -> dict[st
     named = {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
     round_ticks = named if len(ticks) <= 6 and are_round else {}
     # Otherwise Plotly labels every digit of a decade, which overlap in narrow panels.
-    return {"type": "log" if is_log else "linear", **(round_ticks or ({"dtick": 1} if is_log else {}))}
+    decades = {"dtick": 1, "tickformat": "~g"} if is_log else {}  # not "100µ" for 0.0001
+    return {"type": "log" if is_log else "linear", **(round_ticks or decades)}
 
 
 def sorted_figure(

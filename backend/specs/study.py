@@ -188,7 +188,8 @@ class StudyFigure(Strict):
         default=(),
         max_length=20,
         strict=False,
-        description="Labels of published scores that stand beside the values, as in `GET /environments`.",
+        description="Labels of published scores that stand beside the values, as in `GET /environments`: of "
+        "every protocol, or of one, as in `human@noop_starts`.",
     )
 
 

@@ -145,12 +145,12 @@ def reduce_cells(
                 n=len(scored),
                 planned=n_planned,
                 members=picked.members if picked else (),
-                caption=f"{rule(n_planned)}; {_runs_in(len(scored), n_planned)}",
+                caption=f"{rule(n_planned)}; {runs_in(len(scored), n_planned)}",
             )
         )
     sizes = set(counts.values())
     n_in, total = sum(cell.n for cell in cells), sum(counts.values())
-    caption = f"{rule(sizes.pop() if len(sizes) == 1 else None)}; {_runs_in(n_in, total)}"
+    caption = f"{rule(sizes.pop() if len(sizes) == 1 else None)}; {runs_in(n_in, total)}"
     return Reduction(tuple(cells), unit, caption)
 
 
@@ -180,5 +180,6 @@ def runs_in_words(n: int | None) -> str:
     return "1 run" if n == 1 else f"{n} runs"
 
 
-def _runs_in(n: int, planned: int) -> str:
+def runs_in(n: int, planned: int) -> str:
+    """How many of the planned runs have a score, for a caption."""
     return f"{n} of {planned} runs {'is' if n == 1 else 'are'} in"

@@ -34,7 +34,7 @@ from backend.specs.states import RunState
 from backend.specs.study import MAX_CURVES, Arm, ReductionRule, StudyFigure, StudySpec
 from backend.starts import service as starts
 from backend.statistics.across import across_environments
-from backend.statistics.cells import Cell, CellKey, Reduction
+from backend.statistics.cells import Cell, CellKey, Reduction, runs_in
 from backend.statistics.members import MemberRun, Points, last_score
 from backend.statistics.profiles import TARGET, profiles
 from backend.statistics.reducers import Last, RatioTo, normalise
@@ -47,7 +47,8 @@ MAX_RUNS_PER_CURVE = 20
 """Runs of an arm on an environment that a curve is the mean of, at most: the first ones by draw."""
 _MAX_SETS = 3
 """Start sets that a caption or a heading names."""
-_HOURS = 3600.0
+_TIMES = ((3600.0, "h"), (60.0, "min"), (1.0, "s"))
+"""Units of times: seconds and symbol, the longest first."""
 _EPOCH_FRAMES = 4_000_000.0
 _POINTS = 200
 _KEPT_GRIDS = 1_000
@@ -63,7 +64,7 @@ _X: dict[str, tuple[str, float, str]] = {
     "agent_steps": ("agent_steps", 1.0, X_AXES["agent_steps"].axis),
     "frames": ("frames", 1.0, X_AXES["frames"].axis),
     "wall_time_s": ("wall_time_s", 1.0, X_AXES["wall_time_s"].axis),
-    "hours": ("wall_time_s", _HOURS, "Training time (h)"),
+    "hours": ("wall_time_s", 3600.0, "Training time (h)"),
     "epochs": ("frames", _EPOCH_FRAMES, "Epochs of 4 million frames"),
 }
 """By horizontal axis of curves: the column, its divisor and the title."""
@@ -270,6 +271,10 @@ def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
         members = [member for member in members if member.environment in scores]
         planned = {key: n for key, n in planned.items() if key[1] in scores}
     reduction = rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
+    if rule.reference_arm is not None:
+        n_in, n_planned = sum(cell.n for cell in reduction.cells), sum(data.planned.values())
+        caption = f"{reduction.caption.partition(';')[0]}; {runs_in(n_in, n_planned)}"
+        reduction = replace(reduction, caption=caption)
     shown = {arm.label for arm in data.arms}
     return replace(reduction, cells=tuple(cell for cell in reduction.cells if cell.arm in shown))
 
@@ -304,6 +309,8 @@ def _curves(
     furthest = max(
         (float(getattr(cell, column)) for curve_cells in chosen.values() for cell in curve_cells), default=0.0
     )
+    if figure.x == "hours":
+        divisor, x_title = _time_axis(furthest)
     axes = Axes(column, _POINTS, smoothing="window", scale=max(1e-9, furthest * _SMOOTHED_SHARE))
     curves = []
     unit = describe(metric).divisor
@@ -326,6 +333,12 @@ def _curves(
             )
         )
     return drawings.curves_figure(curves, panels=panels, x=x_title, y=describe(metric).axis, frame=frame)
+
+
+def _time_axis(longest_s: float) -> tuple[float, str]:
+    """Seconds in the unit of an axis of training times, and its title: hours, or less for less than one."""
+    seconds, unit = next((known for known in _TIMES if longest_s >= known[0]), _TIMES[-1])
+    return seconds, f"Training time ({unit})"
 
 
 class _KnownGrids:
@@ -409,15 +422,14 @@ def _sorted(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str
 
 
 def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, str]:
-    divisor = _HOURS if reduction.unit == "s" else 1.0
-    hours: dict[str, list[float]] = {arm: [] for arm in frame.arms}
-    for cell in reduction.cells:
-        if cell.value is not None and np.isfinite(cell.value):
-            hours[cell.arm].append(cell.value / divisor)
+    known = [(cell.arm, value) for cell in reduction.cells if (value := _known(cell.value)) is not None]
+    divisor, x = 1.0, "Agent steps"
+    if reduction.unit == "s":
+        divisor, x = _time_axis(max((value for _, value in known), default=0.0))
+    reached = {arm: [value / divisor for of, value in known if of == arm] for arm in frame.arms}
     n = len({cell.environment for cell in reduction.cells})
-    x = "Training time (h)" if reduction.unit == "s" else "Agent steps"
-    drawing = drawings.reached_figure(hours, n_environments=n, x=x, frame=frame)
-    said = [f"{arm} reached it on {len(times)} of {n} environments" for arm, times in hours.items()]
+    drawing = drawings.reached_figure(reached, n_environments=n, x=x, frame=frame)
+    said = [f"{arm} reached it on {len(times)} of {n} environments" for arm, times in reached.items()]
     return drawing, "; ".join(said) + "." if any(cell.n for cell in reduction.cells) else ""
 
 
@@ -443,8 +455,8 @@ def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
     n_in, n_planned = sum(profile.n_runs for profile in across.arms), sum(data.planned.values())
     source = "last evaluations" if rule.source == "evaluations" else "last training scores"
     caption = (
-        f"{target}-normalised {source} of the runs, each environment with the same weight, over the same "
-        f"{len(across.environments)} of {len(data.spec.environments)} environments; "
+        f"{rules.LABELS[target]}-normalised {source} of the runs, each environment with the same weight, "
+        f"over the same {len(across.environments)} of {len(data.spec.environments)} environments; "
         f"{n_in} of {n_planned} runs are in"
     )
     said = [f"{profile.arm} {profile.optimality_gap:.3g} %" for profile in across.arms]
@@ -558,7 +570,8 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     rule = reduction.caption.partition(";")[0]
     columns = [Column("Environment", "", "name")]
     source = figure.reduction.source
-    how = "last 100 training episodes" if source == "training" else _heading(data.protocols.values())
+    is_trained = source == "training" and figure.reduction.rule != "best_kept"
+    how = "last 100 training episodes" if is_trained else _heading(data.protocols.values())
     columns += [Column(arm.label, f"{how}; {rule}", "ours", unit=reduction.unit) for arm in data.arms]
     published = _published(data, figure.published)
     columns += [
@@ -613,11 +626,12 @@ def _heading(protocols: Collection[str]) -> str:
 def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]:
     """Label, protocol and source of the published columns that some environment has."""
     sources: dict[tuple[str, str], str] = {}
-    for label in labels:
+    for named in labels:
+        label, _, protocol = named.partition("@")
         for environment in data.spec.environments:
             known = ENVIRONMENTS.get(environment)
             for score in known.published if known else ():
-                if score.label == label:
+                if score.label == label and protocol in ("", score.protocol):
                     sources.setdefault((label, score.protocol), score.source)
     return [(label, protocol, source) for (label, protocol), source in sources.items()]
 

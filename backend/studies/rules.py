@@ -20,7 +20,7 @@ from backend.statistics.reducers import (
     Top,
 )
 
-_LABELS = {"human": "human", "dqn": "DQN"}
+LABELS = {"human": "human", "dqn": "DQN"}
 """Labels of published scores, by target."""
 
 
@@ -39,7 +39,7 @@ def reducer_of(
     reducer = _plain(rule, protocols, scores_of_arm or {})
     if rule.normalise is not None:
         references = references_of(rule.normalise, protocols)
-        reducer = Normalised(reducer, references, target_name=rule.normalise)
+        reducer = Normalised(reducer, references, target_name=LABELS[rule.normalise])
     if rule.ratio_to is not None:
         reducer = RatioTo(rule.ratio_to, reducer, inverse=rule.inverse)
     return reducer
@@ -61,7 +61,7 @@ def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Map
         if rule.reference is not None:
             known = references_of(rule.reference, protocols)
             targets = {name: reference.target for name, reference in known.items()}
-            return TimeTo(targets, rule.axis, rule.source, f"the published score of {rule.reference}")
+            return TimeTo(targets, rule.axis, rule.source, f"the published score of {LABELS[rule.reference]}")
         if rule.reference_arm is not None:
             return TimeTo(scores_of_arm, rule.axis, rule.source, f"the score of {rule.reference_arm}")
         return TimeTo(rule.references, rule.axis, rule.source)
@@ -76,8 +76,8 @@ def references_of(target: str, protocols: Mapping[str, str]) -> dict[str, Refere
         if environment is None:
             continue
         levels = {score.label: score.score for score in environment.published if score.protocol == protocol}
-        if "random" in levels and _LABELS[target] in levels:
-            references[name] = Reference(levels["random"], levels[_LABELS[target]])
+        if "random" in levels and LABELS[target] in levels:
+            references[name] = Reference(levels["random"], levels[LABELS[target]])
     return references
 
 

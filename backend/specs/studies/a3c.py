@@ -356,7 +356,10 @@ TABLES_1_S1 = Definition(
                 title="Scores",
                 kind="table",
                 reduction=_FINAL,
-                published=("A3C FF", "A3C", "human"),
+                published=(
+                    *(f"{label}@human_starts" for label in ("human", "A3C FF 1 day", "A3C FF", "A3C LSTM")),
+                    *(f"{label}@noop_starts" for label in ("random", "human", "A3C")),
+                ),
             ),
             needs=HUMAN_STARTS,
             needs_people=True,

@@ -335,7 +335,7 @@ TABLE_3 = Definition(
                 title="Scores",
                 kind="table",
                 reduction=ReductionRule(source="evaluations"),
-                published=("GA3C", "A3C FF 1 day", "A3C FF", "human"),
+                published=("random@noop_starts_5min", "human@noop_starts_5min", "A3C FF", "GA3C"),
             ),
         ),
     ),

@@ -173,7 +173,7 @@ TABLE_1 = Definition(
                 title="Best of three agents",
                 kind="table",
                 reduction=ReductionRule(rule="best_of", k=3, source="evaluations"),
-                published=("PAAC nips", "PAAC nature", "Gorila", "A3C FF", "GA3C"),
+                published=("PAAC nips", "PAAC nature", "Gorila@noop_starts_5min", "A3C FF", "GA3C"),
             ),
         ),
     ),

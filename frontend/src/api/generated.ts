@@ -10169,7 +10169,7 @@ export interface components {
             arms: string[];
             /**
              * Published
-             * @description Labels of published scores that stand beside the values, as in `GET /environments`.
+             * @description Labels of published scores that stand beside the values, as in `GET /environments`: of every protocol, or of one, as in `human@noop_starts`.
              * @default []
              */
             published: string[];

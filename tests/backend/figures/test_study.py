@@ -59,6 +59,7 @@ def test_dots_are_drawn_on_a_log_axis_in_the_colour_of_their_arm() -> None:
     drawn = [RunDot("A3C", "Pong", "r", rate, 1.0) for rate in (1.079e-4, 1.208e-4)]
     random = valid(study.dots_figure(drawn, panels=["Pong"], x="Rate", y="Score", log=True, frame=FRAME))
     assert (random.layout.xaxis.tickvals, random.layout.xaxis.dtick) == (None, 1)
+    assert random.layout.xaxis.tickformat == "~g", "0.0001 is not 100µ"
     assert figure.data[0].marker.line.color != figure.data[1].marker.line.color
 
 

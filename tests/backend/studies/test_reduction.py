@@ -109,6 +109,35 @@ def test_table_has_the_rule_of_its_figure(service: RunningService) -> None:
     assert "last 100 training episodes" in table["columns"][1]["how"]
 
 
+def test_table_names_the_protocol_of_kept_parameters_and_the_published_columns_of_one(
+    sqlite_service: RunningService,
+) -> None:
+    rule = {"rule": "best_kept", "normalise": "dqn"}
+    published = ["human@noop_starts_5min", "Gorila"]
+    study = started(
+        sqlite_service.client, {"kind": "table", "reduction": rule, "published": published},
+        environments=["ALE/Assault-v5"], arms=[{"label": "DQN", "algorithm": "dqn"}], draws={"n": 1},
+    )  # fmt: skip
+    answer = figure(sqlite_service.client, study)
+    columns = answer["table"]["columns"][1:]
+    assert [(column["title"], column["source"]) for column in columns] == [
+        ("DQN", "ours"), ("human", "published"), ("Gorila", "published"), ("Gorila", "published")
+    ]  # fmt: skip
+    assert columns[0]["how"].startswith("no-op starts, 5 min; DQN-normalised: mean of the best parameters")
+    assert "training" not in columns[0]["how"]
+    assert [column["how"].partition(";")[0] for column in columns[1:]] == [
+        "no-op starts, 5 min", "no-op starts, 5 min", "human starts"
+    ]  # fmt: skip
+
+
+def test_times_to_the_score_of_an_arm_that_has_none_yet_count_all_runs(
+    sqlite_service: RunningService,
+) -> None:
+    rule = {"rule": "time_to", "reference_arm": "PAAC"}
+    study = started(sqlite_service.client, {"kind": "reached", "reduction": rule})
+    assert figure(sqlite_service.client, study)["caption"].endswith("; 0 of 12 runs are in")
+
+
 def test_unfinished_runs_are_planned_and_not_in(service: RunningService) -> None:
     study = started(service.client, {"kind": "table"})
     empty = figure(service.client, study)
@@ -144,11 +173,20 @@ def test_curves_are_the_means_of_the_runs_of_each_arm(service: RunningService) -
     assert lines["A3C", "x"][1][-1] == pytest.approx(21.0)
     assert lines["PAAC", "x2"][1][-1] == pytest.approx(-20.0)
     assert lines["PAAC", "x"][0][-1] == pytest.approx(10_000, rel=0.05)
-    of_best = [t for t in figure(service.client, study, "f1")["figure"]["data"] if t.get("name") == "PAAC"]
+    short = figure(service.client, study, "f1")["figure"]
+    of_best = [t for t in short["data"] if t.get("name") == "PAAC"]
     assert numbers(of_best[0]["y"])[-1] == pytest.approx(30.0)
-    assert numbers(of_best[0]["x"])[-1] == pytest.approx(20 / 3600, rel=0.05)
-    epochs = [t for t in figure(service.client, study, "f2")["figure"]["data"] if t.get("name") == "PAAC"]
+    assert numbers(of_best[0]["x"])[-1] == pytest.approx(20.0, rel=0.05)
+    assert short["layout"]["xaxis"]["title"]["text"] == "Training time (s)", "less than a minute"
+    by_epoch = figure(service.client, study, "f2")["figure"]
+    epochs = [t for t in by_epoch["data"] if t.get("name") == "PAAC"]
     assert numbers(epochs[0]["x"])[-1] == pytest.approx(0.0025, rel=0.05)
+    assert by_epoch["layout"]["xaxis"]["tickformat"] == "~g", "no thousandths as m"
+    with writing(service.engine) as session:
+        for cell in session.scalars(select(StudyCell)).all():
+            session.get_one(Run, cell.run_id).wall_time_s = 7_200.0
+    long = figure(service.client, study, "f1")["figure"]["layout"]
+    assert long["xaxis"]["title"]["text"] == "Training time (h)"
 
 
 def test_curve_that_was_read_before_has_the_points_that_came_since(service: RunningService) -> None:

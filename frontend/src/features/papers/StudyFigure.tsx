@@ -7,7 +7,7 @@ import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { Empty, Problem } from '@/components/feedback';
 import classes from './papers.module.css';
-import { partsOf } from './studyState';
+import { nothingText, partsOf } from './studyState';
 import { StudyTableView } from './StudyTableView';
 
 type Item = StudyDetail['items'][number];
@@ -59,11 +59,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
         ) : (
           <>
             {!data && <Skeleton height={expectedHeight(study, figure)} radius={2} />}
-            {nothing && (
-              <Empty>
-                No run has a score yet: the {data.table ? 'table' : 'figure'} fills in as runs finish.
-              </Empty>
-            )}
+            {nothing && <Empty>{nothingText(study, data.table ? 'table' : 'figure')}</Empty>}
             {data?.table && <StudyTableView table={data.table} label={`Table: ${title}`} />}
             {data?.figure && !nothing && (
               <ServedFigure figure={data.figure} label={`${title}: ${data.caption}`} onFailed={setFailed} />

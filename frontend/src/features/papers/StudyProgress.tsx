@@ -16,14 +16,17 @@ type Props = { study: StudyDetail };
 
 /** How far a study is, and what it has cost. */
 export function StudyFacts({ study }: Props) {
-  const { n, finished } = partsOf(study.runs);
+  const { n, finished, failed } = partsOf(study.runs);
   return (
     <dl className={`panel ${classes.cost}`} style={{ padding: '12px 16px' }} aria-label="Summary">
       <div>
         <dt>Progress</dt>
         <dd>
           <ProgressBar fraction={n === 0 ? 0 : finished / n} label="Progress" />
-          <div className="muted">{progressText(study)}</div>
+          <div className="muted">
+            {progressText(study)}
+            {failed > 0 && `, ${formatInteger(failed)} not finished`}
+          </div>
         </dd>
       </div>
       <div>

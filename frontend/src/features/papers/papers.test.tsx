@@ -13,7 +13,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import type { Paper, PaperItem, Study, StudyTable } from '@/api/studies';
 import { PaperCard } from './PaperCard';
 import { ReproduceDialog } from './ReproduceDialog';
-import { partsOf, progressText, runsText } from './studyState';
+import { nothingText, partsOf, progressText, runsText } from './studyState';
 import { StudyTableView } from './StudyTableView';
 
 const requests = vi.hoisted(() => {
@@ -219,4 +219,15 @@ it('labels published columns and missing values of a table', async () => {
   const [ours, published] = screen.getAllByRole('cell');
   expect([ours?.textContent, published?.textContent]).toEqual(['–', '18.3']);
   expect(ours?.getAttribute('title')).toBe('0 of 3 runs');
+});
+
+it('says of a study that has ended without a score what can be done', () => {
+  const runs = { failed: 2, deleted: 1 };
+  expect(nothingText({ runs, state: 'running' }, 'figure')).toBe(
+    'No run has a score yet: the figure fills in as runs finish.',
+  );
+  expect(nothingText({ runs, state: 'finished' }, 'table')).toBe(
+    'No run has a score: 3 runs did not finish. Retry queues them again.',
+  );
+  expect(nothingText({ runs: { finished: 1 }, state: 'finished' }, 'table')).toBe('No run has a score.');
 });

@@ -1,6 +1,6 @@
 /** What the states of a study mean, and how far it is. */
 import type { Study } from '@/api/studies';
-import { formatInteger } from '@/lib/format';
+import { formatInteger, plural } from '@/lib/format';
 
 export const STUDY_MEANINGS: Record<Study['state'], string> = {
   running: 'Its runs are started by draw: first one of each arm on each environment.',
@@ -31,4 +31,12 @@ export function progressText({ runs, n_runs }: Pick<Study, 'runs' | 'n_runs'>): 
 export function runsText(runs: Runs): string {
   const named = Object.entries(runs).filter(([, count]) => count > 0);
   return named.map(([state, count]) => `${formatInteger(count)} ${state}`).join(', ') || 'none';
+}
+
+/** Why a figure or a table has no run. */
+export function nothingText({ runs, state }: Pick<Study, 'runs' | 'state'>, what: string): string {
+  if (state === 'running') return `No run has a score yet: the ${what} fills in as runs finish.`;
+  const { failed } = partsOf(runs);
+  const why = failed > 0 ? `: ${plural(failed, 'run')} did not finish. Retry queues them again` : '';
+  return `No run has a score${why}.`;
 }

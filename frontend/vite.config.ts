@@ -1,20 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
-import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
 const service = process.env.CALLBOARD_URL ?? 'http://127.0.0.1:8642';
 
-/** The page may be shown at any address: it names its files from the root, or as the service changes it. */
-const fromRoot: Plugin = {
-  name: 'from-root',
-  transformIndexHtml: { order: 'post', handler: (html) => html.replaceAll('="./', '="/') },
-};
-
 export default defineConfig({
-  plugins: [react(), fromRoot],
-  // Scripts find each other by their own addresses: only the running service knows the base path of a proxy.
-  base: './',
+  plugins: [react()],
+  experimental: {
+    // The page may be shown at any address: it names its files from the root, or as the service changes it. Scripts
+    // find each other by their own addresses: only the running service knows the base path of a proxy.
+    renderBuiltUrl: (file, { hostType }) => (hostType === 'html' ? `/${file}` : { relative: true }),
+  },
   resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
   build: {
     target: 'es2024',
@@ -22,7 +18,15 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 5000,
     // jsPDF loads them for HTML and for its own reading of SVG, which nothing asks for.
-    rolldownOptions: { external: ['canvg', 'dompurify', 'html2canvas'] },
+    rolldownOptions: {
+      external: ['canvg', 'dompurify', 'html2canvas'],
+      output: {
+        codeSplitting: {
+          // What most pages need in one file: each file costs a page a request before its first paint.
+          groups: [{ name: 'shared', minShareCount: 4 }],
+        },
+      },
+    },
     manifest: true, // scripts/size.mjs reads which files a page loads
   },
   server: { proxy: { '/api': { target: service, ws: true }, '/login': service, '/help': service } },

@@ -51,6 +51,8 @@ function show(root: HTMLElement): void {
 const root = document.getElementById('root');
 if (root && location.pathname === served('/login')) show(root);
 else if (root) {
+  // The scripts of the page come in the meantime; what does not load is shown by the page itself.
+  void router.load().catch(() => undefined);
   // Videos and streams need the ticket that comes with it.
   const first = client.query({ ...meQuery, retry: false }).catch(() => undefined);
   const soon = new Promise((resolve) => setTimeout(resolve, FIRST_ANSWER_MS));

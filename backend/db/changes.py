@@ -39,10 +39,10 @@ def record_host_change(session: Session, host_id: str) -> None:
     _note(session, ("host", host_id), {"host": host_id})
 
 
-def record_job_change(session: Session, job_id: str, run_id: str | None, state: str) -> None:
-    """Record that a job has changed; `run_id` is None if it belongs to no run."""
+def record_job_change(session: Session, job_id: str, kind: str, run_id: str | None, state: str) -> None:
+    """Record that a job of a kind has changed; `run_id` is None if it belongs to no run."""
     of_run = {} if run_id is None else {"run": run_id}
-    _note(session, ("job", job_id), {"job": job_id, "state": state} | of_run)
+    _note(session, ("job", job_id), {"job": job_id, "kind": kind, "state": state} | of_run)
 
 
 def record_sweep_change(session: Session, sweep_id: str, revision: int, state: str) -> None:

@@ -50,7 +50,7 @@ def request(
         return job
     session.flush()
     record_work(session, queue)
-    record_job_change(session, job.id, run_id, job.state)
+    record_job_change(session, job.id, kind, run_id, job.state)
     return job
 
 
@@ -74,7 +74,7 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
     job.state, job.host, job.tries = "running", host, job.tries + 1
     job.lease_expires_at = now + timedelta(seconds=lease_s)
     session.flush()
-    record_job_change(session, job.id, job.run_id, job.state)
+    record_job_change(session, job.id, job.kind, job.run_id, job.state)
     return job
 
 
@@ -117,4 +117,4 @@ def _end(session: Session, job: Job, state: str, error: str | None) -> None:
     job.state, job.error = state, error
     job.host = job.lease_expires_at = None
     session.flush()
-    record_job_change(session, job.id, job.run_id, state)
+    record_job_change(session, job.id, job.kind, job.run_id, state)

@@ -20,8 +20,8 @@ from backend.db.changes import take_changes, take_work
 
 CHANNEL = "callboard:events"
 """JSON messages: `{"run", "revision", "state"}`, `{"sweep", "revision", "state"}`,
-`{"study", "revision", "state"}`, `{"host"}` or `{"job", "run", "state"}`, without `run` for a job that
-belongs to no run."""
+`{"study", "revision", "state"}`, `{"host"}` or `{"job", "kind", "run", "state"}`, without `run` for a job
+that belongs to no run."""
 
 LIFETIME_S = 3600.0
 """Maximum duration of a stream; the browser then reconnects and is authenticated again."""

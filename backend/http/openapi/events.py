@@ -38,6 +38,7 @@ EVENT_SCHEMAS: dict[str, dict[str, Any]] = {
         "A job changed: a video, an evaluation, or the verification of a start set.",
         optional={"run": {"type": "string", "description": "The run's id; not with a start set."}},
         job=("string", "The job's id."),
+        kind=("string", "What it does, such as `video`, `thumbnail` or `evaluation`."),
         state=("string", "Its state now."),
     ),
     "SweepEvent": _event(

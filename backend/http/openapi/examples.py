@@ -173,7 +173,7 @@ EXAMPLES: dict[str, Any] = {
     "HostEvent": {"host": "lab-3"},
     "SweepEvent": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M", "revision": 7, "state": "running"},
     "StudyEvent": {"study": "01JD3R4T6V8X0Z2B4D6F8H0K2N", "revision": 7, "state": "running"},
-    "JobEvent": {"job": "01JD3R0A4M", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "done"},
+    "JobEvent": {"job": "01JD3R0A4M", "kind": "video", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "done"},
 }
 """Schema -> an example that it validates."""
 

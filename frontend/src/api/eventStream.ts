@@ -17,6 +17,8 @@ export type LiveEvent = {
   changed?: string[];
   host?: string;
   job?: string;
+  /** Of a job. */
+  kind?: string;
   sweep?: string;
   study?: string;
 };

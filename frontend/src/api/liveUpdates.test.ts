@@ -44,12 +44,28 @@ describe('isAffected', () => {
     expect(isAffected(keys.hosts(), transition)).toBe(false);
   });
 
-  it('refetches what a job changes, but not the run', () => {
-    const job = { job: B, run: A, state: 'done' };
-    expect(isAffected(keys.run(A), job)).toBe(false);
-    expect(isAffected(keys.runResource(A, 'evaluations'), job)).toBe(true);
-    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), job)).toBe(true);
-    expect(isAffected(keys.series([A], ['loss/value']), job)).toBe(false);
+  it('refetches what a job of its kind changes, but not the run', () => {
+    const rendering = { job: B, kind: 'video', run: A, state: 'done' };
+    expect(isAffected(keys.run(A), rendering)).toBe(false);
+    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), rendering)).toBe(true);
+    expect(isAffected(keys.runResource(A, 'evaluations'), rendering)).toBe(false);
+    expect(isAffected(keys.series([A], ['loss/value']), rendering)).toBe(false);
+    const evaluation = { ...rendering, kind: 'evaluation' };
+    expect(isAffected(keys.runResource(A, 'evaluations'), evaluation)).toBe(true);
+    expect(isAffected(keys.runResource(A, 'marks'), evaluation)).toBe(true);
+    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), evaluation)).toBe(false);
+  });
+
+  it('refetches a thumbnail when its own job has ended, and nothing else', () => {
+    const rendering = { job: B, kind: 'thumbnail', run: A, state: 'done' };
+    const key = keys.thumbnail('an episode', 0);
+    expect(isAffected(key, rendering, { job: B })).toBe(true);
+    expect(isAffected(key, { ...rendering, state: 'failed' }, { job: B })).toBe(true);
+    expect(isAffected(key, { ...rendering, state: 'running' }, { job: B })).toBe(false);
+    expect(isAffected(key, rendering, { job: A })).toBe(false);
+    expect(isAffected(key, rendering, { url: 'data:' })).toBe(false);
+    expect(isAffected(key, { run: A, state: 'stopped' }, undefined)).toBe(false);
+    expect(isAffected(keys.runResource(A, 'episodes', 'spread', 9), rendering)).toBe(false);
   });
 
   it('refetches a sweep and the list of sweeps after events of sweeps', () => {
@@ -68,7 +84,7 @@ describe('isAffected', () => {
     expect(isAffected(key, finished, detail)).toBe(true);
     expect(isAffected(key, { ...finished, run: B }, detail)).toBe(false);
     expect(isAffected(key, { ...points, state: 'running' }, detail)).toBe(false);
-    expect(isAffected(key, { job: B, run: A, state: 'done' }, detail)).toBe(false);
+    expect(isAffected(key, { job: B, kind: 'video', run: A, state: 'done' }, detail)).toBe(false);
     expect(isAffected(key, finished, undefined)).toBe(false);
     expect(isAffected(keys.sweeps(), finished)).toBe(false);
   });

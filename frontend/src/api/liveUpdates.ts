@@ -78,15 +78,16 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
 
 /** What has to change for a resource of a run to be refetched; one that is not listed may depend on anything. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
-  episodes: ['episodes', 'job'],
-  episode: ['job'],
-  branches: ['job'],
-  saliency: ['job'],
-  video: ['job'],
-  evaluations: ['evaluations', 'job'],
+  episodes: ['episodes', 'job video'],
+  episode: ['job video'],
+  branches: ['job branch'],
+  saliency: ['job saliency'],
+  video: ['job video'],
+  evaluations: ['evaluations', 'job evaluation'],
+  marks: ['evaluations', 'step_notes', 'job evaluation'],
   checkpoints: ['checkpoints'],
-  videos: ['videos', 'job'],
-  'sent-video': ['videos', 'job'],
+  videos: ['videos', 'job encode'],
+  'sent-video': ['videos', 'job encode'],
   protocols: [],
   settings: [],
   'step-notes': ['step_notes'],
@@ -94,6 +95,12 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   'series-names': ['metrics'],
   panels: ['metrics'],
 };
+
+/** States of a job that has ended. */
+const ENDED: ReadonlySet<string> = new Set(['done', 'failed']);
+
+/** The job that a missing thumbnail waits for. */
+const jobOf = (data: unknown): string | undefined => (data as { job?: string } | undefined)?.job;
 
 const sectionOf = (metric: unknown): string => `series/${String(metric).split('/')[0] ?? ''}`;
 
@@ -108,8 +115,10 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   if (kind === 'start-sets') return event.job !== undefined && event.run === undefined;
   if (kind === 'sweep' && event.sweep !== undefined) return ids === event.sweep;
   if (event.run === undefined) return false;
+  if (kind === 'thumbnail')
+    return ENDED.has(event.state ?? '') && event.job !== undefined && event.job === jobOf(data);
   // A job belongs to a run, but does not change the run itself.
-  const changed = event.job === undefined ? event.changed : ['job'];
+  const changed = event.job === undefined ? event.changed : [`job ${event.kind}`];
   if (kind === 'sweep')
     return changed === undefined && data !== undefined && hasMember(data as SweepDetail, event.run);
   if (kind === 'run') {

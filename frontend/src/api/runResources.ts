@@ -132,6 +132,15 @@ export const configChangesQuery = (run: string) =>
         .items,
   });
 
+/** Changes when there may be new marks on the run's learning curve, such as evaluations; asks the service nothing. */
+export const marksQuery = (run: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'marks'),
+    queryFn: () => Date.now(),
+    initialData: 0,
+    staleTime: Infinity,
+  });
+
 export type StepNote = components['schemas']['StepNoteOut'];
 type StepNoteFields = components['schemas']['StepNoteRequest'];
 

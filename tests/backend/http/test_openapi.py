@@ -310,7 +310,7 @@ def test_payloads_of_events_have_schemas_that_published_changes_match(document: 
         record_run_change(session, "a run", 7, "running")
         record_run_change(session, "another run", 8, "running", ["episodes"])
         record_host_change(session, "a host")
-        record_job_change(session, "a job", "a run", "done")
+        record_job_change(session, "a job", "video", "a run", "done")
         record_sweep_change(session, "a sweep", 3, "running")
         record_study_change(session, "a study", 3, "running")
         for change in take_changes(session):

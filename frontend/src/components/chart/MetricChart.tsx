@@ -17,6 +17,8 @@ const NEAR_VIEWPORT = { rootMargin: '300px' };
 const HEAD_PX = 28;
 
 type Props = Omit<ChartPanelProps, 'height' | 'points' | 'grip'> & {
+  /** Charts with as many share their requests; default: by their size. */
+  points?: number;
   /** For a panel that can be moved and resized. */
   placement?: Placement;
 };
@@ -42,7 +44,9 @@ export function MetricChart({ placement, ...props }: Props) {
         <ChartPanel
           {...props}
           height={height}
-          points={runs.length > MAX_DETAILED_RUNS ? FEW_POINTS : isLarge ? MANY_POINTS : POINTS}
+          points={
+            props.points ?? (runs.length > MAX_DETAILED_RUNS ? FEW_POINTS : isLarge ? MANY_POINTS : POINTS)
+          }
           grip={placement && <Grip name={id} title={title} placement={placement} />}
           menu={
             <>

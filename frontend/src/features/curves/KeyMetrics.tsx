@@ -3,7 +3,7 @@ import { useMemo } from 'react';
 import type { Run } from '@/api/runs';
 import { seriesNamesQuery } from '@/api/series';
 import { MetricChart } from '@/components/chart/MetricChart';
-import { keyMetricsOf } from './keyMetrics';
+import { CURVE_POINTS, keyMetricsOf } from './keyMetrics';
 import classes from './keyMetrics.module.css';
 
 /** The metrics that say first how the run's algorithm is doing. */
@@ -24,6 +24,7 @@ export function KeyMetrics({ run }: { run: Run }) {
           id={metric}
           metrics={[metric]}
           figure={{ metric }}
+          points={CURVE_POINTS}
         />
       ))}
     </section>

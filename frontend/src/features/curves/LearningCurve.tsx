@@ -1,7 +1,7 @@
 import { Menu } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState, type ReactNode } from 'react';
-import { evaluationsQuery, stepNotesQuery, type StepNote } from '@/api/runResources';
+import { marksQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { EPISODE_RETURN, seriesNamesQuery } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
@@ -9,25 +9,18 @@ import { Empty } from '@/components/feedback';
 import { hasEnded, isExternal } from '@/lib/run';
 import { ChartPanel } from '@/components/chart/ChartPanel';
 import classes from '@/components/chart/curves.module.css';
+import { CURVE_POINTS } from './keyMetrics';
 
 const METRICS = [EPISODE_RETURN];
 const LEARNING_CURVE = {};
-const NO_NOTES: readonly StepNote[] = [];
 /** With its header, at most 320 px, so that the tabs below are in view. */
 const HEIGHT = 264;
-const POINTS = 1000;
 /** How often, in training time, the figure is refetched for new checkpoints and restarts. */
 const MARKS_INTERVAL_S = 20;
 
 /** Changes when the figure may have new marks. */
-const versionOf = (run: Run, nEvaluations: number, notes: readonly StepNote[]): string =>
-  [
-    run.state,
-    run.attempt,
-    nEvaluations,
-    Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S),
-    ...notes.map(({ agent_steps, text }) => `${agent_steps} ${text}`),
-  ].join(' ');
+const versionOf = (run: Run, marks: number): string =>
+  [run.state, run.attempt, marks, Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S)].join(' ');
 
 type Props = {
   run: Run;
@@ -41,14 +34,12 @@ type Props = {
 export function LearningCurve({ run, below, onNotes }: Props) {
   const [section, setSection] = useState<HTMLElement | null>(null);
   const runs = useMemo(() => [run.id], [run.id]);
-  const evaluations = useQuery(evaluationsQuery(run.id));
-  const { data: notes = NO_NOTES } = useQuery(stepNotesQuery(run.id));
+  const { data: marks } = useQuery(marksQuery(run.id));
   const names = useQuery({
     ...seriesNamesQuery(run.id),
     enabled: isExternal(run) && run.return_metric === null,
   });
   const candidates = names.data?.return_candidates ?? [];
-  const nEvaluations = evaluations.data?.filter(({ mean_return }) => mean_return !== null).length ?? 0;
   return (
     <section ref={setSection} className={`panel ${classes.panel}`} aria-label="Learning curve">
       <ChartPanel
@@ -60,9 +51,9 @@ export function LearningCurve({ run, below, onNotes }: Props) {
         id={EPISODE_RETURN}
         metrics={METRICS}
         figure={LEARNING_CURVE}
-        version={versionOf(run, nEvaluations, notes)}
+        version={versionOf(run, marks)}
         height={HEIGHT}
-        points={POINTS}
+        points={CURVE_POINTS}
         controls={<CurveControls />}
         menu={<Menu.Item onClick={onNotes}>Notes at steps…</Menu.Item>}
         empty={

@@ -39,7 +39,7 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
   const [previousView, setPreviousView] = useState(view);
   const [playing, setPlaying] = useState<Episode | null>(null);
   const [position, setPosition] = useState<{ episode: string; at: number } | null>(null);
-  const list = useInfiniteQuery(episodesQuery(run, SORTS[view]));
+  const list = useInfiniteQuery({ ...episodesQuery(run, SORTS[view]), enabled: view !== 'live' });
   const detail = useQuery(runQuery(run)).data;
   const config = detail?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);

@@ -35,7 +35,7 @@ function show(of: 'episodes' | 'videos', sent: object[]) {
     pages: [{ items: sent as never, next_cursor: null }],
     pageParams: [null],
   });
-  client.setQueryData(thumbnailQuery('videos', 'V', 0).queryKey, 'data:image/jpeg;base64,');
+  client.setQueryData(thumbnailQuery('videos', 'V', 0).queryKey, { url: 'data:image/jpeg;base64,' });
   const { container } = render(
     <QueryClientProvider client={client}>
       <MantineProvider env="test">

@@ -138,7 +138,8 @@ type FrameProps = {
 
 function Frame({ of, shot, left, selected, onSelect }: FrameProps) {
   const [retries, setRetries] = useState(0);
-  const { data: url, error } = useQuery(thumbnailQuery(of, shot.id, retries));
+  const { data, error } = useQuery(thumbnailQuery(of, shot.id, retries));
+  const url = data?.url;
   const { what } = shot;
   return (
     <button

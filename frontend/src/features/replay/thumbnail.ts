@@ -4,7 +4,11 @@ import { toProblem } from '@/api/problem';
 import { sessionHeaders } from '@/api/session';
 import { served } from '@/lib/base';
 
-const POLL_MS = 2000;
+/** Its job's end is an event, which a broken connection may lose; a refusal for too many jobs has none. */
+const [FALLBACK_MS, REFUSED_MS] = [15_000, 2000];
+
+/** The address of the image; without it the job that renders it, if that is known. */
+type Thumbnail = { url?: string; job?: string };
 
 const dataUrl = (blob: Blob): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -14,30 +18,31 @@ const dataUrl = (blob: Blob): Promise<string> =>
     reader.readAsDataURL(blob);
   });
 
-/** The address of the thumbnail; null while it is rendered. */
 async function requestThumbnail(
   of: 'episodes' | 'videos',
   id: string,
   again: boolean,
   signal: AbortSignal,
-): Promise<string | null> {
+): Promise<Thumbnail> {
   const url = served(`/api/v1/${of}/${id}/thumbnail${again ? '?again=true' : ''}`);
   const response = await fetch(url, { headers: sessionHeaders(), signal });
-  if (response.status === 200) return dataUrl(await response.blob());
-  if (response.status === 202 || response.status === 429) {
+  if (response.status === 200) return { url: await dataUrl(await response.blob()) };
+  if (response.status === 202) return { job: ((await response.json()) as { job: string }).job };
+  if (response.status === 429) {
     await response.body?.cancel();
-    return null;
+    return {};
   }
   throw toProblem(response.status, await response.json());
 }
 
-/** The thumbnail of an episode, or of a video that a script has sent, polled until it is rendered; `retries`
+/** The thumbnail of an episode, or of a video that a script has sent, asked for again when its job has ended; `retries`
  * counts requests to render it again. */
 export const thumbnailQuery = (of: 'episodes' | 'videos', id: string, retries: number) =>
   queryOptions({
     queryKey: keys.thumbnail(id, retries),
     queryFn: ({ signal }) => requestThumbnail(of, id, retries > 0, signal),
-    refetchInterval: ({ state }) => (state.status !== 'error' && !state.data ? POLL_MS : false),
+    refetchInterval: ({ state: { status, data } }) =>
+      status === 'error' || data?.url ? false : data && !data.job ? REFUSED_MS : FALLBACK_MS,
     staleTime: Infinity,
     gcTime: 5 * 60_000,
     structuralSharing: false,

@@ -43,13 +43,18 @@ class EpisodeOut(Schema):
     """Whether a later attempt resumed from before the episode."""
     video: Literal["none", "queued", "running", "done", "failed"]
     """State of its video."""
+    observations: bool
+    """Whether there is a video of the network's input."""
 
     @classmethod
     def of(cls, episode: Episode, job: Job | None) -> "EpisodeOut":
         """From the rows of the episode and of the job that renders its video."""
-        row = {name: getattr(episode, name) for name in cls.model_fields if name != "video"}
-        video = "done" if episode.video else job.state if job else "none"
-        return cls.model_validate(row | {"video": video})
+        files = {
+            "video": "done" if episode.video else job.state if job else "none",
+            "observations": episode.observations_sha256 is not None,
+        }
+        row = {name: getattr(episode, name) for name in cls.model_fields if name not in files}
+        return cls.model_validate(row | files)
 
 
 class EpisodePage(Page):

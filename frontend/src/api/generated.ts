@@ -1979,14 +1979,14 @@ export interface paths {
          * @description Changes as server-sent events.
          *
          *     An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
-         *     `{"job", "run", "state"}`, `{"sweep", "revision", "state"}` or `{"study", "revision", "state"}`. A run's
-         *     event with `changed` names what else has changed apart from the run: `series/<section>` (points of metrics
-         *     of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`; without
-         *     `changed` anything may have. The event `heartbeat` follows at the latest 1.5 s after another event: its
-         *     absence shows a broken connection. The event `resync` (sent first, and whenever messages may have been
-         *     lost, as by a client that reads too slowly) asks the client to fetch everything since the revision it has;
-         *     `stale` means that changes are not currently published. The stream ends within 5 s of its session or
-         *     token.
+         *     `{"job", "kind", "run", "state"}`, `{"sweep", "revision", "state"}` or `{"study", "revision", "state"}`. A
+         *     run's event with `changed` names what else has changed apart from the run: `series/<section>` (points of
+         *     metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`;
+         *     without `changed` anything may have. The event `heartbeat` follows at the latest 1.5 s after another
+         *     event: its absence shows a broken connection. The event `resync` (sent first, and whenever messages may
+         *     have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
+         *     revision it has; `stale` means that changes are not currently published. The stream ends within 5 s of its
+         *     session or token.
          */
         get: operations["follow_events"];
         put?: never;
@@ -4484,6 +4484,11 @@ export interface components {
              * @enum {string}
              */
             video: "none" | "queued" | "running" | "done" | "failed";
+            /**
+             * Observations
+             * @description Whether there is a video of the network's input.
+             */
+            observations: boolean;
         };
         /**
          * EpisodePage
@@ -11671,6 +11676,7 @@ export interface components {
          * @description A job changed: a video, an evaluation, or the verification of a start set.
          * @example {
          *       "job": "01JD3R0A4M",
+         *       "kind": "video",
          *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
          *       "state": "done"
          *     }
@@ -11678,6 +11684,8 @@ export interface components {
         JobEvent: {
             /** @description The job's id. */
             job: string;
+            /** @description What it does, such as `video`, `thumbnail` or `evaluation`. */
+            kind: string;
             /** @description Its state now. */
             state: string;
             /** @description The run's id; not with a start set. */
@@ -16949,7 +16957,7 @@ export interface operations {
                 max_agent_steps?: number | null;
                 /** @description With `spread`: episodes since this agent step. */
                 min_agent_steps?: number;
-                /** @description At most this many episodes, in the order of training: the first of each of as many equal stretches of agent steps. Without further pages, whatever the other filters. */
+                /** @description At most this many episodes, in the order of training: all, or the first of each of as many equal stretches of agent steps. Without further pages, whatever the other filters. */
                 spread?: number | null;
                 /** @description Order of the episodes; with the prefix `-` descending. */
                 sort?: string;
@@ -16992,7 +17000,8 @@ export interface operations {
                      *           "length_steps": 1733,
                      *           "length_frames": 6932,
                      *           "superseded": true,
-                     *           "video": "none"
+                     *           "video": "none",
+                     *           "observations": true
                      *         }
                      *       ]
                      *     }
@@ -17095,7 +17104,8 @@ export interface operations {
                      *       "length_steps": 1733,
                      *       "length_frames": 6932,
                      *       "superseded": true,
-                     *       "video": "none"
+                     *       "video": "none",
+                     *       "observations": true
                      *     }
                      */
                     "application/json": components["schemas"]["EpisodeOut"];
@@ -17849,7 +17859,7 @@ export interface operations {
                 max_agent_steps?: number | null;
                 /** @description With `spread`: videos since this agent step. */
                 min_agent_steps?: number;
-                /** @description At most this many videos that can be watched, in the order of training: the first of each of as many equal stretches of agent steps. Without further pages. */
+                /** @description At most this many videos that can be watched, in the order of training: all, or the first of each of as many equal stretches of agent steps. Without further pages. */
                 spread?: number | null;
                 /** @description Maximum number of items. */
                 limit?: number;

@@ -34,6 +34,7 @@ const sourceOfRecording = ({ id, length_steps, episode_return, player }: Recordi
   readTrace: readRecordingTrace,
   label: `Video of the game of ${player} with a score of ${formatScore(episode_return)}`,
   byAgent: false,
+  hasObservations: false,
 });
 
 /** The replay of a game that a person or a script has played. */

@@ -47,7 +47,7 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
   const first = list.data?.pages[0]?.items[0];
 
   // A newer episode replaces the one that is playing only when that ends, or on request.
-  const current = selected ? single.data : (playing ?? first);
+  const current = selected ? single.data : playing?.id === first?.id ? first : (playing ?? first);
   if (previousView !== view) {
     setPreviousView(view);
     setPlaying(null);

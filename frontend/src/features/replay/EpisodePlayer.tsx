@@ -171,7 +171,7 @@ export function EpisodePlayer({
             ) : (
               <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} selected={action} />
             ))}
-          {ready && source.byAgent && (
+          {ready && source.hasObservations && (
             <Observations
               episode={source.id}
               step={step}

@@ -14,9 +14,17 @@ export type Source = {
   label: string;
   /** Whether an agent has played it, with values, policies and observations. */
   byAgent: boolean;
+  /** Whether there is a video of the network's input. */
+  hasObservations: boolean;
 };
 
-export const sourceOfEpisode = ({ id, run_id, length_steps, agent_steps }: Episode): Source => ({
+export const sourceOfEpisode = ({
+  id,
+  run_id,
+  length_steps,
+  agent_steps,
+  observations,
+}: Episode): Source => ({
   id,
   steps: length_steps,
   videoUrl: videoUrl(id),
@@ -25,4 +33,5 @@ export const sourceOfEpisode = ({ id, run_id, length_steps, agent_steps }: Episo
   readTrace,
   label: `Video of the episode that ended at agent step ${agent_steps}`,
   byAgent: true,
+  hasObservations: observations,
 });

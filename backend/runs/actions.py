@@ -74,13 +74,15 @@ def resume(
     unless its limits or schedule change. The log states what new limits do to an annealed learning rate.
 
     Raises:
-        Conflict: it has not ended, it is external, or a limit is reached of a run that has finished or whose
-            limits or schedule change.
+        Conflict: it has not ended, it is external or the demo run, or a limit is reached of a run that has
+            finished or whose limits or schedule change.
         InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
         Invalid: the start set of its evaluations has been deleted.
     """
     run = service.get(session, run_id, for_update=True)
     external.refuse(run, "resume")
+    if run.demo:
+        raise Conflict("the demo run has no checkpoint: clone it to train another one")
     state = RunState(run.state)
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")

@@ -50,6 +50,7 @@ def test_demo_run_is_finished_with_curve_replays_and_videos(client: httpx.Client
         video = client.get(f"{address}/video")
         assert (video.status_code, video.headers["content-type"]) == (200, "video/mp4")
         assert len(client.get(f"{address}/trace").json()["rewards"]) == episode["length_steps"]
+        assert not episode["observations"]  # of vectors there is no video
     assert client.get(f"{RUN}/checkpoints").json()["items"] == []
     assert "rollout/episode_return" in {
         item["metric"] for item in client.get(f"{RUN}/series").json()["items"]
@@ -84,6 +85,14 @@ def test_counts_rates_labels_and_studies_leave_the_demo_run_out(
         assert hosts.recent_rates(session, [kind]) == {}
         assert labels(session) == {"group": [], "tag": []}
         assert studies.finished_runs(session, [(*kind, 0)]) == {}
+
+
+def test_demo_run_without_a_checkpoint_is_not_resumed(client: httpx.Client) -> None:
+    refused = client.post(f"{RUN}/resume", json={"stop": {"agent_steps": 10**6}})
+    assert refused.status_code == 409
+    assert "clone it" in refused.json()["detail"]
+    assert client.get(RUN).json()["state"] == "finished"
+    assert len(client.get(f"{RUN}/episodes").json()["items"]) == 4
 
 
 @pytest.mark.parametrize("restorable", [True, False])

@@ -59,6 +59,8 @@ const RESUME: Action = {
   danger: false,
 };
 
+const NO_CHECKPOINT = 'The demo run has no checkpoint: clone it to train another one.';
+
 const CANCEL: Action = {
   id: 'stop',
   label: 'Cancel',
@@ -119,5 +121,6 @@ export function actionsFor(run: Run): Action[] {
         description: 'Hides the run from the list. Nothing is deleted, and it can be unarchived.',
         danger: false,
       };
-  return [external ? { ...RESUME, unavailable: ELSEWHERE.resume } : RESUME, archive, remove];
+  const unavailable = external ? ELSEWHERE.resume : run.demo ? NO_CHECKPOINT : undefined;
+  return [unavailable === undefined ? RESUME : { ...RESUME, unavailable }, archive, remove];
 }

@@ -36,8 +36,8 @@ export function RunActions({ run, denied, onDeleted }: Props) {
   const actions = actionsFor(run);
   const primary = primaryOf(actions);
   const external = isExternal(run);
-  // What only its script can do is no button.
-  const isOffered = !(external && primary.id === 'resume');
+  // What only its script can do is no button, nor what the demo run cannot do.
+  const isOffered = !((external || run.demo) && primary.id === 'resume');
   const others = actions.filter((action) => (action !== primary || !isOffered) && action.id !== 'delete');
   const remove = actions.find(({ id }) => id === 'delete');
   const untrained = run.agent_steps > 0 ? undefined : 'It has not trained yet.';

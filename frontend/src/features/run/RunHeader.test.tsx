@@ -153,6 +153,14 @@ it('RunHeader of an ended external run has no button, host or progress that nobo
   expect(screen.queryByRole('progressbar', { hidden: true })).toBeNull();
 });
 
+it('RunHeader of the demo run, which has no checkpoint, has no button that resumes it', async () => {
+  await show('operator', { ...RUN, demo: true });
+  expect(screen.queryByRole('button', { name: 'Resume' })).toBeNull();
+  const [chosen, disabled] = await items();
+  expect(chosen).toContain('Clone');
+  expect(disabled).toContain('Resume');
+});
+
 it('RunHeader names no seed of a run whose script has named none', async () => {
   await show('viewer');
   expect(screen.getByText(/paac on CartPole-v1/).textContent).toContain(', seed 1');

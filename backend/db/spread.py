@@ -17,7 +17,7 @@ def spread(
     min_agent_steps: int = 0,
     max_agent_steps: int | None = None,
 ) -> list[M]:
-    """At most n rows, spread over agent steps: the first of each stretch, in order.
+    """At most n rows, spread over agent steps: all, or the first of each stretch, in order.
 
     Stretches start at multiples of their length, a power of two, so that those of a running run stay.
 
@@ -33,13 +33,13 @@ def spread(
     chosen = [*of_run, table.agent_steps >= min_agent_steps]
     if max_agent_steps is not None:
         chosen.append(table.agent_steps <= max_agent_steps)
-    ends = select(func.min(table.agent_steps), func.max(table.agent_steps)).where(*chosen)
-    first, last = session.execute(ends).one()
-    if first is None:
-        return []
+    ends = select(func.count(), func.min(table.agent_steps), func.max(table.agent_steps)).where(*chosen)
+    count, first, last = session.execute(ends).one()
+    in_order = select(table).order_by(table.agent_steps, table.id)
+    if count <= n:
+        return list(session.scalars(in_order.where(*chosen)))
     length = 1
     while last // length - first // length >= n:
         length *= 2
     firsts = select(func.min(table.id)).where(*chosen).group_by(table.agent_steps // length)
-    rows = select(table).where(table.id.in_(firsts)).order_by(table.agent_steps, table.id)
-    return list(session.scalars(rows))
+    return list(session.scalars(in_order.where(table.id.in_(firsts))))

@@ -44,8 +44,8 @@ def list_videos(
         Query(
             ge=1,
             le=100,
-            description="At most this many videos that can be watched, in the order of training: the first "
-            "of each of as many equal stretches of agent steps. Without further pages.",
+            description="At most this many videos that can be watched, in the order of training: all, or the "
+            "first of each of as many equal stretches of agent steps. Without further pages.",
         ),
     ] = None,
     limit: Limit = 50,

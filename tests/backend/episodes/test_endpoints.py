@@ -72,6 +72,7 @@ def test_spread_episodes_are_the_first_of_equal_stretches_and_stay(service: Runn
         return [item["agent_steps"] for item in answer["items"]]
 
     assert spread(9) == [10, 20, 30, 40, 50]
+    assert spread(5) == [10, 20, 30, 40, 50], "there is room for all, however they lie"
     assert spread(2) == [10, 40]  # of 0 to 31, and 32 to 63
     for at in steps[5:8]:
         make_episode(service.engine, run, agent_steps=at)

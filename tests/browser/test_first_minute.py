@@ -37,6 +37,10 @@ def test_newcomer_opens_a_replay_trains_an_agent_and_gets_next_steps(context: Br
 
     moments = page.get_by_role("link", name=re.compile("^after .* agent steps"))
     expect(moments).to_have_count(4)
+    page.set_viewport_size({"width": 390, "height": 844})
+    widths = [box["width"] for moment in moments.all() if (box := moment.bounding_box())]
+    assert min(widths) > 120, "two beside each other on a phone"
+    page.set_viewport_size({"width": 1280, "height": 800})
     moments.last.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Demo: PAAC learns CartPole")
     page.wait_for_function("() => document.querySelector('video')?.duration > 5")
@@ -48,6 +52,7 @@ def test_newcomer_opens_a_replay_trains_an_agent_and_gets_next_steps(context: Br
     page.get_by_role("button", name="Best return").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="Best return")).to_contain_text("a single training episode")
+    expect(page.get_by_role("link", name="More in the documentation")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Best return")).to_be_focused()
 

@@ -1,6 +1,6 @@
 import { Popover } from '@mantine/core';
 import { IconHelpCircle } from '@tabler/icons-react';
-import { memo } from 'react';
+import { memo, useId } from 'react';
 import { served } from '@/lib/base';
 import { entryOf, type TermId } from './glossary';
 import classes from './Term.module.css';
@@ -16,10 +16,11 @@ type Props = {
 
 /** A term that explains itself: a button that opens a popover. A text that the glossary lacks stays a text. */
 export const Term = memo(function Term({ id, children, icon = false }: Props) {
+  const text = useId();
   const entry = entryOf(id, children);
   if (!entry) return children;
   return (
-    <Popover position="bottom-start" width={300} shadow="md" withinPortal trapFocus={false} returnFocus>
+    <Popover position="bottom-start" width={300} shadow="md" withinPortal trapFocus returnFocus>
       <Popover.Target>
         <button
           type="button"
@@ -31,8 +32,10 @@ export const Term = memo(function Term({ id, children, icon = false }: Props) {
       </Popover.Target>
       <Popover.Dropdown className={classes.popover} aria-label={entry.term}>
         <strong>{entry.term}</strong>
-        <p>{entry.text}</p>
-        <a href={served(`/help/${entry.page}`)}>More in the documentation</a>
+        <p id={text}>{entry.text}</p>
+        <a href={served(`/help/${entry.page}`)} aria-describedby={text}>
+          More in the documentation
+        </a>
       </Popover.Dropdown>
     </Popover>
   );

@@ -4,6 +4,7 @@ import type { Config, Data, Layout, PlotlyHTMLElement } from 'plotly.js';
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
+import { TruncatedName } from '@/components/text';
 import { splitShared } from '@/lib/shortNames';
 import classes from './Chart.module.css';
 import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
@@ -315,10 +316,9 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, o
           key={`${name} ${index}`}
           className={classes.endName}
           style={{ top, left, color: colour }}
-          title={title}
           aria-hidden="true"
         >
-          {name}
+          <TruncatedName name={name} title={title} />
         </span>
       ))}
       {readout && readout.entries.length > 0 && (

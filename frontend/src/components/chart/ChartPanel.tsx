@@ -113,7 +113,7 @@ export function ChartPanel(props: ChartPanelProps) {
     const { title: axisTitle, ...yaxis } = layout.yaxis ?? {};
     const entries = (shown as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
     const lines = entries.filter(({ meta }) => meta?.kind === 'line');
-    // Its title names the only line, and what is beside the title its band.
+    // The page names the only run, and what is beside the title its band.
     const isPlain = lines.length <= 1 && entries.every(({ meta }) => PLAIN.has(meta?.kind ?? ''));
     return {
       data: shown,
@@ -122,7 +122,7 @@ export function ChartPanel(props: ChartPanelProps) {
         // The lines of several runs are named by the list of runs.
         ...(main
           ? isPlain && { showlegend: false }
-          : { showlegend: runs.length === 1 && entries.length > 1 }),
+          : { showlegend: runs.length === 1 && entries.length > 1 && !isPlain }),
         ...(runs.length > 1 && !spread && { legend: { ...layout.legend, ...INERT } }),
         yaxis: { ...yaxis, ...(!monospace && axisTitle && { title: axisTitle }), ...yAxis(shown, zoom, log) },
       },

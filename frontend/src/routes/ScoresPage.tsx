@@ -55,74 +55,80 @@ export default function ScoresPage() {
   return (
     <div className="page" style={{ display: 'grid', gap: 12, gridTemplateColumns: 'minmax(0, 1fr)' }}>
       <h1 className="page-title">Scores</h1>
-      <div className="row wrap">
-        <TextInput
-          type="search"
-          aria-label="Search environments"
-          placeholder="Search environments"
-          leftSection={<IconSearch size={14} aria-hidden="true" />}
-          value={q}
-          onChange={({ currentTarget }) => change({ q: currentTarget.value || undefined }, true)}
-        />
-        {families.length > 1 && (
-          <NativeSelect
-            size="xs"
-            aria-label="Family"
-            value={family ?? ''}
-            data={[{ value: '', label: 'All families' }, ...families]}
-            onChange={({ currentTarget }) => change({ family: currentTarget.value || undefined })}
-          />
-        )}
-        {data && (
-          <NativeSelect
-            size="xs"
-            aria-label="Protocol"
-            value={data.protocol}
-            data={data.protocols.map(({ id, n_runs }) => ({
-              value: id,
-              label: n_runs > 0 ? `${protocolLabel(id)} (${plural(n_runs, 'run')})` : protocolLabel(id),
-            }))}
-            onChange={({ currentTarget }) => change({ protocol: currentTarget.value })}
-          />
-        )}
-        <NativeSelect
-          size="xs"
-          aria-label="Seeds"
-          value={String(seeds ?? 1)}
-          data={SEEDS.map((n) => ({
-            value: String(n),
-            label: n === 1 ? 'Any seeds' : `At least ${n} seeds`,
-          }))}
-          onChange={({ currentTarget }) =>
-            change({ seeds: currentTarget.value === '1' ? undefined : Number(currentTarget.value) })
-          }
-        />
-        {data && (
-          <ColumnPicker
-            columns={data.columns}
-            onChange={(ids) => change({ columns: ids && joinNames(ids) })}
-          />
-        )}
-        <Switch
-          size="xs"
-          label="Human-normalised"
-          checked={normalised}
-          onChange={({ currentTarget }) => change({ normalised: currentTarget.checked || undefined })}
-        />
-        <span className="muted" role="status">
-          {ready ? plural(rows.length, 'environment') : ''}
-        </span>
-      </div>
-      {data && (
-        <p className="muted" style={{ margin: 0, maxWidth: '100ch' }}>
-          {data.rule}. Every score of a row is of the protocol that the row names.
-          {data.columns.some(({ source, shown: isShown }) => source === 'people' && isShown) &&
-            ' Under “human, here” is the best mean of a person over at least 5 games of human play on this installation, where no human score has been published: scores of agents are neither ranked with it nor normalised by it.'}
-          {normalised &&
-            (sources.length > 0
-              ? ` Human-normalised: 100 (score − random) / (human − random), by the random agent and the person of ${sources.join('; ')}.`
-              : ' These protocols have no scores of a random agent and a person: nothing can be normalised.')}
-        </p>
+      {/* All at once, since the controls depend on the answers. */}
+      {!ready && !problem && <Loading label="Loading the scores" lines={12} />}
+      {(ready || problem) && (
+        <>
+          <div className="row wrap">
+            <TextInput
+              type="search"
+              aria-label="Search environments"
+              placeholder="Search environments"
+              leftSection={<IconSearch size={14} aria-hidden="true" />}
+              value={q}
+              onChange={({ currentTarget }) => change({ q: currentTarget.value || undefined }, true)}
+            />
+            {families.length > 1 && (
+              <NativeSelect
+                size="xs"
+                aria-label="Family"
+                value={family ?? ''}
+                data={[{ value: '', label: 'All families' }, ...families]}
+                onChange={({ currentTarget }) => change({ family: currentTarget.value || undefined })}
+              />
+            )}
+            {data && (
+              <NativeSelect
+                size="xs"
+                aria-label="Protocol"
+                value={data.protocol}
+                data={data.protocols.map(({ id, n_runs }) => ({
+                  value: id,
+                  label: n_runs > 0 ? `${protocolLabel(id)} (${plural(n_runs, 'run')})` : protocolLabel(id),
+                }))}
+                onChange={({ currentTarget }) => change({ protocol: currentTarget.value })}
+              />
+            )}
+            <NativeSelect
+              size="xs"
+              aria-label="Seeds"
+              value={String(seeds ?? 1)}
+              data={SEEDS.map((n) => ({
+                value: String(n),
+                label: n === 1 ? 'Any seeds' : `At least ${n} seeds`,
+              }))}
+              onChange={({ currentTarget }) =>
+                change({ seeds: currentTarget.value === '1' ? undefined : Number(currentTarget.value) })
+              }
+            />
+            {data && (
+              <ColumnPicker
+                columns={data.columns}
+                onChange={(ids) => change({ columns: ids && joinNames(ids) })}
+              />
+            )}
+            <Switch
+              size="xs"
+              label="Human-normalised"
+              checked={normalised}
+              onChange={({ currentTarget }) => change({ normalised: currentTarget.checked || undefined })}
+            />
+            <span className="muted" role="status">
+              {ready && plural(rows.length, 'environment')}
+            </span>
+          </div>
+          {data && (
+            <p className="muted" style={{ margin: 0, maxWidth: '100ch' }}>
+              {data.rule}. Every score of a row is of the protocol that the row names.
+              {data.columns.some(({ source, shown: isShown }) => source === 'people' && isShown) &&
+                ' Under “human, here” is the best mean of a person over at least 5 games of human play on this installation, where no human score has been published: scores of agents are neither ranked with it nor normalised by it.'}
+              {normalised &&
+                (sources.length > 0
+                  ? ` Human-normalised: 100 (score − random) / (human − random), by the random agent and the person of ${sources.join('; ')}.`
+                  : ' These protocols have no scores of a random agent and a person: nothing can be normalised.')}
+            </p>
+          )}
+        </>
       )}
       {problem && (
         <Problem
@@ -133,8 +139,7 @@ export default function ScoresPage() {
           }}
         />
       )}
-      {!ready && !problem && <Loading label="Loading the scores" lines={12} />}
-      {data && <Terms ids={normalised ? [...TERMS, ...NORMALISED_TERMS] : TERMS} />}
+      {ready && <Terms ids={normalised ? [...TERMS, ...NORMALISED_TERMS] : TERMS} />}
       {ready && rows.length === 0 && <Empty>No matching environments.</Empty>}
       {ready && rows.length > 0 && (
         <ScoresTable

@@ -18,7 +18,15 @@ export default function LoginPage() {
   const { data: methods, isPending } = useQuery(loginMethodsQuery);
   useDocumentTitle('Sign in · Callboard');
   return (
-    <main style={{ display: 'grid', gap: 16, maxWidth: 480, margin: '10vh auto 0', padding: 24 }}>
+    <main
+      style={{
+        display: 'grid',
+        gap: 16,
+        maxWidth: 480,
+        margin: '0 auto',
+        padding: 'calc(10vh + 24px) 24px 24px',
+      }}
+    >
       <img src={served('/favicon.svg')} alt="" width="40" height="40" />
       <h1 className="page-title">Sign in to Callboard</h1>
       {isPending ? (

@@ -1,7 +1,7 @@
 """Plays continuations of a recorded episode from one of its decisions.
 
-The episode is repeated up to that decision once, and its state then copied for every continuation, so that
-all of them begin bit for bit equal. Where a state cannot be copied (see `envs.copies`), the episode is
+The episode is repeated up to that decision once, and the environment then copied for every continuation, so
+that all of them begin bit for bit equal. Where it cannot be copied (see `envs.copies`), the episode is
 repeated for each. The policy computes the actions of all continuations in one batch. A recurrent one has
 read every observation of the episode up to there, and each continuation begins with a copy of its memory.
 
@@ -12,6 +12,7 @@ continuations.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,8 @@ from numpy.typing import NDArray
 
 from backend.specs.branches import BranchOutcome, BranchPlan, Continuation, End
 from backend.specs.run import RunSpec
-from workers.engine.envs import Env
-from workers.engine.envs.atari import AtariEnv
-from workers.engine.envs.copies import copies
+from workers.engine.envs import Env, Step
+from workers.engine.envs.copies import Copies, LocalCopies, copies
 from workers.engine.methods.base import Policy
 from workers.engine.nn.policies import PolicyWithMemory
 from workers.engine.training.restore import RecordedEpisode, environment_of_episode, restore
@@ -77,9 +77,9 @@ def play_continuations(
     if action_values and plan.first_action is not None:
         value = float(policy_NA[0, plan.first_action])
 
-    equal = copies(env, build, plan.continuations)
+    equal = copies(env, observation, plan.continuations, plan.seed)
     if equal is not None:
-        groups: list[Callable[[], Sequence[Env]]] = [lambda: equal]
+        groups: list[Callable[[], Copies]] = [lambda: equal]
     else:
         env.close()
         groups = [
@@ -88,12 +88,8 @@ def play_continuations(
         ]
     played: list[Continuation] = []
     for group in groups:
-        envs = group()
-        try:
-            played += _play(envs, observation, memory, actor, plan, len(played), lives_end_value)
-        finally:
-            for opened in envs:
-                opened.close()
+        with closing(group()) as copied:
+            played += _play(copied, memory, actor, plan, len(played), lives_end_value)
     return BranchOutcome(value=value, policy=policy_NA[0].tolist(), continuations=played)
 
 
@@ -101,22 +97,18 @@ def play_continuations(
 class _Game:
     """A continuation while it is played."""
 
-    env: Env
     number: int
-    observation: NDArray[Any]
     lives: int
     rewards: list[float] = field(default_factory=list)
     end: End | None = None
     n_valued: int | None = None
     """As `Continuation.n_valued`; None while V predicts rewards."""
 
-    def step(self, action: Any, *, lives_end_value: bool) -> None:
-        """Take a decision."""
-        step = self.env.step(action, self.observation)
+    def add(self, step: Step, lives: int, *, lives_end_value: bool) -> None:
+        """Add a decision, after which so many lives are left."""
         if step.crashed:
             raise RuntimeError(f"the environment crashed in continuation {self.number}")
         self.rewards.append(step.reward)
-        lives = self.env.lives()
         lost_life = lives < self.lives and lives_end_value
         self.lives = lives
         if self.n_valued is None and (lost_life or (step.terminated and not step.episode_over)):
@@ -146,50 +138,52 @@ def _read(
 
 def _repeated(
     build: Callable[[], Env], episode: RecordedEpisode, decision: int, n: int
-) -> Callable[[], Sequence[Env]]:
+) -> Callable[[], Copies]:
     """Builds n environments and repeats the episode in each."""
 
-    def repeat() -> Sequence[Env]:
+    def repeat() -> Copies:
         envs = [build() for _ in range(n)]
+        observation = np.empty(envs[0].observation_shape, envs[0].observation_dtype)
         for env in envs:
-            observation = np.empty(env.observation_shape, env.observation_dtype)
             restore(env, episode, decision, observation)
-        return envs
+        return LocalCopies(envs, observation)
 
     return repeat
 
 
 def _play(
-    envs: Sequence[Env],
-    observation: NDArray[Any],
+    copied: Copies,
     memory: Any,
     actor: Policy,
     plan: BranchPlan,
     first: int,
     lives_end_value: bool,
 ) -> list[Continuation]:
-    """Play on in environments that are in one state, whose observation is given."""
-    games = [_Game(env, first + i, observation.copy(), env.lives()) for i, env in enumerate(envs)]
+    """Play on in copies of one environment; the first of them is continuation number `first`."""
+    games = [_Game(first + k, copied.lives(k)) for k in range(len(copied.observation_N))]
     for game in games:
-        if isinstance(game.env, AtariEnv):
-            game.env.draw_sticky_actions(np.random.default_rng([plan.seed, game.number]))
         if isinstance(actor, PolicyWithMemory):
             actor.remember(game.number, memory)
+
+    def act(acting: Sequence[_Game]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        numbers = [game.number for game in acting]
+        return _act(actor, copied.observation_N[[number - first for number in numbers]], numbers)
+
     going = games
     for t in range(plan.horizon):
-        action_N, _, _ = _act(actor, np.stack([g.observation for g in going]), [g.number for g in going])
-        for game, action in zip(going, action_N, strict=True):
-            chosen = plan.first_action if t == 0 and plan.first_action is not None else action
-            game.step(chosen, lives_end_value=lives_end_value)
+        action_N, _, _ = act(going)
+        if t == 0 and plan.first_action is not None:
+            action_N = np.full_like(action_N, plan.first_action)
+        steps = copied.step([game.number - first for game in going], action_N)
+        for game, step in zip(going, steps, strict=True):
+            game.add(step, copied.lives(game.number - first), lives_end_value=lives_end_value)
         going = [game for game in going if game.end is None]
         if not going:
             break
     bootstrapped = [game for game in games if game.n_valued is None and game.end != "terminated"]
     last_values: dict[int, float] = {}
     if bootstrapped:
-        _, value_N, _ = _act(
-            actor, np.stack([g.observation for g in bootstrapped]), [g.number for g in bootstrapped]
-        )
+        _, value_N, _ = act(bootstrapped)
         last_values = dict(zip((game.number for game in bootstrapped), value_N.tolist(), strict=True))
     for game in games:
         if isinstance(actor, PolicyWithMemory):

@@ -1,6 +1,7 @@
 """Continuations of a recorded episode, against a simulation of each from the beginning."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from backend.specs.branches import BranchOutcome, BranchPlan
+from backend.specs.environments.atari import AtariConfig
 from backend.specs.run import RunSpec
 from tests.workers.engine.training.recorded_episodes import (
     SEED,
@@ -21,6 +23,8 @@ from tests.workers.engine.training.recorded_episodes import (
 )
 from workers.engine.envs import make_env
 from workers.engine.envs.atari import AtariEnv
+from workers.engine.envs.copies import copies
+from workers.engine.envs.forks import Forks
 from workers.engine.nn.policies import PolicyWithMemory
 from workers.engine.training import branches, emulator_states
 from workers.engine.training.branches import play_continuations
@@ -198,36 +202,34 @@ def test_value_of_an_agent_of_single_lives_predicts_up_to_a_lost_life(tmp_path: 
     assert all(line.n_valued < 150 and line.last_value is None for line in cut.continuations)
 
 
+def _space_invaders() -> AtariEnv:
+    return AtariEnv("ALE/SpaceInvaders-v5", AtariConfig(sticky_actions=0.25))
+
+
+@pytest.mark.service
 def test_copied_atari_games_go_on_bit_for_bit_like_those_of_power_on() -> None:
-    from backend.specs.environments.atari import AtariConfig
-    from workers.engine.envs.copies import copies
-
-    config = AtariConfig(sticky_actions=0.25)
-
-    def build() -> AtariEnv:
-        return AtariEnv("ALE/SpaceInvaders-v5", config)
-
     rng = np.random.default_rng(0)
     before = rng.integers(6, size=40).tolist()
-    alone = [build() for _ in range(3)]
+    alone = [_space_invaders() for _ in range(3)]
     observations = [np.empty(env.observation_shape, env.observation_dtype) for env in alone]
-    for env, observation in zip(alone, observations, strict=True):
+    for k, (env, observation) in enumerate(zip(alone, observations, strict=True)):
         env.reset(SEED, observation)
         for action in before:
             env.step(action, observation)
-    original = build()
-    original.reset(SEED, observations[0])
+        env.draw_sticky_actions(np.random.default_rng([7, k]))
+    original = _space_invaders()
+    observation = observations[0].copy()
+    original.reset(SEED, observation)
     for action in before:
-        original.step(action, observations[0])
-    games = copies(original, build, 3)
-    assert games is not None
-    after = [observation.copy() for observation in observations]
-    for _ in range(60):  # each takes its own actions, not always in the same order
-        for k in rng.permutation(3).tolist():
-            action = int(rng.integers(6))
-            assert games[k].step(action, after[k]) == alone[k].step(action, observations[k])
-        for k, game in enumerate(games):
-            np.testing.assert_array_equal(after[k], observations[k])
-            assert isinstance(game, AtariEnv)
-            np.testing.assert_array_equal(game.ale.getRAM(), alone[k].ale.getRAM())
-            np.testing.assert_array_equal(game.screens, alone[k].screens)
+        original.step(action, observation)
+    games = copies(original, observation, 3, 7)
+    assert isinstance(games, Forks)
+    with closing(games):
+        for _ in range(60):  # each takes its own actions, not all at every decision, in any order
+            acting = rng.permutation(3)[: rng.integers(1, 4)].tolist()
+            actions = rng.integers(6, size=len(acting)).tolist()
+            steps = games.step(acting, actions)
+            for k, action, step in zip(acting, actions, steps, strict=True):
+                assert step == alone[k].step(action, observations[k])
+                assert games.lives(k) == alone[k].lives()
+            np.testing.assert_array_equal(games.observation_N, observations)

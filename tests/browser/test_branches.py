@@ -101,7 +101,9 @@ def test_fan_of_a_branch_agrees_with_a_simulation_of_the_same_seed(
     ):
         np.testing.assert_allclose(quick, slow, rtol=1e-2, atol=1e-3 * slow.max())
 
-    session = open_session(script, "Catch-v0", **{"from": {"episode": episode["id"], "decision": DECISION}})
+    session = open_session(
+        script, "Catch-v0", scripted=True, **{"from": {"episode": episode["id"], "decision": DECISION}}
+    )
     with playing(script, session["id"]) as player:
         player.until(paused=True)
         player.hold(0)

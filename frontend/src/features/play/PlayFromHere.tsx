@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { openPlaySession } from '@/api/play';
 import { checkpointsQuery } from '@/api/runResources';
@@ -21,10 +21,13 @@ const LABEL = 'Play from here';
 export function PlayFromHere({ from, step, agent }: Props) {
   const navigate = useNavigate();
   const denied = useDenied();
-  const { data } = useInfiniteQuery({ ...checkpointsQuery(agent ?? ''), enabled: agent !== undefined });
-  const hasAgent = agent !== undefined && (data?.pages[0]?.items.length ?? 0) > 0;
+  const client = useQueryClient();
   const open = useMutation({
-    mutationFn: openPlaySession,
+    mutationFn: async () => {
+      const stored = agent === undefined ? undefined : await client.infiniteQuery(checkpointsQuery(agent));
+      const hasAgent = agent !== undefined && (stored?.pages[0]?.items.length ?? 0) > 0;
+      return openPlaySession({ from: { ...from, decision: step }, agent: hasAgent ? { run: agent } : null });
+    },
     onSuccess: ({ id }) => navigate({ to: '/play/$sessionId', params: { sessionId: id } }),
   });
   if (denied !== undefined) return <PermittedButton denied={denied}>{LABEL}</PermittedButton>;
@@ -33,9 +36,7 @@ export function PlayFromHere({ from, step, agent }: Props) {
       <LoadingButton
         loading={open.isPending}
         title={`Take over before decision ${step + 1}`}
-        onClick={() =>
-          open.mutate({ from: { ...from, decision: step }, agent: hasAgent ? { run: agent } : null })
-        }
+        onClick={() => open.mutate()}
       >
         {LABEL}
       </LoadingButton>

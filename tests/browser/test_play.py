@@ -126,6 +126,26 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
     until(lambda: script.get(f"/api/v1/recordings/{recording['id']}").status_code == 404)
 
 
+def test_space_fires_after_a_button_was_clicked_and_presses_one_that_the_keyboard_has_focused(
+    page: Page,
+) -> None:
+    stream = Stream(page)
+    page.goto(f"/play?environment={BREAKOUT}&scripted=true")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.get_by_text("Press a control to start")).to_be_visible()
+    page.get_by_role("button", name="New game").click()
+    stream.until(page, lambda: stream.status.get("game") == 2)
+    page.keyboard.down("Space")
+    stream.until(page, lambda: stream.status.get("action") == 1)
+    page.keyboard.up("Space")
+    page.get_by_role("button", name="Pause").focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_text("Paused. Press a control to go on.")).to_be_visible()
+    page.get_by_role("button", name="End session").focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_text("The session has ended")).to_be_visible()
+
+
 def test_pages_of_play_are_accessible_and_the_controls_work_by_touch(
     page: Page, script: httpx.Client
 ) -> None:

@@ -41,6 +41,10 @@ def test_take_over_from_a_replay_and_back_is_recorded_with_who_acted(
     expect(page.get_by_role("button", name="Take over")).to_be_visible()
     stream.until(page, lambda: stream.status["frames"] > begun + 40)
     assert stream.status["acting"] == "agent"
+    page.keyboard.press("p")
+    expect(page.get_by_text("Paused. Press P to let the agent go on, or T to take over.")).to_be_visible()
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
     page.keyboard.press("t")
     expect(page.get_by_role("button", name="Hand over to the agent")).to_be_visible()
     taken = stream.status["frames"]

@@ -48,6 +48,16 @@ const SHORTCUTS: readonly { page: string; shortcuts: readonly Shortcut[] }[] = [
       { keys: ['E'], action: 'Largest value error' },
     ],
   },
+  {
+    page: 'Play',
+    shortcuts: [
+      { keys: ['←', '→', '↑', '↓'], action: 'Steer; also A, D, W and S; Q and E step aside in a maze' },
+      { keys: ['Space'], action: 'Fire' },
+      { keys: ['P'], action: 'Pause or continue' },
+      { keys: ['N'], action: 'New game' },
+      { keys: ['T'], action: 'Hand over to the agent, or take over' },
+    ],
+  },
 ];
 
 /** All keyboard shortcuts, by page. */

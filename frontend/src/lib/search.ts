@@ -269,6 +269,8 @@ export const scoresSearch = (search: Search) =>
 export const playSearch = (search: Search) =>
   validated({
     environment: text(search.environment),
+    /** Id of the run whose agent can act in the session. */
+    agent: text(search.agent),
     /** Whether a script drives the browser, so that its games are recorded as scripted. */
     scripted: flag(search.scripted),
   });

@@ -11,6 +11,7 @@ import { LoadingButton, ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { Terms } from '@/components/Term';
+import { AgentChoice } from '@/features/play/AgentChoice';
 import { RecordingsTable } from '@/features/play/RecordingsTable';
 import classes from '@/features/play/play.module.css';
 import { isPlayable, shortEnvironmentName, unavailableReason } from '@/lib/environments';
@@ -49,7 +50,7 @@ export default function PlayPage() {
 
 /** The form that opens a session. */
 function NewSession() {
-  const { environment, scripted } = route.useSearch();
+  const { environment, agent, scripted } = route.useSearch();
   const navigate = route.useNavigate();
   const denied = useDenied();
   const { data: environments, error, refetch } = useQuery(environmentsQuery);
@@ -65,7 +66,12 @@ function NewSession() {
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!chosen) return <Loading label="Loading the environments" lines={2} />;
   const start = (): void =>
-    open.mutate({ environment: chosen.id, every_frame: everyFrame, scripted: scripted ?? false });
+    open.mutate({
+      environment: chosen.id,
+      agent: agent === undefined ? null : { run: agent },
+      every_frame: everyFrame && agent === undefined,
+      scripted: scripted ?? false,
+    });
   return (
     <section className="panel" aria-label="New session">
       <div className={classes.form}>
@@ -81,9 +87,21 @@ function NewSession() {
             })
           }
         />
+        <AgentChoice
+          key={chosen.id}
+          environment={chosen.id}
+          value={agent ?? null}
+          onChange={(run) =>
+            void navigate({
+              search: defined({ environment: chosen.id, agent: run ?? undefined, scripted }),
+              replace: true,
+            })
+          }
+        />
         <Checkbox
           size="xs"
-          checked={everyFrame}
+          disabled={agent !== undefined}
+          checked={everyFrame && agent === undefined}
           onChange={({ currentTarget }) => setEveryFrame(currentTarget.checked)}
           label="Read actions at every frame"
           description="Otherwise as agents act: every four frames in Atari games"
@@ -97,9 +115,11 @@ function NewSession() {
         )}
         <span className="muted">
           {reason ??
-            (scripted
-              ? 'A script drives this browser: its games are recorded as scripted.'
-              : 'Every game is recorded. Sound is off.')}
+            (agent !== undefined
+              ? 'T hands the controls over and takes them back: such games are recorded as joint.'
+              : scripted
+                ? 'A script drives this browser: its games are recorded as scripted.'
+                : 'Every game is recorded. Sound is off.')}
         </span>
       </div>
       {open.isError && <Problem error={open.error} />}

@@ -12,7 +12,7 @@ import {
   type Returns,
 } from '@/api/branches';
 import { keys } from '@/api/keys';
-import { gamesFromQuery, isReplayable } from '@/api/play';
+import { gamesFromQuery, isReplayable, type Recording } from '@/api/play';
 import { readTrace, type Episode } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { ExportButton } from '@/components/chart/export/ExportFigure';
@@ -246,7 +246,9 @@ function Fan({ branch }: { branch: Branch }) {
 /** The games that people have played from the branch's decision on; they are lines of the fan, too. */
 function PlayedOn({ branch }: { branch: Branch }) {
   const { data } = useQuery(gamesFromQuery(branch.episode_id));
-  const games = data?.filter((game) => game.source?.decision === branch.decision && isReplayable(game)) ?? [];
+  const isPlayedOn = (game: Recording): boolean =>
+    game.source?.decision === branch.decision && isReplayable(game) && game.length_steps > branch.decision;
+  const games = data?.filter(isPlayedOn) ?? [];
   if (games.length === 0) return null;
   return (
     <p>

@@ -1,7 +1,7 @@
 import { Button, NativeSelect } from '@mantine/core';
 import { useDocumentVisibility } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState, type MouseEvent } from 'react';
 import { keys } from '@/api/keys';
 import { endPlaySession, type PlaySession } from '@/api/play';
 import { ButtonLink } from '@/components/controls';
@@ -25,7 +25,7 @@ type Props = {
 export function PlayView({ session, mine }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const client = useQueryClient();
-  const { status, ended, refused, send } = usePlayStream(session.id, canvas);
+  const { status, ended, refused, isSilent, connection, send } = usePlayStream(session.id, canvas);
   const [ending, setEnding] = useState<unknown>(null);
   const names = session.action_names;
   const controls = useMemo(() => controlsIn(names), [names]);
@@ -35,11 +35,12 @@ export function PlayView({ session, mine }: Props) {
   const seq = useRef(0);
   const isReady = status !== null;
 
+  // Also after a reconnection: what was pressed or released meanwhile did not arrive.
   useEffect(() => {
     if (!mine || !isReady) return;
     seq.current += 1;
     send({ type: 'action', action, seq: seq.current });
-  }, [mine, isReady, action, send]);
+  }, [mine, isReady, connection, action, send]);
 
   // Nobody plays a game that they do not see.
   const visible = useDocumentVisibility() === 'visible';
@@ -83,6 +84,8 @@ export function PlayView({ session, mine }: Props) {
     over,
     mine,
     hasAgent,
+    agentActs,
+    isSilent,
     started: session.source !== null || (status?.frames ?? 0) > 0,
   });
   return (
@@ -134,9 +137,9 @@ export function PlayView({ session, mine }: Props) {
               <Button
                 title="T"
                 disabled={!isReady || over}
-                onClick={({ currentTarget }) => {
+                onClick={(event) => {
                   send({ type: 'control', to: other });
-                  currentTarget.blur(); // so that Space is the game's
+                  leave(event);
                 }}
               >
                 {agentActs ? 'Take over' : 'Hand over to the agent'}
@@ -148,7 +151,10 @@ export function PlayView({ session, mine }: Props) {
                 variant="default"
                 title="P"
                 disabled={!isReady || over}
-                onClick={() => send({ type: 'pause', paused: !paused })}
+                onClick={(event) => {
+                  send({ type: 'pause', paused: !paused });
+                  leave(event);
+                }}
               >
                 {paused ? 'Continue' : 'Pause'}
               </Button>
@@ -156,7 +162,10 @@ export function PlayView({ session, mine }: Props) {
                 variant="default"
                 title="N"
                 disabled={!isReady}
-                onClick={() => send({ type: 'new_game' })}
+                onClick={(event) => {
+                  send({ type: 'new_game' });
+                  leave(event);
+                }}
               >
                 New game
               </Button>
@@ -173,7 +182,10 @@ export function PlayView({ session, mine }: Props) {
               />
               <Button
                 variant="default"
-                onClick={() => void endPlaySession(session.id).then(() => setEnding(null), setEnding)}
+                onClick={() => {
+                  send({ type: 'pause', paused: true });
+                  void endPlaySession(session.id).then(() => setEnding(null), setEnding);
+                }}
               >
                 End session
               </Button>
@@ -192,6 +204,11 @@ export function PlayView({ session, mine }: Props) {
   );
 }
 
+/** Takes the focus from a button that a mouse or a finger has pressed, so that Space is the game's. */
+const leave = ({ detail, currentTarget }: MouseEvent<HTMLButtonElement>): void => {
+  if (detail > 0) currentTarget.blur();
+};
+
 /** The protocol of a session's games, in words. */
 const recordedAs = ({ source, agent, scripted }: PlaySession): string =>
   source !== null || agent !== null ? 'joint' : scripted ? 'scripted' : 'human play';
@@ -204,16 +221,21 @@ type Moment = {
   over: boolean;
   mine: boolean;
   hasAgent: boolean;
+  agentActs: boolean;
+  isSilent: boolean;
   started: boolean;
 };
 
 /** What stands over the game; null while it is played. */
-function noticeOf({ session, ended, ready, paused, over, mine, hasAgent, started }: Moment): string | null {
+function noticeOf(moment: Moment): string | null {
+  const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started } = moment;
   if (ended !== null || session.state === 'ended')
     return `The session has ended: ${ended ?? session.end_reason ?? ''}. Its games are recorded.`;
   if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
+  if (isSilent) return 'No frame has come for some seconds: the worker is busy, or has died.';
   if (!ready) return 'The game is starting…';
   if (over) return mine ? 'The game is over. Press New game, or N.' : 'The game is over.';
+  if (paused && mine && agentActs) return 'Paused. Press P to let the agent go on, or T to take over.';
   if (paused && mine) {
     const how = hasAgent ? ', or T to hand over to the agent' : '';
     return started ? `Paused. Press a control to go on${how}.` : `Press a control to start${how}.`;

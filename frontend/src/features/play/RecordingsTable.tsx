@@ -104,7 +104,8 @@ export function RecordingsTable({ recordings, me }: Props) {
         }}
       >
         The game of {removed?.environment} with a score of {formatScore(removed?.episode_return)} is deleted
-        and cannot be brought back.
+        and cannot be brought back. Start sets that have points of it stay as they are: each keeps a copy of
+        its own, without the player’s name.
       </ConfirmDialog>
     </>
   );

@@ -3,6 +3,8 @@ import { controlOf, heldByGamepad, type Control } from './controls';
 
 type Source = 'keys' | 'touch' | 'gamepad';
 const NONE: ReadonlySet<Control> = new Set();
+/** What Space presses when it has the focus. The controls of the game are no such buttons. */
+const SPACE_PRESSES = 'button:not([data-control]), a';
 
 type HeldControls = {
   held: ReadonlySet<Control>;
@@ -48,12 +50,11 @@ export function useHeldControls(enabled: boolean): HeldControls {
       if (control === undefined || event.ctrlKey || event.altKey || event.metaKey || isTyping(event.target))
         return;
       if (!event.isTrusted) return; // a script of the page, not a person
-      if (
-        event.type === 'keydown' &&
-        event.code === 'Space' &&
-        (event.target as Element).matches('button, a')
-      )
+      if (event.code === 'Space' && (event.target as Element).matches(SPACE_PRESSES)) {
+        keys.delete(control); // it may have been pressed before the focus moved
+        update();
         return;
+      }
       event.preventDefault();
       if (event.type === 'keydown') keys.add(control);
       else keys.delete(control);

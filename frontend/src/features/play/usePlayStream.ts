@@ -5,6 +5,8 @@ import { BASE } from '@/lib/base';
 import { looksSame, readMessage, type Status } from './stream';
 
 const RETRY_MS = 1000;
+/** A game shows a frame at least every half a second, also while it is paused. */
+const SILENT_MS = 3000;
 
 type PlayStream = {
   status: Status | null;
@@ -12,6 +14,10 @@ type PlayStream = {
   ended: string | null;
   /** Why the service has refused a message. */
   refused: string | null;
+  /** Whether frames have come, and none for some seconds. */
+  isSilent: boolean;
+  /** Number of the connection, from 1; 0 before the first. */
+  connection: number;
   send: (message: object) => void;
 };
 
@@ -21,9 +27,12 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
   const [status, setStatus] = useState<Status | null>(null);
   const [ended, setEnded] = useState<string | null>(null);
   const [refused, setRefused] = useState<string | null>(null);
+  const [isSilent, setSilent] = useState(false);
+  const [connection, setConnection] = useState(0);
 
   useEffect(() => {
     let retry: ReturnType<typeof setTimeout> | undefined;
+    let silence: ReturnType<typeof setTimeout> | undefined;
     let closed = false;
     let newest: Blob | null = null;
     let drawing = false;
@@ -53,16 +62,20 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
         withTicket(`${location.origin.replace(/^http/, 'ws')}${BASE}/api/v1/play/${session}/stream`),
       );
       opened.binaryType = 'arraybuffer';
+      opened.onopen = () => setConnection((number) => number + 1);
       opened.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {
         if (typeof data === 'string') {
           setRefused((JSON.parse(data) as { refused: string }).refused);
           return;
         }
         const message = readMessage(data);
+        clearTimeout(silence);
+        setSilent(false);
         if ('ended' in message) {
           setEnded(message.ended);
           return;
         }
+        silence = setTimeout(() => setSilent(true), SILENT_MS);
         if (!looksSame(shown, message.status)) {
           shown = message.status;
           setStatus(shown);
@@ -84,6 +97,7 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
     return () => {
       closed = true;
       clearTimeout(retry);
+      clearTimeout(silence);
       socket.current?.close();
     };
   }, [session, canvas]);
@@ -91,5 +105,5 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
   const send = useCallback((message: object) => {
     if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(JSON.stringify(message));
   }, []);
-  return { status, ended, refused, send };
+  return { status, ended, refused, isSilent, connection, send };
 }

@@ -33,8 +33,12 @@ async function requestVideo(address: string, retry: boolean, signal: AbortSignal
 export const videoQueryAt = (key: readonly unknown[], address: string, retries: number) =>
   queryOptions({
     queryKey: [...key, retries],
-    queryFn: ({ signal }) => requestVideo(address, retries > 0, signal),
-    refetchInterval: ({ state }) => (state.data && state.data !== 'ready' ? POLL_MS : false),
+    queryFn: ({ signal, client, queryKey }) => {
+      const again = retries > 0 && client.getQueryData(queryKey) === undefined; // once, not with each poll
+      return requestVideo(address, again, signal);
+    },
+    refetchInterval: ({ state: { data, error } }) =>
+      data !== undefined && data !== 'ready' && error === null ? POLL_MS : false,
     retry: false,
   });
 

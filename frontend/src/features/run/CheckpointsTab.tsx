@@ -1,6 +1,7 @@
 import { Anchor } from '@mantine/core';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { environmentsQuery } from '@/api/catalogue';
 import { checkpointsQuery, type Checkpoint } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { withTicket } from '@/api/session';
@@ -10,6 +11,7 @@ import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
 import { served } from '@/lib/base';
+import { isPlayable } from '@/lib/environments';
 import { formatBytes, formatDuration, formatInteger, formatScore } from '@/lib/format';
 import { isExternal, stepsTitle } from '@/lib/run';
 import { EvaluateDialog } from './EvaluateDialog';
@@ -38,7 +40,7 @@ export function CheckpointsTab({ run }: { run: Run }) {
   return (
     <>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {external && <p className="muted">{FILES_OF_SCRIPT}</p>}
+      {external ? <p className="muted">{FILES_OF_SCRIPT}</p> : <PlayWithAgent run={run} />}
       <ScrollPanel label="Checkpoints">
         <table className="grid">
           <thead>
@@ -102,6 +104,25 @@ export function CheckpointsTab({ run }: { run: Run }) {
       )}
       <ShowMore query={pages} mt={8} />
     </>
+  );
+}
+
+/** Leads to a session in which people play beside the agent of the latest checkpoint. */
+function PlayWithAgent({ run }: { run: Run }) {
+  const { data: environments } = useQuery(environmentsQuery);
+  const environment = environments?.find(({ id }) => id === run.environment);
+  if (environment === undefined || !isPlayable(environment)) return null;
+  return (
+    <p>
+      <ButtonLink
+        size="compact-xs"
+        variant="default"
+        to="/play"
+        search={{ environment: run.environment, agent: run.id }}
+      >
+        Play with this agent
+      </ButtonLink>
+    </p>
   );
 }
 

@@ -123,6 +123,11 @@ class EngineProcess:
             while frame := self._control.recv(MAX_FRAME_BYTES):
                 yield frame
 
+    def end_commands(self) -> None:
+        """Tell it that no command will follow; it can still send frames."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+
     def terminate(self) -> None:
         """Send it SIGTERM; its descendants are left to it."""
         with suppress(ProcessLookupError):

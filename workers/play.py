@@ -31,6 +31,8 @@ LEFT_S = 30.0
 """A session ends this long after its player's browser was last there."""
 IDLE_S = 600.0
 """A session ends after this time without a message of its player."""
+LAST_REPORT_S = 3.0
+"""How long the engine of a session that ends may take to report its last decisions."""
 _TICK_S = 0.25
 _RETRY_S = 1.0
 _LENGTH = struct.Struct("<H")
@@ -219,7 +221,9 @@ class PlayRunner(threading.Thread):
             )
             try:
                 self._process = process
-                return self._watch(process)
+                reason = self._watch(process)
+                self._await_last_report(process)
+                return reason
             finally:
                 self._process = None
                 process.reap()
@@ -272,6 +276,15 @@ class PlayRunner(threading.Thread):
                 return "its player has left"
             if now - self._message_at > IDLE_S:
                 return f"nothing was pressed for {IDLE_S / 60:.0f} minutes"
+
+    def _await_last_report(self, process: EngineProcess) -> None:
+        """Have the engine report what it has played since its latest report, and exit."""
+        process.end_commands()
+        deadline = monotonic() + LAST_REPORT_S
+        while not process.has_exited() and monotonic() < deadline and not self._lost.is_set():
+            process.wait_for_frames(_TICK_S)
+            self._pass_on(process)
+        self._pass_on(process)
 
     def _pass_on(self, process: EngineProcess) -> None:
         latest: bytes | None = None

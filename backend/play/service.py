@@ -38,6 +38,8 @@ MAX_OPEN_OF_USER = 20
 QUEUED_S = 600.0
 """A session that no worker has claimed after this time ends."""
 RETRY_S = 10.0
+LAST_REPORT = timedelta(seconds=10)
+"""How long after its end the worker of a session may report its last decisions."""
 KEPT_DAYS = 7
 """Days after which an ended session is deleted; its recordings stay."""
 _REMOVED_AT_ONCE = 500
@@ -349,11 +351,16 @@ def start_game(session: Session, session_id: str, host: str, game: GameStart) ->
 
 
 def record(session: Session, session_id: str, host: str, recording_id: str, part: Part) -> bool:
-    """Append decisions to a game; False if the host no longer holds the session, or they do not follow."""
+    """Append decisions to a game; False if the host no longer holds the session, or they do not follow.
+
+    The last ones of a session come just after its player has ended it.
+    """
     play = repository.get(session, session_id, for_update=True)
-    if play is None or play.state != "running" or play.host != host:
+    if play is None or play.host != host:
         return False
-    return recordings.append(session, recording_id, part)
+    if play.ended_at is not None and database_now(session) - play.ended_at > LAST_REPORT:
+        return False
+    return recordings.append(session, recording_id, part, session_ended_at=play.ended_at)
 
 
 def _end(session: Session, play: PlaySession, reason: str) -> None:

@@ -162,14 +162,25 @@ def start(
     return recording
 
 
-def append(session: Session, recording_id: str, part: Part) -> bool:
+def append(
+    session: Session, recording_id: str, part: Part, *, session_ended_at: datetime | None = None
+) -> bool:
     """Append the next decisions of a game; if they end it, the recording ends.
+
+    Args:
+        session: a writing session.
+        recording_id: the recording.
+        part: the decisions.
+        session_ended_at: when the play session has ended: a recording that ended with it takes its last
+            decisions.
 
     Returns:
         False if the part does not follow the latest one; nothing is changed.
     """
     recording = repository.get(session, recording_id, for_update=True)
-    if recording is None or part.first_step != recording.length_steps or recording.ended_at is not None:
+    if recording is None or part.first_step != recording.length_steps:
+        return False
+    if recording.ended_at not in (None, session_ended_at):
         return False
     if part.actions or part.inputs:
         content = zlib.compress(part.model_dump_json().encode())
@@ -187,7 +198,7 @@ def append(session: Session, recording_id: str, part: Part) -> bool:
     recording.episode_return += sum(part.rewards)
     if part.finished or part.left:
         recording.finished = part.finished
-        recording.ended_at = database_now(session)
+        recording.ended_at = recording.ended_at or database_now(session)
     return True
 
 

@@ -104,6 +104,31 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
 
 
 @ON_SQLITE_FIRST
+def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its_worker(
+    start: Start, web: RunningService
+) -> None:
+    worker = start()
+    _await_worker(web, BREAKOUT)
+    sessions = [open_session(web.client, BREAKOUT)["id"] for _ in range(2)]
+    shown = {}
+    for session_id in sessions:
+        with playing(web.client, session_id) as player:
+            player.until(paused=True, game=1)
+            player.hold(1)
+            shown[session_id] = player.after(30).status["frames"]
+            if session_id == sessions[0]:
+                assert web.client.delete(f"/api/v1/play/{session_id}").status_code == 204
+                player.until(ended="ended by its player")
+            else:
+                worker.terminate()
+                player.until(ended="the worker has been stopped; the game is kept up to then")
+    items = web.client.get("/api/v1/recordings").json()["items"]
+    recorded = {item["session_id"]: item["length_frames"] for item in items}
+    for session_id, frames in shown.items():
+        assert recorded[session_id] >= frames // 4 * 4
+
+
+@ON_SQLITE_FIRST
 def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
     start: Start, web: RunningService, settings: Settings
 ) -> None:

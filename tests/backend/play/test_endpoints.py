@@ -156,13 +156,38 @@ def test_parts_of_a_session_that_a_host_no_longer_holds_change_nothing(service: 
     with writing(service.engine) as session:
         assert not play.record(session, session_id, "b", recording, _part(2, 1))
         assert not play.record(session, session_id, "a", recording, _part(1, 1))
-        assert play.record(session, session_id, "a", recording, _part(2, 1))
+        assert play.record(session, session_id, "a", recording, _part(2, 1, finished=True))
+        assert not play.record(session, session_id, "a", recording, _part(3, 1))
         play.end(session, session_id, "it was over", host="a")
         assert not play.record(session, session_id, "a", recording, _part(3, 1))
         assert play.start_game(session, session_id, "a", GAME) is None
     stored = service.client.get(f"/api/v1/recordings/{recording}").json()
     assert (stored["length_steps"], stored["length_frames"], stored["episode_return"]) == (3, 12, 3.0)
     assert stored["ended_at"] is not None
+
+
+def test_last_decisions_of_a_game_are_recorded_just_after_the_end_of_its_session(
+    service: RunningService,
+) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session_id = open_session(service.client, BREAKOUT)["id"]
+    recording = _record(service, _claim(service), _part(0, 1, 0))
+    assert service.client.delete(f"/api/v1/play/{session_id}").status_code == 204
+    address = f"/api/v1/recordings/{recording}"
+    ended_at = service.client.get(address).json()["ended_at"]
+    with writing(service.engine) as session:
+        assert not play.record(session, session_id, "b", recording, _part(2, 1))
+        assert play.record(session, session_id, "a", recording, _part(2, 1))
+    stored = service.client.get(address).json()
+    assert (stored["length_steps"], stored["episode_return"], stored["ended_at"]) == (3, 3.0, ended_at)
+    assert len(service.client.get(f"{address}/trace").json()["actions"]) == 3
+    with writing(service.engine) as session:
+        rows = (play.get(session, session_id), recordings.get(session, recording))
+        for row in rows:
+            assert row.ended_at is not None
+            row.ended_at -= play.LAST_REPORT
+    with writing(service.engine) as session:
+        assert not play.record(session, session_id, "a", recording, _part(3, 1)), "too late"
 
 
 def test_session_with_an_expired_lease_ends_and_its_game_is_kept(service: RunningService) -> None:

@@ -57,6 +57,8 @@ REPORT_INTERVAL_S = 1.0
 """How much of a game is lost if the worker dies."""
 IDLE_FRAME_S = 0.5
 """A paused game shows its frame again after this time, so that whoever joins sees it."""
+LEAVE_TIMEOUT_S = 2.0
+"""How long a report may wait for the worker at the end."""
 MAX_LATE_S = 0.1
 """A game that is later than this, since the machine was busy, goes on from now and does not catch up."""
 _JPEG = [cv2.IMWRITE_JPEG_QUALITY, 92, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
@@ -72,7 +74,7 @@ class WorkerGone(Exception):
 
 
 def play(setup: PlaySetup, control_fd: int, folder: Path) -> None:
-    """Play games until the worker closes the socket.
+    """Play games until the worker closes the socket, or its end for messages.
 
     Args:
         setup: the environment, where its games begin, and the agent.
@@ -87,8 +89,11 @@ def play(setup: PlaySetup, control_fd: int, folder: Path) -> None:
     config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
     env = make_env(setup.environment, config)
     try:
+        player = Player(setup, env, socket.socket(fileno=control_fd), agent, folder)
         with suppress(WorkerGone):
-            Player(setup, env, socket.socket(fileno=control_fd), agent, folder).run()
+            player.run()
+        with suppress(WorkerGone):
+            player.leave()
     finally:
         env.close()
 
@@ -176,6 +181,16 @@ class Player:
         while True:
             moment = self._setup.moment
             self._play_game(randbits(31) if moment is None else moment.seed)
+
+    def leave(self) -> None:
+        """Report what the latest report lacks; the worker may still read it.
+
+        Raises:
+            WorkerGone: it does not.
+        """
+        self._channel.settimeout(LEAVE_TIMEOUT_S)
+        with suppress(TimeoutError):
+            self._report()
 
     def _play_game(self, seed: int) -> None:
         self._start_game(seed)

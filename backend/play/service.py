@@ -243,7 +243,8 @@ def renew(session: Session, host: str, ids: Collection[str], lease_s: float) -> 
 
 
 def end(session: Session, session_id: str, reason: str, *, host: str) -> str:
-    """End a session that a host plays, and the recording of its game; an ended one stays as it is.
+    """End a session that a host plays, and the recording of its game; an ended one stays as it is. Games
+    without a decision are deleted.
 
     Args:
         session: a writing session.
@@ -255,8 +256,10 @@ def end(session: Session, session_id: str, reason: str, *, host: str) -> str:
         Why it has ended.
     """
     play = repository.get(session, session_id, for_update=True)
-    if play is not None and play.state == "running" and play.host == host:
-        _end(session, play, reason)
+    if play is not None and play.host == host:
+        if play.state == "running":
+            _end(session, play, reason)
+        recordings.remove_empty(session, session_id)
     return reason if play is None or play.end_reason is None else play.end_reason
 
 
@@ -290,6 +293,7 @@ def expire(session: Session) -> list[str]:
     lost = repository.expired(session, now)
     for play in lost:
         _end(session, play, f"worker {play.host} has died; the game is kept up to then")
+        recordings.remove_empty(session, play.id)
     waiting = repository.abandoned(session, now - timedelta(seconds=QUEUED_S))
     for play in waiting:
         _end(session, play, f"no worker had a place within {QUEUED_S / 60:.0f} minutes")

@@ -165,7 +165,8 @@ def start(
 def append(
     session: Session, recording_id: str, part: Part, *, session_ended_at: datetime | None = None
 ) -> bool:
-    """Append the next decisions of a game; if they end it, the recording ends.
+    """Append the next decisions of a game; if they end it, the recording ends. One that is left without a
+    decision is deleted.
 
     Args:
         session: a writing session.
@@ -199,7 +200,22 @@ def append(
     if part.finished or part.left:
         recording.finished = part.finished
         recording.ended_at = recording.ended_at or database_now(session)
+        if _is_empty(recording):
+            repository.remove(session, recording.id)
     return True
+
+
+def remove_empty(session: Session, session_id: str) -> None:
+    """Delete the games of an ended session in which nobody has made a decision."""
+    for recording in repository.of_session(session, session_id):
+        if recording.ended_at is not None and _is_empty(recording):
+            repository.remove(session, recording.id)
+
+
+def _is_empty(recording: Recording) -> bool:
+    """Whether a game has no decisions, but for those of the episode from which it goes on."""
+    before = 0 if recording.source is None else int(recording.source["decision"])
+    return recording.length_steps <= before and not recording.finished
 
 
 def set_scripted(session: Session, session_id: str) -> None:

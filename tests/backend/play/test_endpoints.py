@@ -166,6 +166,24 @@ def test_parts_of_a_session_that_a_host_no_longer_holds_change_nothing(service: 
     assert stored["ended_at"] is not None
 
 
+def test_games_in_which_nobody_decided_anything_are_not_kept(service: RunningService) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session_id = open_session(service.client, BREAKOUT)["id"]
+    left = Part(first_step=0, actions=[], rewards=[], lives=[], n_frames=0, inputs=[(0, 5, 1)], left=True)
+    _record(service, _claim(service), left)
+    played = _record(service, session_id, _part(0, 1))
+    _record(service, session_id)
+
+    def listed() -> list[str]:
+        return [row["id"] for row in service.client.get("/api/v1/recordings").json()["items"]]
+
+    assert len(listed()) == 2
+    service.client.delete(f"/api/v1/play/{session_id}")
+    with writing(service.engine) as session:
+        play.end(session, session_id, "the session has ended", host="a")
+    assert listed() == [played]
+
+
 def test_last_decisions_of_a_game_are_recorded_just_after_the_end_of_its_session(
     service: RunningService,
 ) -> None:

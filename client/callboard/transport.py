@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+import threading
+import time
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
@@ -20,9 +24,17 @@ from callboard.errors import NotConfigured, Rejected, RequestTooLarge, Unreachab
 from callboard.tally import warn
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+"""Maximum times without a byte."""
+DEADLINE_S = 30.0
+"""Maximum time of a whole request, from the connection to the last byte of the answer."""
+LEAST_BYTES_PER_S = 20_000
+"""Further time for what is sent: it is not too slow at this rate."""
+MAX_ANSWER_BYTES = 16 * 2**20
+"""Maximum size of an answer, as it comes and decompressed."""
 PROBLEM = "application/problem+json"
 """Media type of the server's errors."""
 _OF_THE_ENVIRONMENT = frozenset({"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+_WRITTEN_BYTES = 16_384
 RETRIED = frozenset({408, 425, 429})
 """Statuses below 500 that ask to try again."""
 
@@ -161,6 +173,8 @@ class Transport:
     def __init__(self, server: Server) -> None:
         self.server = server
         self._client = _http_client(server)
+        self._deadline = _Deadline()
+        self._deadline.watch(self._client)
 
     def close(self) -> None:
         """Close the connections."""
@@ -192,14 +206,20 @@ class Transport:
             Unreachable: no answer, one that asks to try again, or one of something else than the server.
             Rejected: the server refused the request.
         """
-        headers = {"Content-Type": content_type} if content is not None else {}
+        headers = {"Accept-Encoding": "gzip"}
+        if content is not None:
+            headers["Content-Type"] = content_type
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:
-            response = self._client.request(
-                method, path, json=body, content=content, params=query, headers=headers
-            )
+            with (
+                self._deadline.within(DEADLINE_S + len(content or b"") / LEAST_BYTES_PER_S),
+                self._client.stream(
+                    method, path, json=body, content=content, params=query, headers=headers
+                ) as answer,
+            ):
+                response = _read(answer)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
         check(response)
@@ -231,16 +251,133 @@ class Transport:
             Rejected: the server refused the request.
         """
         try:
-            with self._client.stream("GET", path, params=params, timeout=timeout) as response:
+            with (
+                self._deadline.within(DEADLINE_S) as until_head,
+                self._client.stream("GET", path, params=params, timeout=timeout) as response,
+            ):
                 if not response.is_success:
-                    response.read()
-                check(response)
+                    check(_read(response))
+                until_head.close()
                 yield response
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
 
     def _unreachable(self, error: httpx.HTTPError | httpx.InvalidURL) -> Unreachable:
         return Unreachable(f"{self.server.url}: {error or type(error).__name__}; is the server running?")
+
+
+class _Deadline(threading.local):
+    """When the request that a thread sends has to have ended, however often bytes come."""
+
+    at = math.inf
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[ExitStack]:
+        """Set it; closing what this yields, or leaving it, takes it away."""
+        self.at = time.monotonic() + seconds
+        with ExitStack() as stack:
+            stack.callback(setattr, self, "at", math.inf)
+            yield stack
+
+    def left_s(self, timeout: float | None) -> float | None:
+        """What is left of a timeout.
+
+        Raises:
+            httpx.ReadTimeout: the deadline is over.
+        """
+        if self.at == math.inf:
+            return timeout
+        left_s = self.at - time.monotonic()
+        if left_s <= 0:
+            raise httpx.ReadTimeout("no whole answer in time")
+        return left_s if timeout is None else min(timeout, left_s)
+
+    def watch(self, client: httpx.Client) -> None:
+        """Apply it to what a client reads and writes. httpx itself has timeouts for single bytes only."""
+        transports = [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]
+        for transport in transports:
+            pool = getattr(transport, "_pool", None)
+            backend = getattr(pool, "_network_backend", None)
+            if backend is not None:
+                setattr(pool, "_network_backend", _Backend(backend, self))  # noqa: B010
+
+
+class _Backend:
+    """Opens connections of httpcore with a deadline."""
+
+    def __init__(self, backend: Any, deadline: _Deadline) -> None:
+        self._backend = backend
+        self._deadline = deadline
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def connect_tcp(self, *arguments: Any, timeout: float | None = None, **options: Any) -> _Stream:
+        timeout = self._deadline.left_s(timeout)
+        return _Stream(self._backend.connect_tcp(*arguments, timeout=timeout, **options), self._deadline)
+
+
+class _Stream:
+    """A connection of httpcore with a deadline."""
+
+    def __init__(self, stream: Any, deadline: _Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        part: bytes = self._stream.read(max_bytes, self._deadline.left_s(timeout))
+        return part
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for begin in range(0, len(buffer), _WRITTEN_BYTES):
+            part = buffer[begin : begin + _WRITTEN_BYTES]
+            self._stream.write(part, self._deadline.left_s(timeout))
+
+    def start_tls(self, *arguments: Any, timeout: float | None = None, **options: Any) -> _Stream:
+        timeout = self._deadline.left_s(timeout)
+        return _Stream(self._stream.start_tls(*arguments, timeout=timeout, **options), self._deadline)
+
+
+def _read(response: httpx.Response) -> httpx.Response:
+    """An answer with its whole body, which is decompressed.
+
+    Raises:
+        Unreachable: it is too large, or compressed in a way that nobody has asked for.
+    """
+    body = bytearray()
+    for part in response.iter_raw():
+        body += part
+        if len(body) > MAX_ANSWER_BYTES:
+            raise _too_large(response)
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("gzip", "deflate"):
+        decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+        try:
+            body = bytearray(decompressor.decompress(body, MAX_ANSWER_BYTES + 1))
+        except zlib.error:
+            raise _foreign(response) from None
+        if len(body) > MAX_ANSWER_BYTES:
+            raise _too_large(response)
+    elif encoding not in ("identity", "") and body:
+        raise _foreign(response)
+    form = ("content-encoding", "content-length", "transfer-encoding")
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in form]
+    return httpx.Response(
+        response.status_code,
+        headers=headers,
+        content=bytes(body),
+        request=response.request,
+        extensions=response.extensions,
+    )
+
+
+def _too_large(response: httpx.Response) -> Unreachable:
+    return Unreachable(
+        f"{response.url.host}: something else than Callboard answered: more than {MAX_ANSWER_BYTES:,} bytes"
+    )
 
 
 def _http_client(server: Server) -> httpx.Client:

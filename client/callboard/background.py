@@ -16,7 +16,7 @@ from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import Unreachable
 from callboard.limits import MAX_REASON_CHARACTERS
 from callboard.rows import Entry, File, Frame, Line, clean, dumps, frames_of
-from callboard.spool import FILE_KINDS, Spool
+from callboard.spool import DAMAGED, FILE_KINDS, Spool
 from callboard.tally import Tally, in_words, warn
 from callboard.transport import Transport
 
@@ -375,7 +375,8 @@ class Background:
         log.warning(message, self._name, error or type(error).__name__, self._folder, exc_info=unexpected)
 
     def _on_refused(self, reason: str, n_rows: int) -> None:
-        self._tally.drop(n_rows, f"{REFUSED}: {reason}", "kept in the spool: " + _LISTS)
+        what = reason if reason == DAMAGED else f"{REFUSED}: {reason}"
+        self._tally.drop(n_rows, what, "kept in the spool: " + _LISTS)
 
     def _on_dropped(self, reason: str, n_rows: int, details: str) -> None:
         """The server counts these; they are reported once here."""

@@ -46,7 +46,7 @@ def _add_sync(command: argparse.ArgumentParser) -> None:
     command.add_argument("--folder", help="folder of the spools; default: this user's")
     command.add_argument("--url", help="address of the server; default: the one that each script logged to")
     command.add_argument("--run", help="only data of the run with this id")
-    command.add_argument("--discard", metavar="RUN", help="instead, delete what was refused of this run")
+    command.add_argument("--discard", metavar="RUN", help="instead, delete what is set aside of this run")
     command.set_defaults(function=_sync)
 
 
@@ -199,9 +199,9 @@ def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int
     for rejection in done.refused:
         sys.stderr.write(f"{_line(rejection)}\n")
     if done.refused:
-        sys.stderr.write("what was refused is kept; `sync --discard RUN` deletes it\n")
+        sys.stderr.write("what is set aside is kept; `sync --discard RUN` deletes it\n")
     refused = f", {done.n_dropped:,} of them dropped by the server" if done.n_dropped else ""
-    refused += f", {done.n_refused:,} refused" if done.n_refused else ""
+    refused += f", {done.n_refused:,} set aside" if done.n_refused else ""
     sys.stdout.write(f"{done.n_spools:,} spools sent: {done.n_rows:,} values, episodes and lines{refused}\n")
     return 1 if done.problems or done.refused else 0
 
@@ -210,7 +210,7 @@ def ask_and_discard(folder: str | None, run: str) -> int:
     """Delete what the server has refused of a run, after a question; 1 if nothing is deleted."""
     kept = refused(folder, run=run)
     if not kept:
-        sys.stderr.write(f"nothing of run {run} was refused\n")
+        sys.stderr.write(f"nothing of run {run} is set aside\n")
         return 1
     for rejection in kept:
         sys.stdout.write(f"{_line(rejection)}\n")
@@ -225,7 +225,7 @@ def ask_and_discard(folder: str | None, run: str) -> int:
 
 def _line(rejection: Refused) -> str:
     n_rows, reason, folder = rejection.n_rows, rejection.reason, rejection.folder
-    return f"run {rejection.run}: {n_rows:,} rows were refused: {reason} (kept in {folder})"
+    return f"run {rejection.run}: {n_rows:,} rows are set aside: {reason} (kept in {folder})"
 
 
 def _print(line: str) -> None:

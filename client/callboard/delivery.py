@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from callboard.errors import Rejected, RequestTooLarge, Unreachable
-from callboard.spool import FILE_KINDS, Manifest, Request, Spool
+from callboard.spool import DAMAGED, FILE_KINDS, Manifest, Request, Spool
 from callboard.transport import Transport
 from callboard.uploading import CopyUnreadable, FileUpload, permitted
 
@@ -58,7 +58,7 @@ class Delivered:
     dropped: dict[str, int] = field(default_factory=dict)
     """All rows of the spool's process that the server has dropped so far, by reason."""
     n_refused: int = 0
-    """Rows of requests that the server has refused: they are set aside in the spool."""
+    """Rows that the server has refused, or that are damaged: they are set aside in the spool."""
 
 
 class Delivery:
@@ -99,6 +99,9 @@ class Delivery:
     def _send_next(self) -> bool:
         run_id = self.run_id()
         request = self._spool.next()
+        if n_damaged := self._spool.take_damaged():
+            self.delivered.n_refused += n_damaged
+            self._on_refused(DAMAGED, n_damaged)
         if request is None:
             return False
         try:

@@ -7,6 +7,8 @@ A spool is a folder `<source>` with these files:
 - `<n>.log`: segments of at most 8 MB. They consist of frames as the engine's event log has them: a length
   (u32, little-endian), the CRC-32 of the payload (u32) and the payload, a JSON array. Here it is
   `[kind, number of rows, [row, ...]]`. A crash can only tear the last frame, and a reader stops before it.
+- `<segment>-<offset>-<row>-<number of rows>.damaged`: bytes of a segment that a failure of the disk or of the
+  power has damaged. What is behind them is sent.
 - `<upload>.file`: a file that a frame of the kind `checkpoint` or `video` names, until it is sent.
 - `refused.log`: what the server has refused, in frames of `[reason, place, kind, number of rows,
   [row, ...]]`, and `refused.json`: why the server accepts nothing at all of what is still in the segments.
@@ -22,6 +24,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import struct
@@ -63,8 +66,15 @@ MAX_REQUEST_ROWS = {
 FILE_KINDS = frozenset({"checkpoint", "video"})
 """Kinds of frames that name a file."""
 
+DAMAGED = "it is damaged, by the disk or a loss of power"
+"""Reason why a part of a spool is set aside."""
+
 _HEADER = struct.Struct("<II")
 _MIN_PAYLOAD_BYTES = 2
+_HEAD = re.compile(rb'\["[a-z]+",([0-9]{1,7})')
+"""Begin of a payload, with its number of rows."""
+_MAX_DAMAGED_ROWS = 10_000
+"""Maximum number of rows that a damaged frame is taken to have."""
 _ULID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -115,9 +125,13 @@ class Request:
     """Frames that end with it."""
 
 
+class SpoolUnreadable(Exception):
+    """A spool whose run or state is unknown: nothing of it can be sent."""
+
+
 @dataclass(frozen=True)
 class Refusal:
-    """What the server has refused, and why."""
+    """What is set aside, and why: the server has refused it, or it is damaged."""
 
     reason: str
     n_rows: int
@@ -135,7 +149,11 @@ class Spool:
         self._n_bytes = sum(_path(folder, segment).stat().st_size for segment in segments)
         self._files = {path.stem: path.stat().st_size for path in folder.glob("*.file")}
         self._n_bytes += sum(self._files.values())
+        self._n_bytes += sum(map(_size, folder.glob("*.damaged")))
         self._newest = segments[-1] if segments else 1
+        self._end = Position(self._newest, _size(_path(folder, self._newest)))
+        """End of what is written as a whole; of an earlier process, its last frame may be torn."""
+        self._n_damaged_rows = 0
         self._n_waiting = 0
         self._n_waiting_rows = 0
         self._request_bytes = MAX_REQUEST_BYTES
@@ -164,22 +182,35 @@ class Spool:
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """A spool that another process has left; None if that process runs, or the spool was deleted."""
+        """A spool that another process has left; None if that process runs, or the spool was deleted.
+
+        Raises:
+            SpoolUnreadable: nothing of it can be sent, for a reason that only a user can remove.
+        """
         try:
             lock = (folder / "lock").open("r+")
-        except OSError:
-            return None
+        except OSError as error:
+            if not _segments(folder):
+                return None
+            cause = f"its lock cannot be opened: {error.strerror}"
+            if isinstance(error, FileNotFoundError):
+                cause = f"its lock is missing: if no script uses it, create an empty file {folder / 'lock'}"
+            raise SpoolUnreadable(cause) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            manifest = Manifest(**json.loads((folder / "run.json").read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            return cls(folder, lock, _read_manifest(folder))
+        except BlockingIOError:
             lock.close()
             return None
-        return cls(folder, lock, manifest)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            lock.close()
+            if not _segments(folder):  # a script begins or ends
+                return None
+            raise SpoolUnreadable(f"its run.json or request.json cannot be read: {error}") from None
 
     def set_manifest(self, manifest: Manifest) -> None:
         """Store which run this spool belongs to."""
-        _replace(self.folder / "run.json", asdict(manifest))
+        _replace(self.folder / "run.json", asdict(manifest), is_durable=True)
         self.manifest = manifest
 
     @property
@@ -219,6 +250,7 @@ class Spool:
             os.ftruncate(self._file, start)
             raise OSError(errno.ENOSPC, "no space is left on the spool's disk")
         with self._mutex:
+            self._end = Position(self._newest, start + len(frame))
             self._n_bytes += len(frame)
             self._n_waiting += 1
             self._n_waiting_rows += n_rows
@@ -260,8 +292,14 @@ class Spool:
             self._n_bytes -= self._files.pop(upload, 0)
 
     def next(self) -> Request | None:
-        """The oldest request that is not confirmed; the same until `confirm`. None if there is none."""
-        first = self._frame(self._next)
+        """The oldest request that is not confirmed; the same until `confirm`. None if there is none.
+
+        Damaged frames are set aside.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        first = self._first_frame()
         if first is None:
             return None
         begin, parts, n_frames = self._next, [first.rows[1:-1]], 1
@@ -275,7 +313,12 @@ class Spool:
         # process started must be the same again: it has the frames up to its recorded end.
         while n_frames and (self._pending is None or end < self._pending):
             following = self._frame(end)
-            if following is None or following.kind != kind:
+            if isinstance(following, _Damage) and self._pending is not None:
+                # With the number of that request: if the server has it, nothing is lost, and nothing doubled.
+                self._set_aside(following)
+                end = following.end
+                continue
+            if not isinstance(following, _Frame) or following.kind != kind:
                 break
             too_many = n_rows + following.n_rows > MAX_REQUEST_ROWS[kind]
             too_large = n_bytes + len(following.rows) > self._request_bytes
@@ -287,6 +330,44 @@ class Spool:
         self._record(end)
         self._pending = end
         return Request(kind, self._sequence, n_rows, b"[" + b",".join(parts) + b"]", begin, end, n_frames)
+
+    def _first_frame(self) -> _Frame | None:
+        """The first frame that is not confirmed; those before it that are damaged are set aside."""
+        first = self._frame(self._next)
+        while isinstance(first, _Damage):
+            self._set_aside(first)
+            self._next = first.end
+            if self._pending is not None and first.end >= self._pending:
+                # Whether the server has stored that request is unknown. It refuses a number that is too high,
+                # and names the next one.
+                self._pending = None
+                self._sequence += 1
+            first = self._frame(self._next)
+        if first is None:
+            with self._mutex:
+                if self._n_waiting and self._frame(self._next) is None:  # the rest was damaged
+                    self._n_waiting = self._n_waiting_rows = 0
+        return first
+
+    def _set_aside(self, damage: _Damage) -> None:
+        begin = damage.begin
+        name = f"{begin.segment:08d}-{begin.offset}-{begin.row}-{damage.n_rows}.damaged"
+        path = self.folder / name
+        if path.exists():
+            return
+        end = damage.end.offset if damage.end.segment == begin.segment else None
+        content = _bytes_of(_path(self.folder, begin.segment), begin.offset, end)
+        new = path.with_suffix(".new")
+        new.write_bytes(content)
+        new.replace(path)
+        with self._mutex:
+            self._n_bytes += len(content)
+        self._n_damaged_rows += damage.n_rows
+
+    def take_damaged(self) -> int:
+        """How many rows were set aside since the last call because they are damaged; an estimate."""
+        n_rows, self._n_damaged_rows = self._n_damaged_rows, 0
+        return n_rows
 
     def _n_fitting(self, frame: _Frame) -> int:
         """How many rows of a frame, at least one, the next request has room for."""
@@ -380,16 +461,19 @@ class Spool:
             except (OSError, ValueError, KeyError, TypeError):
                 reason = "unknown"
             at, n = self._next, 0
-            while (frame := self._frame(at)) is not None:
-                at, n = frame.end, n + frame.n_rows
+            while (part := self._frame(at)) is not None:
+                at, n = part.end, n + part.n_rows
             if n:
                 n_rows[reason] = n_rows.get(reason, 0) + n
+        for path in self.folder.glob("*.damaged"):
+            n_rows[DAMAGED] = n_rows.get(DAMAGED, 0) + int(path.stem.rpartition("-")[2])
         return [Refusal(reason, n) for reason, n in n_rows.items()]
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is waiting and nothing set aside."""
-        return self._frame(self._next) is None and not (self.folder / "refused.log").exists()
+        is_set_aside = (self.folder / "refused.log").exists() or any(self.folder.glob("*.damaged"))
+        return self._frame(self._next) is None and not is_set_aside
 
     def discard(self) -> None:
         """Delete what is set aside."""
@@ -401,6 +485,10 @@ class Spool:
         with self._mutex:
             self._n_bytes -= _size(self.folder / "refused.log")
         (self.folder / "refused.log").unlink(missing_ok=True)
+        for path in self.folder.glob("*.damaged"):
+            with self._mutex:
+                self._n_bytes -= _size(path)
+            path.unlink(missing_ok=True)
 
     def renumber(self, request: Request, sequence: int) -> Request:
         """The same request with the number that the server expects."""
@@ -413,11 +501,11 @@ class Spool:
         has some, for they hardly ever decrease."""
         for segment in range(self._newest, self._next.segment - 1, -1):
             at, latest = max(self._next, Position(segment)), 0
-            while at.segment == segment and (frame := self._frame(at)) is not None:
-                if frame.kind in ("points", "episodes"):
-                    rows = [row["agent_steps"] for row in json.loads(frame.rows)]
+            while at.segment == segment and (part := self._frame(at)) is not None:
+                if isinstance(part, _Frame) and part.kind in ("points", "episodes"):
+                    rows = [row["agent_steps"] for row in json.loads(part.rows)]
                     latest = max([latest, *(max(row) if isinstance(row, list) else row for row in rows)])
-                at = frame.end
+                at = part.end
             if latest:
                 return latest
         return 0
@@ -448,14 +536,19 @@ class Spool:
 
     def remove(self) -> None:
         """Delete the folder and unlock."""
+        for path in _paths(self.folder):  # before the lock: nobody takes what is left for a damaged spool
+            if path.name not in ("run.json", "lock"):
+                with suppress(OSError):
+                    path.unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
-    def _frame(self, position: Position) -> _Frame | None:
+    def _frame(self, position: Position) -> _Frame | _Damage | None:
         """The frame at a place, or the rest of it; None if there is none yet."""
         while True:
-            newest = self._newest  # before reading: what stood in older segments is complete
-            payload = _read(_path(self.folder, position.segment), position.offset)
+            last = self._end  # before reading: what is before it is complete
+            path = _path(self.folder, position.segment)
+            payload = _read(path, position.offset)
             if payload is not None:
                 head, n, rows = payload[:-1].split(b",", 2)
                 kind, n_rows = head[2:-1].decode(), int(n)
@@ -463,7 +556,18 @@ class Spool:
                     rows, n_rows = part_of(kind, rows, position.row, n_rows), n_rows - position.row
                 end = Position(position.segment, position.offset + _HEADER.size + len(payload))
                 return _Frame(kind, n_rows, rows, position, end)
-            if position.segment >= newest:
+            is_last = position.segment >= last.segment
+            n_bytes = _size(path)
+            if position.segment == last.segment:
+                n_bytes = min(n_bytes, last.offset)
+            if position.offset < n_bytes and position.segment <= last.segment:
+                content = _bytes_of(path, position.offset, n_bytes)
+                length = _find_frame(content)
+                if not (is_last and length == len(content) and _is_torn(content)):
+                    end = Position(position.segment, position.offset + length)
+                    n_rows = max(1, _n_rows_in(content[:length]) - position.row)
+                    return _Damage(position, end, n_rows)
+            if is_last:
                 return None
             position = Position(position.segment + 1)
 
@@ -473,8 +577,18 @@ class Spool:
             self._sequence = int(record["sequence"])
             self._next = Position(**record["begin"])
             self._pending = None if record["end"] is None else Position(**record["end"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except FileNotFoundError:
             pass
+
+
+@dataclass(frozen=True)
+class _Damage:
+    """Bytes where a frame should be, up to the next frame or to the end of their segment."""
+
+    begin: Position
+    end: Position
+    n_rows: int
+    """As far as it can be read, and at least one."""
 
 
 @dataclass(frozen=True)
@@ -491,10 +605,73 @@ class _Frame:
 def _refused(folder: Path) -> Iterator[tuple[str, list[int], str, int, list[Any]]]:
     """Reason, place, kind, number of rows and rows of each request that is set aside."""
     path, offset = folder / "refused.log", 0
-    while (payload := _read(path, offset)) is not None:
+    n_bytes = _size(path)
+    while offset < n_bytes:
+        payload = _read(path, offset)
+        if payload is None:
+            yield DAMAGED, [0, offset, 0], "damaged", 1, []
+            offset += _find_frame(_bytes_of(path, offset, n_bytes))
+            continue
         offset += _HEADER.size + len(payload)
         reason, place, kind, n_rows, rows = json.loads(payload)
         yield reason, place, kind, n_rows, rows
+
+
+def count_rows(folder: Path) -> int:
+    """How many rows the segments of a folder have, sent or not, as far as they can be read."""
+    n_rows = 0
+    for segment in _segments(folder):
+        with suppress(OSError):
+            n_rows += _n_rows_in(_bytes_of(_path(folder, segment), 0, None))
+    return n_rows
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    manifest = Manifest(**json.loads((folder / "run.json").read_text("utf-8")))
+    if not all(isinstance(text, str) for text in (manifest.source, manifest.url, manifest.name)):
+        raise ValueError("it has no source, address or name")
+    return manifest
+
+
+def _bytes_of(path: Path, begin: int, end: int | None) -> bytes:
+    with path.open("rb") as file:
+        file.seek(begin)
+        return file.read(-1 if end is None else end - begin)
+
+
+def _find_frame(content: bytes) -> int:
+    """Where the next intact frame begins in bytes that do not begin with one; their number if none does."""
+    at = content.find(b'["', _HEADER.size + 1)
+    while at >= 0:
+        length, crc = _HEADER.unpack_from(content, at - _HEADER.size)
+        is_inside = _MIN_PAYLOAD_BYTES <= length <= min(MAX_FRAME_BYTES, len(content) - at)
+        if is_inside and zlib.crc32(memoryview(content)[at : at + length]) == crc:
+            return at - _HEADER.size
+        at = content.find(b'["', at + 1)
+    return len(content)
+
+
+def _is_torn(content: bytes) -> bool:
+    """Whether bytes are the begin of a frame that a crash has cut off."""
+    if len(content) < _HEADER.size:
+        return True
+    length, _ = _HEADER.unpack_from(content)
+    payload = content[_HEADER.size :]
+    is_longer = len(payload) < length <= MAX_FRAME_BYTES
+    return is_longer and b'["'.startswith(payload[:2]) and not payload.endswith(b"]]")
+
+
+def _n_rows_in(content: bytes) -> int:
+    """How many rows the frames have that begin in these bytes, intact or not."""
+    n_rows = 0
+    for head in _HEAD.finditer(content):
+        at = head.start() - _HEADER.size
+        if at < 0 or (
+            at and not _MIN_PAYLOAD_BYTES <= _HEADER.unpack_from(content, at)[0] <= MAX_FRAME_BYTES
+        ):
+            continue
+        n_rows += min(int(head[1]), _MAX_DAMAGED_ROWS)
+    return n_rows
 
 
 def _framed(payload: bytes) -> bytes:
@@ -512,8 +689,16 @@ def _path(folder: Path, segment: int) -> Path:
     return folder / f"{segment:08d}.log"
 
 
+def _paths(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
 def _segments(folder: Path) -> list[int]:
-    return sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdecimal())
+    names = (path for path in _paths(folder) if path.suffix == ".log")
+    return sorted(int(path.stem) for path in names if path.stem.isdecimal())
 
 
 def _open(path: Path) -> int:
@@ -537,8 +722,12 @@ def _read(path: Path, offset: int) -> bytes | None:
     return payload if len(payload) == length and zlib.crc32(payload) == crc else None
 
 
-def _replace(path: Path, content: dict[str, Any]) -> None:
-    """Write a small file so that a crash leaves the old one or the new one."""
+def _replace(path: Path, content: dict[str, Any], *, is_durable: bool = False) -> None:
+    """Write a small file so that a crash (if durable, a loss of power) leaves the old one or the new one."""
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(content), "utf-8")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(content))
+        if is_durable:
+            file.flush()
+            os.fsync(file.fileno())
     new.replace(path)

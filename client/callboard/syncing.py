@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import NotConfigured
-from callboard.spool import Manifest, Spool
+from callboard.spool import Manifest, Spool, SpoolUnreadable, count_rows
 from callboard.transport import Server, Transport, find_server, spool_root
 
 
@@ -24,25 +25,28 @@ class Synced:
     n_dropped: int = 0
     """Those of these that the server has dropped, because their agent steps decrease, for example."""
     n_refused: int = 0
-    """Those that the server has refused now; they are set aside."""
+    """Those that the server has refused now, or that are damaged; they are set aside."""
     n_remaining: int = 0
     """Spools that cannot be sent now."""
     problems: list[str] = field(default_factory=list)
     """Why spools remain; one line each."""
     refused: list[Refused] = field(default_factory=list)
-    """What the server has refused, now or earlier, and nobody has discarded."""
+    """What the server has refused, now or earlier, or cannot be read, and nobody has discarded."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """What the server has refused of what one process has logged. It is kept until it is discarded."""
+    """What is set aside of what one process has logged: the server has refused it, or it cannot be read.
+
+    It is kept until it is discarded.
+    """
 
     run: str
-    """Id of the run, or its name if the server has not created it."""
+    """Id of the run, its name if the server has not created it, or the folder's name if it is not known."""
     n_rows: int
-    """Values, episodes, log lines and files."""
+    """Values, episodes, log lines and files; of what cannot be read, an estimate."""
     reason: str
-    """The server's."""
+    """The server's, or what is wrong with the file."""
     folder: Path
     """Where it is."""
 
@@ -66,12 +70,16 @@ def sync(
     """
     done = Synced()
     transports: dict[str, Transport] = {}
+    unreadable: list[Refused] = []
     try:
-        for spool in _spools(folder):
+        for spool in _spools(folder, unreadable):
             if run is not None and spool.manifest.run != run:
                 spool.close()
                 continue
             _send(spool, transports, url, token, done)
+        if run is None:
+            done.refused += unreadable
+            done.n_remaining += len(unreadable)
     finally:
         for transport in transports.values():
             transport.close()
@@ -79,56 +87,66 @@ def sync(
 
 
 def refused(folder: str | Path | None = None, *, run: str | None = None) -> list[Refused]:
-    """What the server has refused and nobody has discarded.
+    """What the server has refused, or cannot be read, and nobody has discarded.
 
     Args:
         folder: folder of the spools, as in `sync`.
-        run: only what belongs to the run with this id or, if it was never created, this name.
+        run: only what belongs to the run, as `Refused` names it.
     """
-    kept = []
-    for spool in _spools(folder):
+    kept: list[Refused] = []
+    unreadable: list[Refused] = []
+    for spool in _spools(folder, unreadable):
         if run is None or _run_of(spool) == run:
             kept += _refused(spool)
         spool.close()
-    return kept
+    return kept + [part for part in unreadable if run in (None, part.run)]
 
 
 def discard(run: str, folder: str | Path | None = None) -> int:
-    """Delete what the server has refused of a run; returns how many rows. What can be sent is kept.
+    """Delete what is set aside of a run; returns how many rows. What can be sent is kept.
 
     Args:
         run: the run, as `Refused` names it.
         folder: folder of the spools, as in `sync`.
     """
     n_rows = 0
-    for spool in _spools(folder):
+    unreadable: list[Refused] = []
+    for spool in _spools(folder, unreadable):
         if _run_of(spool) == run and (kept := _refused(spool)):
             n_rows += sum(rejection.n_rows for rejection in kept)
             spool.discard()
             if spool.is_empty:
                 spool.remove()
         spool.close()
+    for part in unreadable:
+        if part.run == run:
+            n_rows += part.n_rows
+            shutil.rmtree(part.folder, ignore_errors=True)
     return n_rows
 
 
 def waiting_steps(run: str) -> int:
     """The most agent steps of a run that earlier processes have logged and not sent; 0 if there are none."""
     latest = 0
-    for spool in _spools(None):
+    for spool in _spools(None, []):
         if spool.manifest.run == run and not spool.is_refused:
             latest = max(latest, spool.latest_steps())
         spool.close()
     return latest
 
 
-def _spools(folder: str | Path | None) -> Iterator[Spool]:
-    """The spools that no process uses, locked."""
+def _spools(folder: str | Path | None, unreadable: list[Refused]) -> Iterator[Spool]:
+    """The spools that no process uses, locked; those that cannot be read are added to a list."""
     try:
         root = spool_root() if folder is None else Path(folder)
     except OSError:  # without a home, spools are in folders of their own
         return
     for path in sorted(root.iterdir()) if root.is_dir() else ():
-        spool = Spool.open(path)
+        try:
+            spool = Spool.open(path)
+        except SpoolUnreadable as error:
+            unreadable.append(Refused(path.name, count_rows(path), str(error), path))
+            continue
         if spool is not None:
             yield spool
 

@@ -223,7 +223,7 @@ def test_client_keeps_what_the_server_refuses_and_sync_lists_it_until_it_is_disc
         assert "does not exist or has been deleted" in kept.reason
     monkeypatch.setattr("sys.argv", ["callboard", "sync"])
     assert run_client() == 1
-    assert f"{N_ROWS} rows were refused" in capsys.readouterr().err
+    assert f"{N_ROWS} rows are set aside" in capsys.readouterr().err
     monkeypatch.setattr("sys.argv", ["callboard", "sync", "--discard", str(run.id)])
     for reply in ("", "n\n", "\n"):
         monkeypatch.setattr("sys.stdin", io.StringIO(reply))

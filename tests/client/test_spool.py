@@ -15,7 +15,7 @@ import callboard
 from callboard.delivery import Delivery, create_run
 from callboard.errors import Unreachable
 from callboard.rows import Points, frames_of
-from callboard.spool import Manifest, Request, Spool, new_ulid
+from callboard.spool import DAMAGED, Manifest, Request, Spool, new_ulid
 from callboard.transport import Transport, find_server
 from tests.client.support import NOBODY, Intermittent, Target, rows_of
 from tests.support.waiting import until
@@ -159,7 +159,9 @@ def test_resumed_run_counts_from_what_its_killed_script_has_not_sent(
     assert stored == ([*range(50, 101)] if rewind_to is None else [21])
 
 
-def test_torn_and_damaged_frames_are_skipped(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torn_and_damaged_frames_are_skipped_and_the_rest_is_sent(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("callboard.spool.SEGMENT_BYTES", 500)
     for first in range(0, 100, 10):
         append(spool, first, 10)
@@ -175,7 +177,8 @@ def test_torn_and_damaged_frames_are_skipped(spool: Spool, monkeypatch: pytest.M
         values += request.rows
         spool.confirm(request, stored=True)
     kept = [first for first in range(0, 100, 10) if b"[%d.0," % first in values]
-    assert kept == [0, 10, *range(40, 100, 10)], "the rest of a damaged segment is lost"
+    assert kept == [0, 10, *range(30, 100, 10)]
+    assert [(refusal.reason, refusal.n_rows) for refusal in spool.refusals()] == [(DAMAGED, 10)]
 
 
 def test_full_spool_refuses_and_keeps_what_it_has(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:

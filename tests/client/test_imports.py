@@ -349,7 +349,7 @@ def test_unreadable_input_prints_one_line_and_changes_nothing(target: Target, tm
         (["csv", tmp_path / "a.csv", "--step", "x", "--run", "z"], '--run: no column "z"'),
         (["csv", tmp_path / "a.csv", "--step", "x", "--metric", "z=a/b"], '--metric: no column "z"'),
         (["csv", tmp_path / "a.csv", "--metric", "x="], "--metric: must be COLUMN=NAME"),
-        (["csv", tmp_path / "empty.csv"], "Columns: none"),
+        (["csv", tmp_path / "empty.csv"], "it is empty"),
         (["csv", tmp_path / "step.csv"], "the table has no rows"),
         (["csv", tmp_path / "a.parquet"], "a.parquet"),
         (["csv", tmp_path / "binary.csv"], "binary.csv"),

@@ -14,7 +14,7 @@ from typing import Any
 from callboard.errors import NotConfigured, Unreachable
 from callboard.imports import mlflow, tensorboard, wandb
 from callboard.imports.following import follow_paths
-from callboard.imports.log import Log, UnreadableLog
+from callboard.imports.log import Log, UnreadableLog, problem_of
 from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
 from callboard.imports.sending import Imported, Options, send
 from callboard.imports.tables import ColumnMapping, read
@@ -139,8 +139,12 @@ def _import(
     *,
     follow: bool,
 ) -> int:
-    """Read and send; 1 if something could not be imported, 2 if nothing could be read."""
+    """Read and send; 1 if something could not be imported, 2 if nothing could be read.
+
+    Whatever is wrong with one log, the others are imported.
+    """
     done: list[Imported] = []
+    n_unreadable = 0
     try:
         transport = Transport(find_server())
     except NotConfigured as error:
@@ -151,21 +155,30 @@ def _import(
                 follow_paths(paths, reader, transport, options, lambda imported: _report(imported, as_json))
                 return 0
             for path in paths:
-                if not path.exists():
-                    raise UnreadableLog(f"{path}: no such file or folder")
-                for log in reader(path):
-                    done.append(send(log, transport, options))
-                    _report(done[-1], as_json)
-    except UnreadableLog as error:
-        return report_failure(str(error))
+                try:
+                    if not path.exists():
+                        raise UnreadableLog(f"{path}: no such file or folder")
+                    for log in reader(path):
+                        done.append(send(log, transport, options))
+                        _report(done[-1], as_json)
+                except Unreachable:
+                    raise
+                except UnreadableLog as error:
+                    report_failure(str(error))
+                    n_unreadable += 1
+                except Exception as error:
+                    report_failure(f"{path}: {problem_of(error)}")
+                    n_unreadable += 1
     except Unreachable as error:
         return report_failure(f"{error} Run the import again to continue where this one stopped.", 1)
     except _Failure as failure:
         return report_failure(str(failure), failure.code)
     finally:
         transport.close()
+    if n_unreadable and not done:
+        return BAD_INPUT
     _sum_up(done, as_json)
-    return 1 if any(imported.problem for imported in done) else 0
+    return 1 if n_unreadable or any(imported.problem for imported in done) else 0
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from callboard.errors import Unreachable
-from callboard.imports.log import UnreadableLog
+from callboard.imports.log import problem_of
 from callboard.imports.sending import Imported, Options, keep_running, send
 from callboard.transport import Transport
 
@@ -59,8 +59,10 @@ def follow_paths(
                 else:
                     for run in runs.values():
                         keep_running(transport, run)
-            except (UnreadableLog, Unreachable) as error:
+            except Unreachable as error:
                 _report_new(Imported(str(paths[0]), problem=str(error)), runs, problems, report)
+            except Exception as error:  # of a file that is written, for example
+                _report_new(Imported(str(paths[0]), problem=problem_of(error)), runs, problems, report)
             if is_last:
                 return
             ended.wait(INTERVAL_S)

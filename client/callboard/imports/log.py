@@ -32,6 +32,14 @@ class UnreadableLog(Exception):
     """A log that cannot be imported, and why."""
 
 
+def problem_of(error: Exception) -> str:
+    """Why a log cannot be imported, in one line."""
+    if isinstance(error, UnreadableLog):
+        return str(error)
+    cause = (str(error).splitlines() or [""])[0]
+    return f"it cannot be imported: {type(error).__name__}{': ' if cause else ''}{cause}"
+
+
 @dataclass
 class Column:
     """Points of one metric, in order."""

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from callboard.imports.log import UnreadableLog, quoted
-from callboard.names import of_cell
+from callboard.limits import MAX_METRIC_CHARACTERS
+from callboard.names import of_cell, with_checksum
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 TORN = "a last line that is not complete"
+OPEN_QUOTE = "quotes that are never closed"
 TORN_FILE = "the rest of a compressed file that is not complete"
 
 _PARQUET = (".parquet", ".pq")
@@ -27,6 +29,8 @@ _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_DEPTH = 20
 """Of objects in a line of JSON."""
+_MAX_CELL_CHARACTERS = 2**31 - 1
+"""The least of all platforms' largest limits."""
 
 
 @dataclass
@@ -73,9 +77,13 @@ def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
     not_kept: Counter[str] = Counter()
     lines = _guard(path, _lines(path, not_kept))
     first = next((line for line in lines if line.strip()), "")
-    lines = chain([first], lines) if first else iter(())
+    if not first:
+        raise UnreadableLog(f"{path}: it is empty")
+    lines = chain([first], lines)
     if first.lstrip().startswith("{"):
-        return _json_lines(lines, not_kept, is_growing=is_growing)
+        return _json_lines(path, lines, not_kept, is_growing=is_growing)
+    if first.lstrip().startswith("[") and ending(path) in JSON_ENDINGS:
+        raise UnreadableLog(f"{path}: it is a JSON array; write each of its objects on a line of its own")
     return _csv(path, lines, not_kept, is_growing=is_growing)
 
 
@@ -112,17 +120,26 @@ def _lines(path: Path, not_kept: Counter[str]) -> Iterator[str]:
 
 def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing: bool) -> Rows:
     about: dict[str, Any] = {}
-    header = ""
-    for header in lines:
-        if not header.startswith("#"):
+    header = comment = ""
+    for line in lines:
+        if not line.startswith("#"):
+            header = line
             break
-        about |= _object(header[1:]) or {}
+        described = _object(line[1:])
+        about |= described or {}
+        comment = comment if described else line[1:].strip()
     delimiter = "\t" if ending(path) == ".tsv" else max("\t;,", key=header.count)
+    cells = header.strip().split(delimiter)
+    if comment.count(delimiter) == len(cells) - 1 and all(map(_is_number, cells)):  # of `numpy.savetxt`
+        lines = chain([header], lines)
+        header = comment + "\n"
     state = _End()
-    reader = _guard(
-        path, csv.reader(state.watched(chain([header], lines), drops_open=is_growing), delimiter=delimiter)
-    )
+    source = _Cells(state.watched(chain([header], lines), drops_open=is_growing), delimiter, not_kept)
+    reader = _guard(path, source.read())
     columns = [of_cell(name) for name in next(reader, [])]
+    stripped = [name.strip() for name in columns]
+    if len({*stripped}) == len({*columns}):
+        columns = stripped
     table = Rows(columns, iter(()), about, not_kept=not_kept, has_decimal_commas=delimiter == ";")
     for name, n in Counter(columns).items():
         if n > 1 and name:
@@ -132,7 +149,7 @@ def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing
         for cells in reader:
             if not cells or len(cells) == len(columns):
                 pass
-            elif len(cells) < len(columns) and state.is_open:
+            elif len(cells) < len(columns) and state.is_open and not source.is_ahead:
                 table.not_kept[TORN] += 1
                 return
             else:
@@ -145,6 +162,66 @@ def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing
 
     table.rows = rows()
     return table
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+class _Cells:
+    """The rows of a CSV file. A quote that is never closed ends with its line, and takes no others."""
+
+    def __init__(self, lines: Iterator[str], delimiter: str, not_kept: Counter[str]) -> None:
+        self._lines = lines
+        self._delimiter = delimiter
+        self._not_kept = not_kept
+        self._back: deque[str] = deque()
+        """Lines that were read and are to be read again."""
+        self._taken: list[str] = []
+        """Lines of the row that is read."""
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether lines behind the last row were read already."""
+        return bool(self._back)
+
+    def read(self) -> Iterator[list[str]]:
+        """The cells of each row."""
+        csv.field_size_limit(_MAX_CELL_CHARACTERS)
+        is_done = False
+        while not is_done:
+            is_done = True
+            for cells in csv.reader(self._take(), delimiter=self._delimiter):
+                if len(self._taken) > 1 and not self._is_closed():
+                    self._not_kept[OPEN_QUOTE] += 1
+                    first, *others = self._taken
+                    self._taken.clear()
+                    self._back.extendleft(reversed(others))
+                    yield next(csv.reader([first], delimiter=self._delimiter, quoting=csv.QUOTE_NONE))
+                    is_done = False
+                    break
+                self._taken.clear()
+                yield cells
+
+    def _take(self) -> Iterator[str]:
+        while True:
+            line = self._back.popleft() if self._back else next(self._lines, None)
+            if line is None:
+                return
+            self._taken.append(line)
+            yield line
+
+    def _is_closed(self) -> bool:
+        try:
+            for _ in csv.reader(self._taken, delimiter=self._delimiter, strict=True):
+                pass
+        except csv.Error:
+            return False
+        return True
 
 
 class _End:
@@ -164,50 +241,91 @@ class _End:
             yield line
 
 
-def _json_lines(lines: Iterator[str], not_kept: Counter[str], *, is_growing: bool) -> Rows:
+def _json_lines(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing: bool) -> Rows:
     """Objects, one a line; inner objects become columns `outer/inner`, but those called `config` settings."""
     table = Rows([], iter(()), not_kept=not_kept)
     state = _End()
     rows: list[dict[str, Any]] = []
-    columns: dict[str, None] = {}
+    columns = _Columns()
     n_bad = 0
     for line in state.watched(lines, drops_open=is_growing):
         if not line.strip():
             continue
-        row = _object(line)
+        row = _object(line, not_kept)
         if row is None:
             n_bad += 1
             continue
-        config = row.pop("config", None)
-        if isinstance(config, dict):
-            table.config |= config
-        rows.append(_flat(row))
-        columns |= dict.fromkeys(rows[-1])
+        if isinstance(row.get("config"), dict):
+            table.config |= row.pop("config")
+        rows.append(columns.flat(row))
     if state.is_dropped or (n_bad and state.is_open):
         table.not_kept[TORN] = 1
         n_bad -= not state.is_dropped
     if n_bad:
         table.not_kept["lines that are no JSON objects"] = n_bad
-    table.columns, table.rows = list(columns), iter(rows)
+    if not rows:
+        raise UnreadableLog(f"{path}: none of its lines is a JSON object; write each object on one line")
+    table.columns, table.rows = columns.names, iter(rows)
     return table
 
 
-def _object(text: str) -> dict[str, Any] | None:
+def _object(text: str, not_kept: Counter[str] | None = None) -> dict[str, Any] | None:
+    """A JSON object; of a key that comes twice, the first value is counted."""
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if not_kept is not None and len(value) < len(pairs):
+            for name, n in Counter(name for name, _ in pairs).items():
+                if n > 1:
+                    doubled[
+                        f"values of {quoted(name)}, which comes twice in an object, but for the last"
+                    ] += n - 1
+        return value
+
+    doubled: Counter[str] = Counter()
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=read)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    if not_kept is not None:
+        not_kept.update(doubled)
+    return value
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, dict) and depth < _MAX_DEPTH:
-            flat |= _flat(value, f"{prefix}{name}/", depth + 1)
-        else:
-            flat[prefix + name] = value
-    return flat
+class _Columns:
+    """Columns of objects: `outer/inner` for inner objects, but no two become one."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, ...], str] = {}
+        self._taken: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """Their names, in order."""
+        return list(self._names.values())
+
+    def flat(self, row: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The values of an object by column."""
+        flat: dict[str, Any] = {}
+        for key, value in row.items():
+            inner = (*path, key)
+            if isinstance(value, dict) and len(path) < _MAX_DEPTH:
+                flat |= self.flat(value, inner)
+            else:
+                flat[self._name(inner)] = value
+        return flat
+
+    def _name(self, path: tuple[str, ...]) -> str:
+        name = self._names.get(path)
+        if name is None:
+            name = "/".join(path)
+            while name in self._taken:
+                name = with_checksum(name, repr((name, path)), MAX_METRIC_CHARACTERS)
+            self._taken.add(name)
+            self._names[path] = name
+        return name
 
 
 def _parquet(path: Path) -> Iterator[Any]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from callboard.cleaning import as_text
 from callboard.config import flat_config
 from callboard.errors import Rejected, Unreachable
-from callboard.imports.log import Log
+from callboard.imports.log import Log, problem_of
 from callboard.imports.meaning import candidates, has_score, interpret
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
 from callboard.rows import Frame, Line, clean, dumps, frames_of, json_number, split
@@ -93,6 +94,16 @@ def send(log: Log, transport: Transport, options: Options, *, is_complete: bool 
     done = Imported(log.name, not_kept=log.not_kept, problem=log.problem)
     if log.problem is not None:
         return done
+    try:
+        _send(log, transport, options, done, is_complete=is_complete)
+    except Unreachable:
+        raise
+    except Exception as error:  # whatever is odd in one log, the others are imported
+        done.problem = problem_of(error)
+    return done
+
+
+def _send(log: Log, transport: Transport, options: Options, done: Imported, *, is_complete: bool) -> None:
     mark = f"import-{hashlib.sha256(log.identity.encode()).hexdigest()[:20]}"
     earlier = _find(transport, mark)
     options = options.earlier(_options_of(earlier[0])) if earlier else options
@@ -104,7 +115,7 @@ def send(log: Log, transport: Transport, options: Options, *, is_complete: bool 
         log.series = dict(list(log.series.items())[:MAX_METRICS])
     if not log.series and not log.lines:
         done.problem = "nothing in it can be imported"
-        return done
+        return
     created = None
     try:
         done.run = None if current is None else str(current["id"])
@@ -121,12 +132,13 @@ def send(log: Log, transport: Transport, options: Options, *, is_complete: bool 
         _report_state(transport, done.run, is_complete=is_complete)
         if not has_score(log):
             done.return_candidates = candidates(log)
-    except (Rejected, ValueError) as error:
-        done.problem = str(error)
+    except Unreachable:
+        raise
+    except Exception as error:
+        done.problem = str(error) if isinstance(error, (Rejected, ValueError)) else problem_of(error)
         if created is not None:  # nothing is left half-imported
             _delete(transport, created)
             done.run, done.n_points, done.n_lines = None, 0, 0
-    return done
 
 
 def _find(transport: Transport, mark: str) -> list[dict[str, Any]]:
@@ -169,8 +181,9 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
     }
 
 
-def _word(value: str, most: int) -> str:
-    plain = "".join("_" if character in '"\\' or character < " " else character for character in value)
+def _word(value: Any, most: int) -> str:
+    text = as_text(value)
+    plain = "".join("_" if character in '"\\' or character < " " else character for character in text)
     return clean(plain, most)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from callboard.imports.log import Log, UnreadableLog, quoted
+from callboard.imports.log import Log, UnreadableLog, problem_of, quoted
 from callboard.imports.rows import Rows, ending, read_rows, stem
 from callboard.names import Names, of_cell
 
@@ -98,10 +98,15 @@ def _read_folder(
             logs += _read_file(
                 path, name if len(others) == 1 else f"{name}/{stem(path)}", mapping, is_growing
             )
-        except UnreadableLog as error:
-            logs.append(Log(name, "", problem=str(error)))
+        except Exception as error:  # whatever is odd in one file, the others are read
+            logs.append(Log(name, "", problem=problem_of(error)))
+    episodes = None
     if monitors:
-        episodes = _read_episodes(monitors, name, mapping, is_growing)
+        try:
+            episodes = _read_episodes(monitors, name, mapping, is_growing)
+        except Exception as error:
+            logs.append(Log(name, "", problem=problem_of(error)))
+    if episodes is not None:
         if len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
             series, named = logs[0].series, mapping.metrics.values()
             given = {metric: column for metric, column in series.items() if metric in named}
@@ -143,7 +148,11 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
         rows = read_rows(path, is_growing=is_growing)
         start = _parse_number(rows.about["t_start"]) or 0.0
         starts.append(start)
-        log.environment = log.environment or rows.about.get("env_id")
+        environment = rows.about.get("env_id")
+        if isinstance(environment, str):
+            log.environment = log.environment or environment
+        elif environment is not None:
+            log.not_kept["names of environments that are no texts"] += 1
         named = {column: metric for column, metric in mapping.metrics.items() if column in rows.columns}
         metrics = named or _EPISODE_METRICS
         unmapped = [column for column in rows.columns if column not in (*metrics, "l", "t")]
@@ -151,7 +160,15 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
         for row in rows.rows:
             length, seconds = _parse_or_nan(row.get("l")), _parse_or_nan(row.get("t"))
             if math.isfinite(length) and math.isfinite(seconds) and length >= 0:
-                values = [(metric, _parse_or_nan(row.get(column))) for column, metric in metrics.items()]
+                values = []
+                for column, metric in metrics.items():
+                    value = _parse_number(row.get(column))
+                    if value is None:
+                        log.not_kept[f"cells that are not numbers in column {quoted(column)}"] += 1
+                    else:
+                        values.append((metric, value))
+                if length != int(length):
+                    log.not_kept["lengths of episodes with a fraction, which is cut off"] += 1
                 episodes.append((start + seconds, int(length), values))
             else:
                 log.not_kept["episodes without a length or a time"] += 1
@@ -202,6 +219,8 @@ class _Table:
         self._names = Names()
         used = (step, self._wall_time, self._run)
         others = [column for column in columns if column and column not in used]
+        if n_unnamed := columns.count("") - ("" in used):
+            self._not_kept["columns without a name"] = n_unnamed
         if self._is_long:
             others = [column for column in others if column not in (self._metric, self._value, *_EXPORTED)]
             self._metrics: dict[str, str] = {}
@@ -231,6 +250,7 @@ class _Table:
             log.not_kept.update({f"column {quoted(name)}": 1 for name in self._unmapped})
             if at == 0:
                 log.not_kept.update(self._rows.not_kept)
+                log.not_kept.update(self._not_kept)
                 if self._curves:
                     log.not_kept["columns with the range of a curve"] = 2 * len(self._curves)
             if self._rows.config:
@@ -259,6 +279,8 @@ class _Table:
                 log.not_kept["points of single actors"] += 1
                 return
             metric = of_cell(str(row.get(self._metric) or ""))
+            if not metric:
+                log.not_kept["points without the name of a metric"] += 1
             cells = [(self._value, self._names.stored(metric))] if metric else []
         else:
             cells = list(self._metrics.items())
@@ -317,6 +339,8 @@ def _find_first(names: Iterable[str], columns: Sequence[str]) -> str | None:
 
 
 def _parse_number(cell: Any) -> float | None:
+    if isinstance(cell, str) and "_" in cell:  # of Python's own notation: a date or a word elsewhere
+        return None
     try:
         return None if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):

@@ -101,6 +101,8 @@ def _only_tag(files: Iterable[Path], messages: _Messages) -> str | None:
                 tags.update(value.tag for value in messages.event.FromString(record).summary.value)
                 if len(tags) > 1:
                     return None
+    except EOFError:
+        pass  # what is before it counts
     except (messages.damaged, OSError, ValueError):
         return None
     return tags.pop() if tags else None
@@ -168,7 +170,9 @@ class _Reader:
                     event = self._messages.event.FromString(record)
                     first, last = min(first, event.wall_time), max(last, event.wall_time)
                     self._event(event, path)
-            except (self._messages.damaged, OSError, EOFError, ValueError) as error:
+            except EOFError:
+                self._log.not_kept[f"the end of {path.name}, which is not complete"] += 1
+            except (self._messages.damaged, OSError, ValueError) as error:
                 problem = f"the rest of {path.name}, which cannot be read ({type(error).__name__})"
                 self._log.not_kept[problem] += 1
             self._merge(is_restart=first >= self._until)
@@ -260,9 +264,10 @@ class _Reader:
 
 
 def _records(path: Path) -> Iterator[bytes | None]:
-    """The records of a file, None for each whose checksum is wrong; an incomplete one at the end is skipped.
+    """The records of a file, None for each whose checksum is wrong.
 
     Raises:
+        EOFError: the last one is not complete.
         ValueError: the checksum of a length is wrong, so that the next record cannot be found.
     """
     frames = _framed(path)
@@ -300,8 +305,10 @@ def _framed(path: Path) -> Iterator[tuple[bytes, bytes]]:
             if len(record) < length + _CHECKSUM_BYTES:
                 if not _are_right([header])[0]:
                     raise ValueError("a wrong length")
-                return
+                raise EOFError
             yield header, record
+        if header:
+            raise EOFError
 
 
 def _verify(lengths: Sequence[bytes], records: Sequence[bytes]) -> Iterator[bytes | None]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import Unreachable
 from callboard.limits import MAX_REASON_CHARACTERS
-from callboard.rows import Entry, File, Frame, Line, clean, dumps, frames_of
+from callboard.rows import Entry, File, Frame, Line, Points, clean, dumps, frames_of
 from callboard.spool import DAMAGED, FILE_KINDS, Spool
 from callboard.tally import Tally, in_words, warn
 from callboard.transport import Transport
@@ -26,6 +26,8 @@ HEARTBEAT_INTERVAL_S = 15.0
 """Interval of heartbeats: the server reports a run as lost after 60 s without one."""
 MAX_BUFFERED_ROWS = 200_000
 """Maximum number of rows in memory. Further rows are dropped and counted."""
+MAX_FURTHER_ROWS = 20_000
+"""Further rows for settings, episodes, returns, texts and files, when points have filled the buffer."""
 WAKING_ROWS = 10_000
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 30.0
 LAST_TRIES = 1
@@ -116,7 +118,10 @@ class Background:
         """Put into the buffer; False if it is dropped. Never waits for the disk or the network."""
         with self._mutex:
             self.n_logged += n_rows
-            is_full = self._n_rows + n_rows > MAX_BUFFERED_ROWS
+            n_then = self._n_rows + n_rows
+            is_full = n_then > MAX_BUFFERED_ROWS and (
+                n_then > MAX_BUFFERED_ROWS + MAX_FURTHER_ROWS or not _is_rare(entry)
+            )
             is_accepted = not (is_full or self._gone is not None or self._forked)
             if is_accepted:
                 self._entries.append(entry)
@@ -383,6 +388,11 @@ class Background:
         if reason not in self._reported:
             self._reported.add(reason)
             warn("%s: dropped by the server: %s: %s; reported once", self._name, reason, details)
+
+
+def _is_rare(entry: Entry) -> bool:
+    """Whether an entry is one of few that say most of a run."""
+    return not isinstance(entry, Points) or all(name.startswith("rollout/") for name in entry.metrics)
 
 
 os.register_at_fork(after_in_child=Background.after_fork)

@@ -10,6 +10,8 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from callboard.handlers import pass_on
 from callboard.limits import MAX_STEPS
 
@@ -50,6 +52,8 @@ def as_number(value: Any) -> Number:
 
 
 def _number(value: Any, n_nested: int) -> Number:
+    if is_masked(value):
+        return Number(None, "masked")
     if isinstance(value, complex):
         return Number(value.real) if value.imag == 0 else Number(None, "complex")
     if isinstance(value, int):
@@ -76,6 +80,11 @@ def _number(value: Any, n_nested: int) -> Number:
         return Number(float("inf") if value > 0 else float("-inf"), "a number too large for a float")
 
 
+def is_masked(value: Any) -> bool:
+    """Whether an array has no value at one of its places, whose content is arbitrary."""
+    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+
+
 def _of_int(value: int) -> Number:
     try:
         return Number(float(value))
@@ -85,7 +94,8 @@ def _of_int(value: int) -> Number:
 
 def _of_text(value: str | bytes | bytearray) -> Number:
     kind = "text" if isinstance(value, str) else "bytes"
-    if len(value) > _MAX_TEXT:
+    is_pythons = "_" in value if isinstance(value, str) else b"_" in value  # a date or a word elsewhere
+    if len(value) > _MAX_TEXT or is_pythons:
         return Number(None, kind)
     try:
         return Number(float(value if isinstance(value, str) else bytes(value)))
@@ -106,6 +116,8 @@ def as_steps(value: Any, *, minimum: int = 0) -> Steps:
     if type(value) is int and minimum <= value <= MAX_STEPS:
         return Steps(value)
     try:
+        if is_masked(value):
+            return Steps(None, "masked")
         whole: int = operator.index(value)
     except Exception as error:
         pass_on(error)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from callboard.cleaning import is_masked
 from callboard.handlers import pass_on
 from callboard.limits import (
     MAX_ALGORITHM,
@@ -152,7 +153,7 @@ def _is_nested(item: tuple[Any, str | None]) -> bool:
 def _plain(value: Any) -> Any:
     """Scalars and arrays of NumPy and torch as Python's."""
     try:
-        if hasattr(value, "item") and not getattr(value, "shape", None):
+        if hasattr(value, "item") and not getattr(value, "shape", None) and not is_masked(value):
             return value.item()
         if hasattr(value, "tolist"):
             return value.tolist()

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import callboard
 from callboard.cleaning import as_number, as_steps, as_text
+from callboard.config import flat_config
 from callboard.limits import MAX_STEPS
 from tests.client.support import NOBODY, Target
 from tests.support.waiting import PATIENCE_S
@@ -239,6 +240,16 @@ def test_reading_raises_nothing_and_gives_what_the_server_accepts(value: Any) ->
         (np.zeros(2), None),
         (torch.zeros(2), None),
         (torch.zeros((), device="meta"), None),
+        (np.ma.masked, None),
+        ([np.ma.masked], None),
+        (np.ma.array([1.0], mask=[True]), None),
+        (np.ma.array(1, mask=True), None),
+        (np.ma.array([[1.0]], mask=[[True]]), None),
+        (np.ma.mean(np.ma.array([1.0, 2.0], mask=True)), None),
+        (np.ma.array([1.5], mask=[False]), 1.5),
+        (np.ma.array(2.5), 2.5),
+        ("2024_01_05", None),
+        (b"1_0", None),
         ([], None),
         ({}, None),
     ],
@@ -261,12 +272,24 @@ def test_what_can_be_read_as_a_number_is_that_number(value: Any, number: float |
         (-1, None),
         (math.nan, None),
         (math.inf, None),
+        (np.ma.array(5, mask=True), None),
+        (np.ma.array(5), 5),
+        ("1_0", None),
         (None, None),
         ("x", None),
     ],
 )
 def test_what_can_be_read_as_agent_steps_is_that_number(value: Any, steps: int | None) -> None:
     assert as_steps(value).value == steps
+
+
+def test_masked_setting_has_no_value() -> None:
+    settings = {
+        "a": np.ma.masked,
+        "b": np.ma.array(5, mask=True),
+        "c": np.ma.array([1, 2], mask=[False, True]),
+    }
+    assert flat_config(settings).config == {"a": None, "b": None, "c": [1, None]}
 
 
 def test_file_that_is_logged_by_mistake_stays_open() -> None:

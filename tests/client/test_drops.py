@@ -95,6 +95,30 @@ def test_what_the_client_drops_is_counted_by_its_reason(
     assert any("3: the buffer is full" in line for line in target.lines(run.id))
 
 
+def test_settings_episodes_and_texts_have_room_when_points_have_filled_the_buffer(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.background.MAX_BUFFERED_ROWS", 10)
+    monkeypatch.setattr("callboard.background.MAX_FURTHER_ROWS", 8)
+    monkeypatch.setattr("callboard.background.WRITE_INTERVAL_S", 3600.0)
+    with callboard.init(algorithm="a", environment="e") as run:
+        for step in range(13):
+            run.log({"a/b": 1.0}, agent_steps=step)
+        run.config.update({"lr": 0.1})
+        run.episode(5.0, 10, agent_steps=13)
+        run.text("a text")
+        run.log({"rollout/ep_rew_mean": 1.0}, agent_steps=14)
+        run.log({"rollout/ep_rew_mean": 1.0, "a/b": 1.0}, agent_steps=15)
+        assert run.dropped == {"the buffer is full": 5}
+        run.log({f"rollout/{n}": 1.0 for n in range(5)}, agent_steps=16)
+        assert run.dropped == {"the buffer is full": 10}, "this room has an end, too"
+    points = target.points(run.id)
+    assert (len(points["a/b"]), len(points["rollout/episode_return"])) == (10, 1)
+    assert len(points["rollout/ep_rew_mean"]) == 1
+    assert target.run(run.id)["spec"]["config"] == {"lr": 0.1}
+    assert "a text" in target.lines(run.id)
+
+
 FORKS = """
 import os, sys, callboard
 with callboard.init(algorithm="a", environment="e") as run:

@@ -114,10 +114,19 @@ def _note_system_exit() -> None:
     if hasattr(sys, "ps1"):
         return  # an interactive interpreter flushes after each statement
     objects = gc.get_objects()
-    for error in objects:
-        # One that was caught and kept is an item or an attribute of something.
-        if type(error) is SystemExit and all(referrer is objects for referrer in gc.get_referrers(error)):
-            _process.exit_status = error.code
+    try:
+        for error in objects:
+            # One that was caught and kept is an item or an attribute of something.
+            if type(error) is SystemExit and _is_only_in(objects, error):
+                _process.exit_status = error.code
+    finally:
+        error = None
+        objects.clear()  # what it keeps alive would be freed after the run has been ended
+
+
+def _is_only_in(objects: list[Any], item: Any) -> bool:
+    """Whether nothing but a list of objects refers to one of them."""
+    return all(referrer is objects for referrer in gc.get_referrers(item))
 
 
 def _quit(self: Any, code: Any = None) -> None:

@@ -118,23 +118,42 @@ RAISED = [
 """What a file may raise itself, the exit status of Python, and state and reason of the run."""
 
 
-@pytest.mark.parametrize(("code", "status", "end"), RAISED, ids=range(len(RAISED)))
-def test_file_that_raises_system_exit_itself_ends_as_its_status_says(
-    target: Target, tmp_path: Path, code: str, status: int, end: tuple[str, str]
-) -> None:
-    path = tmp_path / "script.py"
+CALLED = [
+    ("sys.exit()", 0, ("finished", REPORTED)),
+    ("try: sys.exit(3)\nexcept SystemExit: pass", 0, ("finished", REPORTED)),
+    *((code, status, ("failed", reason)) for code, status, reason in FAILED),
+    ("import unittest\nsys.argv[1:] = ['no_such_module']\nunittest.main()", 1, ("failed", "exit status 1")),
+]
+"""The same for scripts that call `sys.exit`, or end by an exception."""
+
+
+def ended_file(target: Target, path: Path, code: str, status: int) -> tuple[str, str]:
+    """State and reason of the run of a script that is executed as a file."""
     path.write_text(BEGIN + code, "utf-8")
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path)],
-        env=environment,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "client")},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == status, done.stderr
     run = target.run(done.stdout.split()[0])
-    assert (run["state"], run["state_reason"]) == end
+    return run["state"], run["state_reason"]
+
+
+@pytest.mark.parametrize(("code", "status", "end"), RAISED, ids=range(len(RAISED)))
+def test_file_that_raises_system_exit_itself_ends_as_its_status_says(
+    target: Target, tmp_path: Path, code: str, status: int, end: tuple[str, str]
+) -> None:
+    assert ended_file(target, tmp_path / "script.py", code, status) == end
+
+
+@pytest.mark.parametrize(("code", "status", "end"), CALLED, ids=range(len(CALLED)))
+def test_file_that_calls_sys_exit_or_raises_ends_as_its_status_says(
+    target: Target, tmp_path: Path, code: str, status: int, end: tuple[str, str]
+) -> None:
+    assert ended_file(target, tmp_path / "script.py", code, status) == end
 
 
 TYPO = """

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from backend.db import Run
 from backend.errors import Conflict
-from backend.specs.external import REFUSALS, ExternalFields, external_spec
+from backend.specs.external import REFUSALS, ExternalFields, default_name, external_spec, seed_in
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 
@@ -20,7 +20,8 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
     Args:
         run: an external run.
         changes: `config` and `config_details`, which are merged into those of the run; `return_metric` and
-            `step_unit`; `algorithm`, `environment` and `seed`, unless they are known already.
+            `step_unit`; `algorithm`, `environment` and `seed`, unless they are known already. A seed that
+            only the config has named follows the config.
 
     Raises:
         InvalidSpec: with one problem per invalid field; nothing is changed.
@@ -29,22 +30,38 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
     config = changes.get("config") or {}
     details = {name: detail for name, detail in spec.get("config_details", {}).items() if name not in config}
     body = {name: spec.get(name) for name in ExternalFields.model_fields if name in spec}
+    seed, is_given = _seed(spec, config, changes.get("seed"))
     body |= {
         "config": spec["config"] | config,
         "config_details": details | (changes.get("config_details") or {}),
-        "seed": spec["seed"] if spec.get("seed_is_known", True) else changes.get("seed"),
+        "seed": seed,
     }
     for name in ("algorithm", "environment"):
         if spec[name] == UNKNOWN and changes.get(name):
             body[name] = changes[name]
     body |= {name: changes[name] for name in ("return_metric", "step_unit") if changes.get(name)}
-    changed = external_spec(ExternalFields.model_validate(body))
+    changed = external_spec(ExternalFields.model_validate(body)) | {"seed_is_given": is_given}
+    if run.name == default_name(spec):
+        run.name = default_name(changed)
     run.spec = spec | {
         name: changed[name] for name in changed if name not in ("tags", "notes", "name", "group")
     }
     run.algorithm, run.environment, run.seed = (
         changed[name] for name in ("algorithm", "environment", "seed")
     )
+
+
+def _seed(spec: dict[str, Any], config: dict[str, Any], seed: int | None) -> tuple[int | None, bool]:
+    """The seed of a run whose script reports settings and perhaps a seed, and whether it was given as such.
+
+    A default in a config is no seed that was given: another value that comes later replaces it.
+    """
+    known = spec["seed"] if spec.get("seed_is_known", True) else None
+    is_given = known is not None and spec.get("seed_is_given", True)
+    named = None if is_given else seed_in(spec["config"] | config)
+    if named is not None:
+        return named, False
+    return (known, is_given) if known is not None else (seed, seed is not None)
 
 
 def trainable_spec(run: Run, action: Literal["fork", "evaluate", "change the settings of"]) -> RunSpec:

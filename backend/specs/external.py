@@ -141,10 +141,11 @@ def external_spec(fields: ExternalFields) -> dict[str, Any]:
         for name, detail in fields.config_details.items()
         if name in fields.config
     }
-    seed = _seed_in(fields.config) if fields.seed is None else fields.seed
+    is_given = fields.seed is not None
+    seed = fields.seed if is_given else seed_in(fields.config)
     spec |= {"environment_config": {}, "stop": StopSpec().model_dump()}
-    spec |= {"seed": seed or 0, "seed_is_known": seed is not None}
-    spec |= {"name": fields.name or _default_name(spec), "notes": fields.notes or ""}
+    spec |= {"seed": seed or 0, "seed_is_known": seed is not None, "seed_is_given": is_given}
+    spec |= {"name": fields.name or default_name(spec), "notes": fields.notes or ""}
     for name, most in (("config", MAX_CONFIG_BYTES), ("config_details", MAX_DETAILS_BYTES)):
         n_bytes = len(json.dumps(spec[name], ensure_ascii=False, separators=(",", ":")).encode())
         if n_bytes > most:
@@ -170,7 +171,7 @@ def seed_value(value: Any) -> int | None:
     return int(value) if 0 <= value <= MAX_EXTERNAL_SEED else None
 
 
-def _seed_in(config: dict[str, Any]) -> int | None:
+def seed_in(config: dict[str, Any]) -> int | None:
     """The seed that a config names: that of `seed`, else the only one of its fields that end in it."""
     seed_of = {name: seed_value(value) for name, value in config.items() if is_seed_name(name)}
     if seed_of.get("seed") is not None:
@@ -184,7 +185,8 @@ def is_external(spec: dict[str, Any]) -> bool:
     return spec.get("origin") == EXTERNAL
 
 
-def _default_name(spec: dict[str, Any]) -> str:
+def default_name(spec: dict[str, Any]) -> str:
+    """The name of a run that has been given none."""
     environment = spec["environment"].removeprefix("ALE/")
     tail = f" seed {spec['seed']}" if spec["seed_is_known"] else ""
     return f"{spec['algorithm']} {environment}"[: MAX_NAME - len(tail)] + tail

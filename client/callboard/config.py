@@ -291,8 +291,9 @@ class RunConfig(Mapping[str, Any]):
     def update(self, config: Mapping[str, Any] | object | None = None, /, **more: Any) -> None:
         """Add settings to the run's config, or replace them.
 
-        If they name a seed, an environment (`env_id`) or an algorithm (`exp_name`), it becomes that of the
-        run, unless that is known.
+        If they name a seed, it becomes that of the run, unless `init(seed=...)` has given one. If they name
+        an environment (`env_id`) or an algorithm (`exp_name`), it becomes that of the run, unless that is
+        known.
 
         Args:
             config: settings as for `callboard.init`. If they cannot be kept, all are dropped, with a warning.

@@ -26,7 +26,6 @@ from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
 from callboard.handlers import pass_on
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_GROUP, MAX_NAME, MAX_NOTES, MAX_TAG, MAX_TAGS
-from callboard.rows import is_seed, seed_of
 from callboard.starting import init as start
 from callboard.tally import warn
 
@@ -620,13 +619,11 @@ def _settings(given: Any) -> dict[str, Any]:
 
 
 def _described(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Algorithm, environment and seed of a run with these settings."""
+    """Algorithm and environment of a run with these settings. Its seed is the one that they name last."""
     named = described_by(settings)
-    seed = settings.get("seed")
     return {
         "algorithm": named.get("algorithm") or plain_word(_script(), MAX_ALGORITHM),
         "environment": named.get("environment") or plain_word("unknown", MAX_ENVIRONMENT),
-        "seed": seed_of(seed) if is_seed(seed) else None,
     }
 
 

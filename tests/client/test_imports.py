@@ -386,7 +386,10 @@ def test_seed_environment_and_algorithm_come_from_the_settings_if_nothing_else_n
         assert log.seed is None
     log.describe_by_config({"env_id": "Pong", "exp_name": "dqn", "seed": 3, "lr": 0.1})
     log.describe_by_config({"environment": "Other", "seed": 4})
-    assert (log.environment, log.algorithm, log.seed) == ("Pong", "dqn", 3)
+    assert (log.environment, log.algorithm, log.seed) == ("Pong", "dqn", 4)
+    named = Log("a__dqn__5__1", "a", seed=5)
+    named.describe_by_config({"seed": 6})
+    assert named.seed == 5
 
 
 def test_requests_of_an_import_have_less_than_a_million_bytes(

@@ -188,6 +188,11 @@ def test_settings_that_a_growing_log_names_later_become_the_config(target: Targe
     [run] = target.runs()
     assert run["spec"]["config"] == {"lr": 0.1, "env_id": "Later-v0", "seed": 4}
     assert (run["environment"], run["seed"]) == ("Later-v0", 4)
+    with SummaryWriter(str(tmp_path / "run"), filename_suffix=".later") as writer:
+        writer.add_scalar("charts/episodic_return", 2.0, 2)
+        writer.add_text("config", "|param|value|\n|-|-|\n|seed|5|")
+    imported("tensorboard", tmp_path / "run")
+    assert [run["seed"] for run in target.runs()] == [5]
 
 
 def test_table_of_iterations_and_its_factor(target: Target, tmp_path: Path) -> None:

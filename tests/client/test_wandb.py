@@ -78,6 +78,19 @@ def test_script_of_wandb_changes_its_import_only(
 
 
 @pytest.mark.service
+@pytest.mark.parametrize("options", [{}, {"seed": 7}])
+def test_seed_of_the_defaults_gives_way_to_the_one_that_comes_later(
+    target: Target, options: dict[str, Any]
+) -> None:
+    for seed in range(3):
+        run = wandb.init(config={"seed": 0, "lr": 0.5}, algorithm="a", environment="e", **options)
+        run.config.update({"seed": seed}, allow_val_change=True)
+        run.finish()
+    expected = [7] * 3 if options else [0, 1, 2]
+    assert sorted(stored["seed"] for stored in target.runs()) == expected
+
+
+@pytest.mark.service
 @pytest.mark.parametrize(
     ("options", "unit", "steps"),
     [({}, "iterations", [0, 1, 7, 7, 8]), ({"step_unit": "agent_steps"}, "agent_steps", [0, 1, 7, 7, 8])],

@@ -103,6 +103,7 @@ class Log:
     """What could not be imported -> how many of it."""
     problem: str | None = None
     """Why nothing of it can be imported."""
+    _has_seed_of_config: bool = False
 
     def add(
         self, metric: str, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
@@ -121,16 +122,22 @@ class Log:
             column.sort()
 
     @property
+    def given_seed(self) -> int | None:
+        """The seed that something else than a setting names."""
+        return None if self._has_seed_of_config else self.seed
+
+    @property
     def n_points(self) -> int:
         """Points of all metrics."""
         return sum(len(column.value) for column in self.series.values())
 
     def describe_by_config(self, config: Mapping[str, Any]) -> None:
-        """Add settings; take from them what is not known yet."""
+        """Add settings; take from them what is not known yet, and the seed unless something else names it."""
+        is_given = self.seed is not None and not self._has_seed_of_config
         self.config |= config
         described = described_by(config)
         self.environment = self.environment or described.get("environment")
         self.algorithm = self.algorithm or described.get("algorithm")
         seed = config.get("seed")
-        if self.seed is None and is_seed(seed):
-            self.seed = seed_of(seed)
+        if not is_given and is_seed(seed):
+            self.seed, self._has_seed_of_config = seed_of(seed), True

@@ -210,6 +210,44 @@ def test_seed_that_no_script_has_named_is_not_known(service: RunningService) -> 
     assert [run["seed_is_known"] for run in listed] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [({"seed": 0}, "seed"), ({"seed": 0}, "torch.seed"), ({"random_seed": 0}, "random_seed"), ({}, "seed")],
+    ids=range(4),
+)
+def test_five_seeds_that_replace_a_default_of_the_config_are_one_group(
+    sqlite_service: RunningService, first: dict[str, int], later: str
+) -> None:
+    client = sqlite_service.client
+    runs = [create(client, config=first | {"lr": 0.1}, seed=None, name=None) for _ in range(5)]
+    seeds = []
+    for seed, run in enumerate(runs):
+        named = {later: seed} | ({} if later in first else {name: seed for name in first})
+        send(client, run, "config", {"source": SOURCE, "sequence": 1, "config": named, "seed": seed})
+        after = client.get(f"/api/v1/runs/{run['id']}").json()
+        seeds.append(after["seed"])
+        assert after["name"].endswith(f" seed {seed}")
+    assert seeds == [*range(5)]
+    compared = client.get("/api/v1/comparisons", params={"run": [run["id"] for run in runs]}).json()
+    assert [len(group["runs"]) for group in compared["groups"]] == [5]
+
+
+def test_seed_that_was_given_stays_whatever_the_config_names_later(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    given = create(client, config={"seed": 3}, seed=3, name="mine")
+    later = create(client, config={}, seed=None)
+    other = create(client, config={"a.seed": 4}, seed=None)
+    body = {"source": SOURCE, "sequence": 1, "seed": 5}
+    send(client, given, "config", body | {"config": {"seed": 5}})
+    send(client, later, "config", body)
+    send(client, later, "config", body | {"sequence": 2, "config": {"seed": 6}, "seed": 6})
+    send(client, other, "config", {"source": SOURCE, "sequence": 1, "config": {"b.seed": 7}})
+    runs = [client.get(f"/api/v1/runs/{run['id']}").json() for run in (given, later, other)]
+    assert [run["seed"] for run in runs] == [3, 5, 4]
+    assert [run["seed_is_known"] for run in runs] == [True] * 3
+    assert runs[0]["name"] == "mine"
+
+
 def test_known_tags_prefer_returns_of_training_by_agent_steps() -> None:
     assert return_metric(["rewards/iter", "rewards/step"]) == "rewards/step"
     assert return_metric(["eval/mean_reward", "rollout/ep_rew_mean"]) == "rollout/ep_rew_mean"

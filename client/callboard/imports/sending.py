@@ -169,7 +169,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
         "name": clean(log.name, MAX_NAME),
         "algorithm": _word(fields.get("algorithm") or log.algorithm or "unknown", MAX_ALGORITHM),
         "environment": _word(fields.get("environment") or log.environment or "unknown", MAX_ENVIRONMENT),
-        "seed": log.seed if fields.get("seed") is None else fields["seed"],
+        "seed": log.given_seed if fields.get("seed") is None else fields["seed"],
         "config": settings.config,
         "config_details": settings.details,
         "group": fields.get("group"),

@@ -222,7 +222,7 @@ def test_five_seeds_that_replace_a_default_of_the_config_are_one_group(
     runs = [create(client, config=first | {"lr": 0.1}, seed=None, name=None) for _ in range(5)]
     seeds = []
     for seed, run in enumerate(runs):
-        named = {later: seed} | ({} if later in first else {name: seed for name in first})
+        named = {later: seed} | ({} if later in first else dict.fromkeys(first, seed))
         send(client, run, "config", {"source": SOURCE, "sequence": 1, "config": named, "seed": seed})
         after = client.get(f"/api/v1/runs/{run['id']}").json()
         seeds.append(after["seed"])

@@ -12,10 +12,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from backend.db import deadline
 from backend.db.deadline import Deadline
+from backend.db.write_lock import WriteLock, WriteTurn
 
 BUSY_TIMEOUT_S = 20.0
 """How long SQLite waits for another writer before it raises an error."""
@@ -44,6 +46,10 @@ _POOLED = "callboard_pooled"
 
 _WRITING = "callboard_writing"
 _WAIT_S = "callboard_wait_s"
+_LOCK = "callboard_lock"
+"""In an engine's options: the `WriteLock` of SQLite."""
+_TURN = "callboard_turn"
+"""In a connection's options and a session's `info`: the transaction's turn at that lock."""
 
 _QUERY_CANCELED = "57014"
 
@@ -93,7 +99,7 @@ def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
     engine = create_engine(
         parsed,
         **pool,
-        execution_options={_WAIT_S: LOCK_TIMEOUT_S} if with_timeouts else {},
+        execution_options={_LOCK: WriteLock()} | ({_WAIT_S: LOCK_TIMEOUT_S} if with_timeouts else {}),
         connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None},
     )
     _close_after_dispose(engine)
@@ -238,10 +244,17 @@ def _begin_sqlite(connection: Connection) -> None:
     # A deferred transaction that reads and then writes fails immediately if another has written in between,
     # whatever the busy timeout. Transactions that may write therefore take the lock first.
     options = connection.get_execution_options()
+    driver: Any = connection.connection.driver_connection
     if _WAIT_S in options:
-        opened: Any = connection.connection.driver_connection
-        opened.execute(f"PRAGMA busy_timeout = {options[_WAIT_S] * 1000:.0f}")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING, False) else "BEGIN")
+        driver.execute(f"PRAGMA busy_timeout = {options[_WAIT_S] * 1000:.0f}")
+    turn: WriteTurn | None = options.get(_TURN)
+    if turn is None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING, False) else "BEGIN")
+        return
+    try:
+        turn.begin(driver, options.get(_WAIT_S, BUSY_TIMEOUT_S))
+    except sqlite3.OperationalError as error:
+        raise OperationalError("BEGIN IMMEDIATE", None, error) from error
 
 
 def read_session(engine: Engine) -> Session:
@@ -264,12 +277,27 @@ def reading(engine: Engine) -> Iterator[Session]:
 def writing(engine: Engine, *, wait_s: float | None = None) -> Iterator[Session]:
     """A session in one transaction: committed at the end of the block, rolled back if it raises.
 
-    SQLite takes the write lock at the start (`BEGIN IMMEDIATE`): keep the block short. `wait_s` is how long
-    to wait for it; by default the engine's timeout.
+    SQLite's write lock is taken with the first statement (`BEGIN IMMEDIATE`): keep what follows short, or
+    `commit` before the end of the block. `wait_s` is how long to wait for it; by default the engine's
+    timeout.
     """
     options: dict[str, Any] = {_WRITING: True}
     if wait_s is not None:
         options[_WAIT_S] = wait_s
+    lock = engine.get_execution_options().get(_LOCK)
+    turn = options[_TURN] = WriteTurn(lock) if lock is not None else None
     bind = engine.execution_options(**options)
-    with Session(bind, expire_on_commit=False) as session, session.begin():
-        yield session
+    try:
+        with Session(bind, expire_on_commit=False, info={_TURN: turn}) as session, session.begin():
+            yield session
+    finally:
+        if turn is not None:
+            turn.end()
+
+
+def commit(session: Session) -> None:
+    """Commit the transaction of `writing` before the end of its block, in which nothing more is read or
+    written."""
+    session.commit()
+    if session.info[_TURN] is not None:
+        session.info[_TURN].end()

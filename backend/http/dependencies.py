@@ -21,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from backend.artifacts import ArtifactStore
-from backend.db.engine import read_session, reading, writing
+from backend.db.engine import commit, read_session, reading, writing
 from backend.db.series import NEW_SERIES
 from backend.errors import Unauthenticated, Unavailable
 from backend.http.addresses import address_of
@@ -44,6 +44,9 @@ TICKET = "ticket"
 """The parameter of an address that takes the header's place for a while, where a browser sends none: streams,
 media and downloads."""
 
+
+_COMPLETE = "callboard_complete"
+"""In a session's `info`: what its transaction does at last, unless that is done."""
 
 BETWEEN_BATCHES_S = 0.05
 """Pause between the transactions of a request: whoever waits for SQLite's lock looks for it now and then."""
@@ -243,13 +246,30 @@ def _transaction(
 ) -> Iterator[Session]:
     context = context_of(request)
     with writing(state.db_engine, wait_s=wait_s) as session:
+
+        def complete() -> None:
+            if context.principal is not None and (n_series := session.info.get(NEW_SERIES, 0)):
+                state.limits.quotas.charge(context.principal, state.settings, n_series=n_series)
+            if body is not None and context.audited and request.method not in SAFE_METHODS:
+                state.record_change(session, request, body)
+
         context.session = session
+        if context.keyed is None:
+            session.info[_COMPLETE] = complete
         yield session
-        if context.principal is not None and (n_series := session.info.get(NEW_SERIES, 0)):
-            state.limits.quotas.charge(context.principal, state.settings, n_series=n_series)
-        if body is not None and context.audited and request.method not in SAFE_METHODS:
-            state.record_change(session, request, body)
+        if context.keyed is not None or session.info.pop(_COMPLETE, None) is not None:
+            complete()
     state.bus.publish_changes(session)
+
+
+def commit_session(session: Session) -> None:
+    """Commit a `WriteSession` or `IngestSession`, if the endpoint has used it, in the endpoint's thread: the
+    framework ends it in another thread after a turn of the event loop, in which others wait for SQLite's
+    write lock. Where the response is stored in the same transaction, nothing happens yet."""
+    complete = session.info.pop(_COMPLETE, None)
+    if complete is not None:
+        complete()
+        commit(session)
 
 
 # Function scope: the transaction is committed before the response is sent, so a 201 means that the object

@@ -1,11 +1,19 @@
-"""The methods that each address allows, and the path converter for ids."""
+"""Routes that commit in the thread of their endpoint, the methods of each address, and the path converter
+for ids."""
 
 import re
+from collections.abc import Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import APIRoute, iter_route_contexts
+from sqlalchemy.orm import Session
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import compile_path
+
+from backend.http.dependencies import commit_session
 
 
 class _UlidConvertor(Convertor[str]):
@@ -21,6 +29,27 @@ class _UlidConvertor(Convertor[str]):
 
 
 register_url_convertor("ulid", _UlidConvertor())
+
+
+class WritingRoute(APIRoute):
+    """A `route_class` for routers whose routes change something in a `WriteSession`."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        if not iscoroutinefunction(endpoint):
+            endpoint = _committing(endpoint)
+        super().__init__(path, endpoint, **options)
+
+
+def _committing(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(endpoint)
+    def call(**values: Any) -> Any:
+        answer = endpoint(**values)
+        for value in values.values():
+            if isinstance(value, Session):
+                commit_session(value)
+        return answer
+
+    return call
 
 
 class HttpMethods:

@@ -14,6 +14,7 @@ from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit
 from backend.http.rendering import VIDEO_ANSWERS, found_or_requested
+from backend.http.routing import WritingRoute
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
@@ -28,7 +29,7 @@ from backend.recordings.schemas import (
 )
 from backend.specs.fields import ULID
 
-router = APIRouter(prefix="/recordings", tags=["play"])
+router = APIRouter(prefix="/recordings", tags=["play"], route_class=WritingRoute)
 
 RecordingId = Annotated[str, Path(pattern=ULID, description="Id of the recording.")]
 

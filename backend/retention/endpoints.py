@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 
 from backend.http.access import Admin, Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.routing import WritingRoute
 from backend.retention import repository, service
 from backend.retention.removals import Policies, Removal
 from backend.retention.schemas import (
@@ -24,7 +25,7 @@ from backend.specs.retention import InstallationPolicy
 from backend.specs.run_fields import MAX_GROUP
 from backend.text import Text
 
-router = APIRouter(tags=["storage"])
+router = APIRouter(tags=["storage"], route_class=WritingRoute)
 
 
 @router.get("/storage")

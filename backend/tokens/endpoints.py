@@ -12,12 +12,13 @@ from backend.errors import Forbidden
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import WritingRoute
 from backend.principals import Role
 from backend.specs.fields import ULID
 from backend.tokens import service
 from backend.tokens.schemas import NewToken, TokenOut, TokenPage, TokenRequest
 
-router = APIRouter(prefix="/tokens", tags=["tokens"])
+router = APIRouter(prefix="/tokens", tags=["tokens"], route_class=WritingRoute)
 
 TokenId = Annotated[str, Path(pattern=ULID, description="Id of the token.")]
 

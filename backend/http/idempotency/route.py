@@ -11,7 +11,6 @@ from typing import Any
 
 import anyio
 from fastapi import FastAPI, Request
-from fastapi.routing import APIRoute
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
@@ -21,6 +20,7 @@ from backend.http.context import KeyedRequest, Repeated, RequestContext, context
 from backend.http.dependencies import get_state
 from backend.http.errors import respond
 from backend.http.idempotency import repository
+from backend.http.routing import WritingRoute
 from backend.specs.problems import FieldProblem
 
 HEADER = "Idempotency-Key"
@@ -29,8 +29,8 @@ KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class IdempotentRoute(APIRoute):
-    """A `route_class` for routers whose routes change something in a `WriteSession`."""
+class IdempotentRoute(WritingRoute):
+    """A `route_class` for routers whose POST routes are executed once with an `Idempotency-Key`."""
 
     def get_route_handler(self) -> Handler:
         """Wrap the handler of POST routes."""

@@ -1,5 +1,6 @@
 """What one token, one request and one page may take."""
 
+import json
 import sqlite3
 from collections import namedtuple
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import serialize_response
 from sqlalchemy import text
 
 from backend.db import keyset
@@ -97,13 +99,13 @@ def test_points_of_many_metrics_are_sent_in_parts(sqlite_service: RunningService
 def _unlocked(database: str | None, plain: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
     """The function, which fails while the database is locked, and notes its calls."""
 
-    def called(*given: Any) -> Any:
+    def called(*given: Any, **named: Any) -> Any:
         calls.append(plain.__name__)
         other = sqlite3.connect(database or "", timeout=0.0, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         other.execute("ROLLBACK")
         other.close()
-        return plain(*given)
+        return plain(*given, **named)
 
     return called
 
@@ -125,6 +127,23 @@ def test_requests_are_validated_before_the_database_is_locked(
     answer = sqlite_service.client.post(path, json=body)
     assert answer.status_code == 201, answer.text
     assert calls
+
+
+def test_changes_are_committed_before_their_answer_is_serialised(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is done in the event loop, where others wait for the write lock."""
+    run = make_run(sqlite_service.engine)
+    calls: list[str] = []
+    serialise = _unlocked(sqlite_service.engine.url.database, serialize_response, calls)
+    monkeypatch.setattr("fastapi.routing.serialize_response", serialise)
+    path = f"/api/v1/runs/{run.id}"
+    assert sqlite_service.client.patch(path, json={"name": "changed"}).status_code == 200
+    assert calls
+    monkeypatch.undo()
+    assert sqlite_service.client.get(path).json()["name"] == "changed"
+    trail = sqlite_service.client.get("/api/v1/audit").json()["items"]
+    assert any(run.id in json.dumps(item) for item in trail)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/play", "/api/v1/branches", "/api/v1/start-sets"])

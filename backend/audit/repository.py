@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from backend.db import AuditEntry, keyset
+from backend.db import AuditEntry, folding, keyset
 from backend.db.base import new_id
 from backend.db.clock import database_now
 
@@ -87,7 +87,7 @@ def _matching(statement: Select[T], wanted: Filter) -> Select[T]:
     if wanted.actor_id is not None:
         statement = statement.where(AuditEntry.actor_id == wanted.actor_id)
     if wanted.user is not None:
-        statement = statement.where(AuditEntry.actor_name.icontains(wanted.user, autoescape=True))
+        statement = statement.where(folding.contains(AuditEntry.actor_name, wanted.user))
     if wanted.action is not None:
         statement = statement.where(AuditEntry.action == wanted.action)
     if wanted.path is not None:

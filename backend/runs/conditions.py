@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Text, and_, cast, false, func, literal, no
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import operators
 
-from backend.db import Run, Series
+from backend.db import Run, Series, folding
 from backend.db.json_values import json_number, json_text
 from backend.runs.fields import ConfigField, Field, MetricField, RunField, resolve
 from backend.runs.filters import All, Either, Node, Not, Term, Word
@@ -29,14 +29,16 @@ def condition(node: Node) -> ColumnElement[bool]:
             # A comparison with NULL is unknown, and so is its negation.
             return not_(func.coalesce(condition(part), false()))
         case Word(text):
-            places = [Run.name, Run.notes, Run.algorithm, Run.environment, Run.group, cast(Run.tags, Text)]
-            return or_(*(place.icontains(text, autoescape=True) for place in places))
+            places = [Run.name, Run.notes, Run.algorithm, Run.environment, Run.group]
+            in_tags = folding.json_contains(cast(Run.tags, Text), text)
+            return or_(*(folding.contains(place, text) for place in places), in_tags)
         case Term("tag", operator, value):
             # Exact, unlike LIKE on SQLite: removing the quoted tag from the JSON text changes it.
             tags: ColumnElement[str] = cast(Run.tags, Text)
             tag: ColumnElement[str] = literal(json.dumps(value))
             if operator == ":":
-                tags, tag = func.lower(tags), func.lower(tag)
+                wanted = folding.lowered(str(value))
+                tags, tag = folding.folded_json(tags, wanted), literal(json.dumps(wanted))
             without = func.replace(tags, tag, "")
             return without == tags if operator == "!=" else without != tags
         case Term(name, operator, value):
@@ -49,11 +51,9 @@ def condition(node: Node) -> ColumnElement[bool]:
                 if isinstance(value, bool):
                     value = "true" if value else "false"
             if operator == ":" and kind == "text" and isinstance(field, RunField):
-                contained: ColumnElement[bool] = held.icontains(value, autoescape=True)
-                return contained
+                return folding.contains(held, str(value))
             if operator == ":" and kind in ("id", "text"):
-                same: ColumnElement[bool] = func.lower(held) == func.lower(value)
-                return same
+                return folding.equals(held, str(value))
             compared: ColumnElement[bool] = _OPERATORS[operator](held, value)
             return compared
 

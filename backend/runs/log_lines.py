@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from backend.db import Attempt, LogLine, Transition, keyset
+from backend.db import Attempt, LogLine, Transition, folding, keyset
 from backend.specs.states import RunState
 
 
@@ -65,4 +65,4 @@ def before(
 
 def _log(run_id: str, search: str | None) -> Select[LogLine]:
     lines = select(LogLine).where(LogLine.run_id == run_id)
-    return lines.where(LogLine.message.icontains(search, autoescape=True)) if search else lines
+    return lines.where(folding.contains(LogLine.message, search)) if search else lines

@@ -241,3 +241,33 @@ def test_pages_sorted_by_setting_or_metric_hold_each_run_once(
     # Runs without a value come last in both directions.
     ordered = seeds[::-1] if descending else seeds
     assert counts == ordered + [seed for seed in range(3) if seed not in seeds]
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [
+        ("name:école", [1, 2]),
+        ("name:ÉCOLE", [1, 2]),
+        ("name:ecole", []),
+        ("name:москва", [3]),
+        ("группа", [3]),
+        ("ΟΔΟΣ", [4]),
+        ("tag:Übung", [1]),
+        ("übung", [1]),
+        ("name=école", []),
+        ('"été_"', []),
+        ("ŁÓDŹ", [5]),
+    ],
+)
+def test_words_are_found_whatever_their_case_in_every_script(
+    engine: Engine, text: str, seeds: list[int]
+) -> None:
+    make_run(engine, seed=1, name="École d'été", tags=["übung"])
+    make_run(engine, seed=2, name="L'ÉCOLE")
+    make_run(engine, seed=3, name="Москва", group="ГРУППА")
+    make_run(engine, seed=4, notes="οδός, οδος")
+    make_run(engine, seed=5, tags=["Łódź"])
+    with reading(engine) as session:
+        node = filters.parse(text)
+        runs = repository.page(session, node, sort="seed", descending=False, limit=10, cursor=None)[0]
+    assert [run.seed for run in runs] == seeds

@@ -5,6 +5,7 @@ import fcntl
 import gc
 import hashlib
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
@@ -20,6 +21,9 @@ from callboard_cli.installation import Installation
 from callboard_cli.listening import listen, refuse_open_bind
 
 LOCK_INTERVAL_S = 0.2
+SWITCH_S = 0.0005
+"""How long a thread of the web process may compute while another one waits for the interpreter. With Python's
+5 ms the event loop, which needs it many times for each request, waits for every thread that computes."""
 MEMORY_ARENAS = 2
 _M_ARENA_MAX = -8
 """The option's number in glibc's malloc.h."""
@@ -49,6 +53,7 @@ def web(
     settings = _settings()
     raise_descriptor_limit()
     limit_memory_arenas()
+    sys.setswitchinterval(SWITCH_S)
     refuse_open_bind(settings)
     if fd is None:
         listen(settings).close()  # uvicorn's own message names no setting

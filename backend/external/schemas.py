@@ -16,7 +16,7 @@ from backend.specs.states import RunState
 MAX_UPLOAD_BYTES = 2**30
 """Maximum size of a file."""
 MAX_ROWS = 10_000
-MAX_SERIES_OF_REQUEST = 500
+MAX_SERIES_OF_REQUEST = 250
 MAX_METRIC = 200
 MAX_LINES = 1_000
 MAX_STEPS = 10**15

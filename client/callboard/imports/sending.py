@@ -24,7 +24,7 @@ from callboard.transport import Transport
 
 MAX_BATCH = 10_000
 MAX_METRICS = 5_000
-MAX_SERIES_OF_REQUEST = 500
+MAX_SERIES_OF_REQUEST = 250
 TRIES = 4
 FIRST_WAIT_S = 0.5
 PAGE = 200

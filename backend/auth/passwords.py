@@ -11,8 +11,8 @@ MIN_CHARACTERS = 10
 MAX_CHARACTERS = 200
 """Maximum length of a password; longer ones would only take time to hash."""
 
-MAX_HASHES = 2
-"""Hashes that are computed at the same time; each takes 64 MiB."""
+MAX_HASHES = 1
+"""Hashes that are computed at the same time; each takes 64 MiB, and four threads."""
 
 CHECKED_CHARACTERS = 40
 """Maximum length of a new password: checking longer ones takes seconds."""

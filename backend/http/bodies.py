@@ -40,6 +40,10 @@ _QUICK_BYTES = 2**16
 """A body up to this size is checked in the event loop, in a millisecond."""
 
 
+HEAVY_BYTES = 2**14
+"""Bodies and queries above this size are read one after another, for each session or token."""
+
+
 class ClientGone(Exception):
     """The client has left before its request was complete."""
 
@@ -108,6 +112,10 @@ class RequestMiddleware:
     ) -> None:
         async with _watched(receive, deadline) as gone, AsyncExitStack() as turn:
             principal = context_in(scope).principal
+            n_bytes = len(body) + len(scope["query_string"])
+            if principal is not None and n_bytes > HEAVY_BYTES:
+                limits = get_state(HTTPConnection(scope)).limits
+                await turn.enter_async_context(limits.heavy.turn(principal.credential.id))
             if principal is not None and scope["method"] in _READING_METHODS:
                 # Those that write have turns of their own, and wait for the database's lock.
                 limits = get_state(HTTPConnection(scope)).limits

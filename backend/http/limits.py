@@ -1,6 +1,7 @@
 """Bounds on what one web process does at the same time: responses in parts, and requests that write."""
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -29,6 +30,7 @@ MAX_REST_S = 1.0
 """Longest pause after a turn of a kind that rests."""
 
 MAX_WAITING_CHARTS = 1_000
+MAX_WAITING_LARGE_CHARTS = 4
 MAX_CHARTS = 2
 """Charts and figures that are computed at the same time. The others wait; one may need 100 MiB."""
 
@@ -87,7 +89,8 @@ class Slots:
 
 class Turns:
     """How many requests of one kind work at the same time, in all and of each user; the others wait in the
-    event loop, in the order of their arrival.
+    event loop. Next is one of the user with the fewest turns now, then of the one whose turn was longest ago,
+    then the one that came first: many requests of one user do not delay those of others.
 
     Args:
         total: how many work at the same time.
@@ -106,6 +109,9 @@ class Turns:
         self._rests = rests
         self._working: Counter[str] = Counter()
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+        self._turns = itertools.count(1)
+        self._latest: dict[str, int] = {}
+        """By user, the number of their latest turn."""
 
     @property
     def n_working(self) -> int:
@@ -138,7 +144,7 @@ class Turns:
 
     async def _begin(self, user_id: str) -> None:
         if self._is_free(user_id):
-            self._working[user_id] += 1
+            self._take(user_id)
             return
         if sum(user == user_id for user, _ in self._waiting) >= self._max_waiting:
             raise TooMany("too many of your requests wait: try again when some have ended", RETRY_AFTER_S)
@@ -170,12 +176,21 @@ class Turns:
     def _end(self, user_id: str) -> None:
         self._working[user_id] -= 1
         self._working += Counter()  # drops zeros
-        for waiting in list(self._waiting):
-            user, turn = waiting
-            if self._is_free(user) and not turn.done():
-                self._working[user] += 1
-                self._waiting.remove(waiting)
+        while free := [waiting for waiting in self._waiting if self._is_free(waiting[0])]:
+            user, turn = waiting = min(free, key=self._priority)
+            self._waiting.remove(waiting)
+            if not turn.done():
+                self._take(user)
                 turn.set_result(None)
+        if not self._waiting and not self._working:
+            self._latest.clear()
+
+    def _priority(self, waiting: tuple[str, asyncio.Future[None]]) -> tuple[int, int]:
+        return self._working[waiting[0]], self._latest.get(waiting[0], 0)
+
+    def _take(self, user_id: str) -> None:
+        self._working[user_id] += 1
+        self._latest[user_id] = next(self._turns)
 
 
 class WriteQueue:
@@ -310,10 +325,13 @@ class Limits:
     sockets: Slots = field(default_factory=lambda: Slots("live views", total=200, per_user=20))
     quotas: Quotas = field(default_factory=Quotas)
     writes: WriteQueue = field(default_factory=WriteQueue)
-    requests: Turns = field(default_factory=lambda: Turns(total=24, per_user=8, max_waiting=200))
+    requests: Turns = field(default_factory=lambda: Turns(total=24, per_user=4, max_waiting=200))
     """Requests that read, until their response begins: each may occupy one of 40 threads."""
+    heavy: Turns = field(default_factory=lambda: Turns(total=4, per_user=1, max_waiting=200))
+    """Requests with a long body or query, which the event loop reads: one of each session or token."""
     lists: Turns = field(default_factory=lambda: Turns(total=4, per_user=2))
-    """Lists whose cost grows with all runs: filters and sorting by settings and metrics, groups, fields."""
+    """Lists whose cost grows with all runs, such as filters and sorting by settings and metrics, groups and
+    fields; and long pages."""
     estimates: Turns = field(default_factory=lambda: Turns(total=2, per_user=1, rests=True))
     """Estimates, which validate up to 100 combinations."""
     hashes: Turns = field(default_factory=lambda: Turns(total=2, per_user=1))
@@ -323,3 +341,7 @@ class Limits:
         default_factory=lambda: Turns(total=MAX_CHARTS, per_user=MAX_CHARTS, max_waiting=MAX_WAITING_CHARTS)
     )
     """Held while a chart is computed."""
+    large_charts: Turns = field(
+        default_factory=lambda: Turns(total=2, per_user=1, max_waiting=MAX_WAITING_LARGE_CHARTS)
+    )
+    """Held until a large chart is sent, or its client has left: it takes memory until then."""

@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Depends, Query, Request
 
 from backend.errors import Invalid
+from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep
-from backend.metrics.charts import Axes
+from backend.metrics.charts import LARGE_BUCKETS, Axes
 from backend.metrics.grouping import Centre, Interval, Spread
 from backend.metrics.schemas import X
 from backend.metrics.smoothing import MAX_WEIGHT, Smoothing
@@ -17,9 +18,31 @@ DEFAULT_WEIGHT = 0.9
 """Of a moving average over points of figures."""
 
 
+DEFAULT_POINTS = 1000
+_SOURCES_OF_ALL = 32
+"""Sources that a request for all of them is taken to have."""
+
+
+async def _large_turn(request: Request, principal: Viewer, state: AppStateDep) -> AsyncIterator[None]:
+    """Held by a request for a large chart until it is sent: its memory is free then."""
+    given = request.query_params
+    sources, points = given.getlist("source"), given.get("points", "")
+    n_buckets = int(points) if points.isdecimal() else DEFAULT_POINTS
+    n_buckets *= _SOURCES_OF_ALL if "*" in sources else max(1, len(sources))
+    for name in ("run", "metric"):
+        n_buckets *= max(1, len(given.getlist(name)))
+    if n_buckets <= LARGE_BUCKETS:
+        yield
+        return
+    async with state.limits.large_charts.turn(principal.id):
+        yield
+
+
 def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
     async def requested(
+        principal: Viewer,
         state: AppStateDep,
+        large: Annotated[None, Depends(_large_turn)],
         x: Annotated[
             X,
             Query(
@@ -29,7 +52,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
         ] = "agent_steps",
         points: Annotated[
             int, Query(ge=1, le=10_000, description="Maximum number of points per series.")
-        ] = 1000,
+        ] = DEFAULT_POINTS,
         smooth: Annotated[
             float | None,
             Query(
@@ -95,7 +118,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
         if low >= high:
             raise Invalid.field("x_to", f"must be above x_from: got {low:g} to {high:g}")
         span = None if x_from is None and x_to is None else (low, high)
-        async with state.limits.charts.turn(""):
+        async with state.limits.charts.turn(principal.id):
             if kind == "points":
                 yield Axes(x, points, weight, kind, span=span)
             else:

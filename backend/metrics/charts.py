@@ -42,6 +42,9 @@ from backend.metrics.smoothing import (
     window_rows,
 )
 
+LARGE_BUCKETS = 100_000
+"""Number of buckets above which only one chart is computed at a time."""
+
 _MAX_ROWS_AT_ONCE = 1_000_000
 
 WINDOW = ("window_x", "window_mean", "window_deviation", "window_n")

@@ -17,7 +17,7 @@ from backend.db import Run, Series
 from backend.db.engine import reading
 from backend.errors import Invalid, NotFound
 from backend.metrics import npz, repository, tensorboard_files
-from backend.metrics.charts import WINDOW, Axes, SeriesBuckets, curves, with_scale
+from backend.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scale
 from backend.metrics.chunks import Array
 from backend.metrics.exported_runs import ExportedRun
 from backend.metrics.grouping import Spread, interval_name
@@ -32,11 +32,8 @@ from backend.specs.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 from backend.specs.run import in_declared_order
 from backend.specs.run_fields import EXTERNAL
 
-MAX_BUCKETS = 500_000
-"""Maximum number of buckets per response, whose JSON has some 50 MB."""
-
-LARGE_BUCKETS = 250_000
-"""Number of buckets above which only one chart is computed at a time."""
+MAX_BUCKETS = 250_000
+"""Maximum number of buckets per response, whose JSON has some 25 MB."""
 
 _large = Lock()
 

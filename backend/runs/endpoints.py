@@ -56,11 +56,17 @@ reading = APIRouter()
 """Routes of `router` that change nothing."""
 
 
+SHORT_PAGE = 200
+"""Runs of a page that every request may ask for, without a turn."""
+
+
 async def _list_turn(request: Request, principal: Viewer, state: AppStateDep) -> AsyncIterator[None]:
-    """A turn for a list that compares or sorts all runs by more than a column."""
+    """A turn for a list that compares or sorts all runs by more than a column, or has a long page."""
     given = request.query_params
-    sort = given.get("sort", "").removeprefix("-")
-    if not (given.get("filter") or given.get("search") or (sort and sort not in repository.SORTS)):
+    sort, limit = given.get("sort", "").removeprefix("-"), given.get("limit", "")
+    is_long = not limit.isdecimal() or int(limit) > SHORT_PAGE if limit else False
+    compares = given.get("filter") or given.get("search") or (sort and sort not in repository.SORTS)
+    if not (compares or is_long):
         yield
         return
     async with state.limits.lists.turn(principal.id):

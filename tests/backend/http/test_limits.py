@@ -3,18 +3,26 @@
 import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from time import monotonic
 
 import httpx
 import pytest
 
+from backend.db.engine import writing
 from backend.errors import TooMany, Unavailable
 from backend.http import limits
+from backend.http.bodies import HEAVY_BYTES
 from backend.http.limits import WriteQueue
+from backend.metrics.repository import append
+from backend.runs.service import bump_revision
+from backend.specs.events import PointsEvent
 from tests.support import asynchronous
 from tests.support.artifacts import make_episode
+from tests.support.pages import session_headers
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService
+from tests.support.sockets import connected, get_request
 from tests.support.waiting import PATIENCE_S, until
 
 N_WRITERS = 60
@@ -88,6 +96,53 @@ def test_requests_for_videos_wait_for_the_write_lock_in_no_thread(
         other_process.execute("ROLLBACK")
         other_process.close()
         assert get(0) == 202
+
+
+@pytest.mark.service
+def test_long_bodies_of_one_token_are_read_one_after_another(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = Event()
+
+    def estimate(*given: object) -> None:
+        assert hold.wait(PATIENCE_S)
+        raise Unavailable("enough", retry_after_s=1)
+
+    monkeypatch.setattr("backend.runs.requests.estimate", estimate)
+    body = CARTPOLE | {"notes": "x" * HEAVY_BYTES}
+    bounds = sqlite_service.app_state.limits
+    with _client(sqlite_service) as client, ThreadPoolExecutor(2) as threads:
+        answers = [threads.submit(client.post, "/api/v1/runs/estimate", json=body) for _ in range(2)]
+        until(lambda: bounds.heavy.n_waiting)
+        assert client.get("/api/v1/runs").status_code == 200
+        hold.set()
+        assert {answer.result().status_code for answer in answers} == {503}
+        assert (bounds.heavy.n_waiting, bounds.heavy.n_working) == (0, 0)
+
+
+@pytest.mark.service
+def test_large_chart_that_is_not_read_delays_no_other_chart_than_large_ones_of_its_user(
+    sqlite_service: RunningService,
+) -> None:
+    run, metrics = make_run(sqlite_service.engine), [f"m/{n}" for n in range(11)]
+    at = list(range(10_000))
+    others = {"agent_steps": at, "frames": at, "episodes": at, "wall_time_s": [float(n) for n in at]}
+    points = [PointsEvent(metric=name, value=[n / 7 for n in at], **others) for name in metrics]
+    with writing(sqlite_service.engine) as session:
+        append(session, run.id, 1, bump_revision(session, run.id), points)
+    path = f"/api/v1/series?run={run.id}&points=10000&metric=" + "&metric=".join(metrics)
+    turns = sqlite_service.app_state.limits.large_charts
+    asked = get_request(sqlite_service.url, path, session_headers(sqlite_service.client))
+    with _client(sqlite_service) as client, ThreadPoolExecutor(1) as thread:
+        with connected(sqlite_service.url, asked, n=1):
+            until(lambda: turns.n_working)
+            second = thread.submit(client.get, path)
+            until(lambda: turns.n_waiting)
+            chart = client.get("/api/v1/series", params={"run": run.id, "metric": "m/0"})
+            assert chart.status_code == 200
+            assert turns.n_waiting == 1
+        assert second.result().status_code == 200
+    until(lambda: not turns.n_working)
 
 
 def test_write_queue_is_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,3 +247,20 @@ def test_turns_are_few_for_each_user_and_go_to_others_first() -> None:
 
     begun = asynchronous.run(work())
     assert (begun.count("b"), begun.count("a") >= 3) == (2, True)
+
+
+def test_many_requests_of_one_user_do_not_delay_those_of_others() -> None:
+    async def work() -> list[str]:
+        turns = limits.Turns(total=1, per_user=1)
+        order: list[str] = []
+
+        async def request_of(user: str) -> None:
+            async with turns.turn(user):
+                order.append(user)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(request_of(user) for user in "aaaaabcb"))
+        assert (turns.n_waiting, turns.n_working) == (0, 0)
+        return order
+
+    assert asynchronous.run(work()) == [*"abcabaaa"]

@@ -10,6 +10,7 @@ from backend.catalogue.schemas import PublishedScoreOut
 from backend.db import Evaluation, Job, Run
 from backend.runs.groups import human_reference
 from backend.schemas import Id, Number, Page
+from backend.specs import protocols
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import Seed
 from backend.text import Text
@@ -86,6 +87,11 @@ class EvaluationOut(Schema):
     """True, unclipped return of each episode; empty until the evaluation has finished."""
     lengths_frames: list[int]
     """Emulator frames of each episode; empty until the evaluation has finished."""
+    max_frames: int | None = Field(examples=[18_000])
+    """Emulator frames, no-ops included, after which the protocol ends an episode; null if it does not."""
+    n_at_max_frames: int | None = Field(examples=[0])
+    """Number of episodes that it has ended so; null until the evaluation has finished, if it ends none, or if
+    episodes start in the middle of a game."""
     mean_return: Number = Field(examples=[18.3])
     """Mean of `returns`; null until the evaluation has finished."""
     human_normalised_pct: Number
@@ -110,7 +116,10 @@ class EvaluationOut(Schema):
         row = {name: getattr(evaluation, name) for name in cls.model_fields if hasattr(evaluation, name)}
         state = "done" if evaluation.mean_return is not None or job is None else job.state
         by = [] if reference is None else [asdict(reference.random), asdict(reference.human)]
+        max_frames, n_at_max_frames = protocols.at_limit(evaluation.protocol, evaluation.lengths_frames)
         extra = {
+            "max_frames": max_frames,
+            "n_at_max_frames": n_at_max_frames,
             "human_normalised_pct": normalised,
             "human_normalised_by": by,
             "state": state,

@@ -244,6 +244,21 @@ def environment_settings(name: str | None) -> dict[str, Any]:
     return {} if known is None else known.environment_settings
 
 
+def at_limit(name: str, lengths_frames: Sequence[int]) -> tuple[int | None, int | None]:
+    """The frames after which a protocol ends an episode, and how many of these episodes it has ended.
+
+    Args:
+        name: id of a protocol.
+        lengths_frames: frames of each episode without the no-ops before it, which count towards the limit.
+    """
+    settings = environment_settings(name)
+    max_frames: int | None = settings.get("max_frames")
+    if max_frames is None or not lengths_frames or starts_protocol(name) is not None:
+        return max_frames, None
+    at_least = max_frames - settings["noop_max"]
+    return max_frames, sum(length >= at_least for length in lengths_frames)
+
+
 def find_protocol(name: str, supported: Sequence[str], environment: str) -> Protocol:
     """The protocol of this id. Whether its start set exists is not checked.
 

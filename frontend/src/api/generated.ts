@@ -4667,6 +4667,19 @@ export interface components {
              */
             lengths_frames: number[];
             /**
+             * Max Frames
+             * @description Emulator frames, no-ops included, after which the protocol ends an episode; null if it does not.
+             * @example 18000
+             */
+            max_frames: number | null;
+            /**
+             * N At Max Frames
+             * @description Number of episodes that it has ended so; null until the evaluation has finished, if it ends none, or if
+             *     episodes start in the middle of a game.
+             * @example 0
+             */
+            n_at_max_frames: number | null;
+            /**
              * Mean Return
              * @description Mean of `returns`; null until the evaluation has finished.
              * @example 18.3
@@ -17523,6 +17536,8 @@ export interface operations {
                      *           "lengths_frames": [
                      *             1
                      *           ],
+                     *           "max_frames": 18000,
+                     *           "n_at_max_frames": 0,
                      *           "mean_return": 18.3,
                      *           "human_normalised_pct": null,
                      *           "human_normalised_by": [
@@ -17594,6 +17609,8 @@ export interface operations {
                      *       "lengths_frames": [
                      *         1
                      *       ],
+                     *       "max_frames": 18000,
+                     *       "n_at_max_frames": 0,
                      *       "mean_return": 18.3,
                      *       "human_normalised_pct": null,
                      *       "human_normalised_by": [

@@ -11,7 +11,7 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
 from backend.specs.problems import InvalidSpec
-from backend.specs.protocols import FIXED_CHOICES, PROTOCOLS, UnsupportedProtocolError
+from backend.specs.protocols import FIXED_CHOICES, PROTOCOLS, UnsupportedProtocolError, at_limit
 from backend.specs.run import RunSpec, parse_run_spec
 
 TRAINING_SETTINGS: dict[str, Any] = {
@@ -152,3 +152,20 @@ def test_readme_names_each_algorithm() -> None:
         title = algorithm.title.split(",")[0]  # a variant, such as "PAAC, n-step Q", goes with its base
         named = re.compile(rf"(?<![\w-])(?<!gorila )(?<!double ){re.escape(title)}\b", re.IGNORECASE)
         assert named.search(readme), f"README.md does not name {title}"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "lengths", "expected"),
+    [
+        ("noop_starts_5min", [18_000, 17_972, 17_969, 900], (18_000, 2)),  # 1 to 30 no-ops before them
+        ("noop_starts_greedy", [18_000], (108_000, 0)),
+        ("sticky_actions_5min", [18_000, 17_999], (18_000, 1)),
+        ("noop_starts", [], (108_000, None)),
+        ("agent_starts:pong", [108_000], (108_000, None)),
+        ("plain", [500], (None, None)),
+    ],
+)
+def test_episodes_that_the_protocol_has_ended_are_counted(
+    protocol: str, lengths: list[int], expected: tuple[int | None, int | None]
+) -> None:
+    assert at_limit(protocol, lengths) == expected

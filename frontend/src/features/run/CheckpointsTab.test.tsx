@@ -4,7 +4,7 @@ import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, expect, it } from 'vitest';
 import { keys } from '@/api/keys';
 import type { Run } from '@/api/runs';
-import { checkpointsQuery, evaluationsQuery, type Checkpoint } from '@/api/runResources';
+import { checkpointsQuery, evaluationsQuery, type Checkpoint, type Evaluation } from '@/api/runResources';
 import { CheckpointsTab } from './CheckpointsTab';
 import { EvaluationsTab } from './EvaluationsTab';
 
@@ -30,14 +30,14 @@ afterEach(cleanup);
 
 const RUN = { id: 'R', origin: 'external' } as Run;
 
-function show(items: Checkpoint[], tab = <CheckpointsTab run={RUN} />) {
+function show(items: Checkpoint[], tab = <CheckpointsTab run={RUN} />, evaluations: Evaluation[] = []) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
   client.setQueryData(keys.me(), { role: 'operator' });
   client.setQueryData(checkpointsQuery('R').queryKey, {
     pages: [{ items, next_cursor: null }],
     pageParams: [null],
   });
-  client.setQueryData(evaluationsQuery('R').queryKey, []);
+  client.setQueryData(evaluationsQuery('R').queryKey, evaluations);
   render(
     <QueryClientProvider client={client}>
       <MantineProvider>{tab}</MantineProvider>
@@ -71,4 +71,33 @@ it('offers no evaluation of the files of an external run', () => {
   show([CHECKPOINT], <EvaluationsTab run={RUN} />);
   expect(screen.getByRole<HTMLButtonElement>('button', { name: /Evaluate/ }).disabled).toBe(true);
   expect(screen.getByText(/files of its own script, which cannot be loaded here/)).toBeTruthy();
+});
+
+it('says how many episodes of an evaluation ended at the limit of its protocol', () => {
+  const evaluation: Evaluation = {
+    id: 'E',
+    run_id: 'R',
+    attempt: 1,
+    requested_at: '2026-01-31T10:00:00Z',
+    protocol: 'noop_starts_5min',
+    n_episodes: 3,
+    seed: 0,
+    agent_steps: 1000,
+    frames: 4000,
+    wall_time_s: 1,
+    checkpoint: 'a1-s000000001000.pt',
+    returns: [0, 0, 1],
+    lengths_frames: [17_990, 17_980, 900],
+    max_frames: 18_000,
+    n_at_max_frames: 2,
+    mean_return: 1 / 3,
+    human_normalised_pct: null,
+    human_normalised_by: [],
+    superseded: false,
+    state: 'done',
+    error: null,
+  };
+  show([], <EvaluationsTab run={RUN} />, [evaluation, { ...evaluation, id: 'F', n_at_max_frames: 0 }]);
+  expect(screen.getAllByText(/ended at the limit/)).toHaveLength(1);
+  expect(screen.getByText('2 of 3 ended at the limit of 18,000 frames')).toBeTruthy();
 });

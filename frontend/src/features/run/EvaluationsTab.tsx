@@ -27,6 +27,12 @@ function returnRange({ returns }: Evaluation): string {
     : `${formatScore(Math.min(...finite))} to ${formatScore(Math.max(...finite))}`;
 }
 
+/** How many episodes the protocol has ended, and after how many frames; undefined if none. */
+function limitText({ n_at_max_frames, n_episodes, max_frames }: Evaluation): string | undefined {
+  if (!n_at_max_frames || max_frames === null) return undefined;
+  return `${n_at_max_frames} of ${n_episodes} ended at the limit of ${formatInteger(max_frames)} frames`;
+}
+
 const noCheckpoint = (run: Run): string =>
   isExternal(run)
     ? ELSEWHERE.evaluate
@@ -104,7 +110,10 @@ export function EvaluationsTab({ run }: { run: Run }) {
                   <td>{protocolLabel(evaluation.protocol)}</td>
                   <td className="right num">{evaluation.n_episodes}</td>
                   <td className="right num">{evaluation.seed}</td>
-                  <td className="right num">{formatScore(evaluation.mean_return)}</td>
+                  <td className="right num">
+                    {formatScore(evaluation.mean_return)}
+                    {limitText(evaluation) && <div className="muted">{limitText(evaluation)}</div>}
+                  </td>
                   {normalised && (
                     <td className="right num" title={referencesText(evaluation)}>
                       {formatScore(evaluation.human_normalised_pct)}

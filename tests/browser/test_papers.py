@@ -46,7 +46,7 @@ def test_figure_of_a_paper_is_reproduced_in_three_clicks_and_fills_in(
     card.get_by_role("button", name="Reproduce").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("Cost")).to_contain_text("24")
-    expect(dialog).to_contain_text("12 learning rates instead of 50")
+    expect(dialog).to_contain_text("24 learning rates instead of 50")
     assert not serious_violations(page)
     dialog.get_by_role("button", name="Start 24 runs").click()
 
@@ -60,7 +60,7 @@ def test_figure_of_a_paper_is_reproduced_in_three_clicks_and_fills_in(
     expect(figure.get_by_role("img").first).to_be_visible()
     expect(figure).to_contain_text("highest score")
     expect(page.get_by_role("region", name="Runs", exact=True)).to_contain_text("finished")
-    expect(page.get_by_role("table").first).to_contain_text("5 / 12")
+    expect(page.get_by_role("table").first).to_contain_text("10 / 24")
     assert not serious_violations(page)
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 900})

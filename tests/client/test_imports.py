@@ -189,6 +189,7 @@ def test_torn_and_damaged_files_are_read_as_far_as_they_can_be(target: Target, t
     assert done.exit_code == 0, done.output
     assert "not kept: tensors" in done.output
     assert f"not kept: the rest of {damaged.name}, which cannot be read (DecodeError)" in done.output
+    assert f"not kept: the end of {torn.name}, which is not complete" in done.output
     assert [rows(target, run["id"]) for run in target.runs()] == [{"loss/policy": [(1, 1.0)]}] * 2
 
 

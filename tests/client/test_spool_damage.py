@@ -13,7 +13,7 @@ import pytest
 
 import callboard
 from callboard.__main__ import run_client
-from callboard.spool import DAMAGED, Manifest, Request, Spool, SpoolUnreadable, new_ulid
+from callboard.spool import DAMAGED, MAX_REQUEST_ROWS, Manifest, Request, Spool, SpoolUnreadable, new_ulid
 from callboard.syncing import refused
 from tests.client.support import NOBODY, Target
 
@@ -78,6 +78,18 @@ def damages(content: bytes) -> Iterator[tuple[str, bytes]]:
         yield f"one more at {at}", content[:at] + b"x" + content[at:]
 
 
+def intact_rows(whole: bytes, content: bytes) -> set[int]:
+    """The rows of the frames that a change has left where they were."""
+    rows: set[int] = set()
+    offset, first = 0, 0
+    while offset < len(whole):
+        end = offset + 8 + int.from_bytes(whole[offset : offset + 4], "little")
+        if content[offset:end] == whole[offset:end]:
+            rows |= {*range(first, first + N_ROWS)}
+        offset, first = end, first + N_ROWS
+    return rows
+
+
 def test_rows_are_stored_or_set_aside_wherever_a_spool_is_damaged(tmp_path: Path) -> None:
     folder = write(tmp_path)
     whole = (folder / "00000001.log").read_bytes()
@@ -91,14 +103,19 @@ def test_rows_are_stored_or_set_aside_wherever_a_spool_is_damaged(tmp_path: Path
         missing = logged - {*server.rows}
         assert len(server.rows) == len({*server.rows}) == len(logged) - len(missing), what
         assert server.rows == sorted(server.rows), what
+        assert intact_rows(whole, content) <= {*server.rows}, what
         assert missing <= {*range(min(missing or {0}), min(missing or {0}) + N_ROWS)} or "zeros" in what, what
         is_torn = what == f"without byte {len(whole) - 1}"
         assert bool(missing) is bool(kept) or not missing or is_torn, what
         shutil.rmtree(copy, ignore_errors=True)
 
 
+@pytest.mark.parametrize("n_joined", [1, N_FRAMES])
 @pytest.mark.parametrize("was_stored", [False, True])
-def test_request_whose_answer_was_lost_is_not_doubled_by_damage(tmp_path: Path, was_stored: bool) -> None:
+def test_request_whose_answer_was_lost_is_neither_doubled_nor_lost_by_damage(
+    tmp_path: Path, was_stored: bool, n_joined: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MAX_REQUEST_ROWS, "log", n_joined * N_ROWS)
     folder = write(tmp_path)
     spool = Spool.open(folder)
     assert spool is not None
@@ -121,6 +138,7 @@ def test_request_whose_answer_was_lost_is_not_doubled_by_damage(tmp_path: Path, 
         missing = set(range(15)) - {*after.rows}
         assert len(after.rows) == len({*after.rows}), what
         assert not missing or kept.get(DAMAGED), what
+        assert intact_rows(whole, content) <= {*after.rows}, what
         shutil.rmtree(copy, ignore_errors=True)
 
 

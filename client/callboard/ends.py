@@ -3,14 +3,21 @@
 A run that nobody closes learns it when the interpreter exits. There an exception is the one that the
 interpreter has printed since the run has begun, and an exit status the one of `sys.exit`. The interpreter
 forgets a SystemExit that a script raises itself before it exits. But when it has executed a file
-(`python script.py`), it first flushes the standard error, and then the exception is still there. Not so after
-`python -m` and `python -c`: there only `sys.exit` makes a status known. In a notebook, an exception belongs
-to a run if the cell that raised it has logged to the run.
+(`python script.py`), it first flushes the standard error and output, and then the exception is still there.
+In a notebook, an exception belongs to a run if the cell that raised it has logged to the run, or if nothing
+has been logged to the run yet. One that ends a thread belongs to a run if no other thread was the last to log
+values or episodes to it, and nothing has trained it on since.
 
 SIGTERM and SIGHUP end a process at once, unless the script handles them. While a run is open, another handler
 stands in for that default: a thread reports the end of all runs, and then the signal does what it did before.
 Handlers of the script are left alone. Python writes the number of each signal that it handles into a pipe
 (`signal.set_wakeup_fd`), from which the thread learns of signals that the script handles itself.
+
+What cannot be seen: the status of a SystemExit that the script raises itself after `python -m`, `python -c`
+or `runpy`, and of an `exit` that it has imported from `sys` before this package: its run is said to have
+finished. Whether a script that handles SIGHUP itself and ends within a minute has ended because of it: its
+run is said to be stopped. `run.close(state, reason)` says otherwise. If `init` is called in another thread
+than the main one, which alone can install handlers, SIGTERM and SIGHUP are not seen, and the run is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from callboard.cleaning import as_text, kind_of
 from callboard.limits import MAX_REASON_CHARACTERS
@@ -46,19 +53,46 @@ _SHELL_STATUS = 128
 """A shell's exit status of a process that a signal has ended, less the signal's number."""
 
 
+class Watched(Protocol):
+    """A run, as far as the end of the process concerns it."""
+
+    def end_by_signal(self, reason: str) -> None:
+        """End the run as stopped; called by another thread."""
+
+    def add_error(self, message: str) -> None:
+        """Write a line into the run's log."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were logged to the run."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything but settings was logged to the run."""
+
+    @property
+    def training_thread(self) -> int | None:
+        """Identifier of the last thread that has logged values or episodes."""
+
+    @property
+    def agent_steps(self) -> int:
+        """The most agent steps that were logged."""
+
+
 class Watch:
     """What the end of the process means for one run."""
 
-    def __init__(self, end: Callable[[str], None], n_rows: Callable[[], int], error_before: Any) -> None:
-        self.n_rows = n_rows
-        """How many rows were logged to the run."""
-        self.end = end
-        """Ends the run as stopped, with a reason."""
+    def __init__(self, run: Watched, error_before: Any) -> None:
+        self.run = run
         self.error_before = error_before
         """What the interpreter had printed as the last error before the run began."""
         self.n_rows_before_cell = 0
         self.cell_error: BaseException | None = None
-        """In a notebook, the exception of the last cell that has logged to the run."""
+        """In a notebook, the exception of the last cell that has logged to the run, or of one before it."""
+        self.end_of_thread: tuple[str, str | None] = "finished", None
+        """State and reason after the exception that has ended the thread that trains."""
+        self.agent_steps_of_thread = 0
+        """Agent steps of the run when that thread has ended."""
 
 
 class _Process:
@@ -96,7 +130,7 @@ def _exit(status: Any = None, /) -> None:
 
 
 class _Flush:
-    """The method `flush` of the standard error, which the interpreter calls when a file has been executed."""
+    """The method `flush` of the standard error or output. The interpreter calls both after a file."""
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
@@ -136,16 +170,37 @@ def _quit(self: Any, code: Any = None) -> None:
     _exit(code)
 
 
-def watch(end: Callable[[str], None], n_rows: Callable[[], int]) -> Watch:
-    """Watch for the end of the process on behalf of a run.
+class _ThreadHook:
+    """What `threading` calls with an exception that has ended a thread."""
 
-    Args:
-        end: ends the run as stopped, with a reason; called by another thread.
-        n_rows: how many rows were logged to the run.
-    """
+    def __init__(self, before: Callable[[Any], Any]) -> None:
+        self._before = before
+
+    def __call__(self, arguments: Any, /) -> None:
+        """Note the exception, and do what was done before."""
+        with suppress(Exception):
+            _note_end_of_thread(arguments)
+        self._before(arguments)
+
+
+def _note_end_of_thread(arguments: Any) -> None:
+    if issubclass(arguments.exc_type, SystemExit):
+        return
+    state, reason = outcome(arguments.exc_value or arguments.exc_type())
+    thread = as_text(getattr(arguments.thread, "name", "a thread"))
+    reason = clean(f"{reason}, in {thread}", MAX_REASON_CHARACTERS)
+    for watched in [*_process.watches]:
+        with suppress(Exception):
+            watched.run.add_error(f"A thread has ended by an exception that nothing has caught: {reason}")
+        if watched.run.training_thread in (None, threading.get_ident()):
+            watched.end_of_thread, watched.agent_steps_of_thread = (state, reason), watched.run.agent_steps
+
+
+def watch(run: Watched) -> Watch:
+    """Watch for the end of the process on behalf of a run."""
     with suppress(Exception):
         _install()
-    watched = Watch(end, n_rows, getattr(sys, "last_value", None))
+    watched = Watch(run, getattr(sys, "last_value", None))
     _process.watches.append(watched)
     return watched
 
@@ -154,6 +209,18 @@ def unwatch(watched: Watch) -> None:
     """The run has ended."""
     with suppress(ValueError):
         _process.watches.remove(watched)
+
+
+def outcome_now(watched: Watch, error: BaseException | None = None) -> tuple[str, str | None]:
+    """State and reason of a run that its script ends with this exception, or without one."""
+    return _with_thread(watched, outcome(error))
+
+
+def _with_thread(watched: Watch, end: tuple[str, str | None]) -> tuple[str, str | None]:
+    """The end of a run, unless the thread that trained it has ended by an exception and none has gone on."""
+    if end[0] == "finished" and watched.run.agent_steps <= watched.agent_steps_of_thread:
+        return watched.end_of_thread
+    return end
 
 
 def outcome(error: BaseException | None) -> tuple[str, str | None]:
@@ -174,11 +241,11 @@ def outcome(error: BaseException | None) -> tuple[str, str | None]:
 def outcome_at_exit(watched: Watch) -> tuple[str, str | None]:
     """State and reason of a run that is open when the interpreter exits."""
     if _process.is_notebook:
-        return outcome(watched.cell_error)
+        return outcome_now(watched, watched.cell_error)
     error = getattr(sys, "last_value", None)
     if error is not None and error is not watched.error_before:
         return outcome(error)
-    return _of_status(_process.exit_status)
+    return _with_thread(watched, _of_status(_process.exit_status))
 
 
 def _of_status(status: Any) -> tuple[str, str | None]:
@@ -217,9 +284,12 @@ def _install() -> None:
         quitter = type(getattr(builtins, "exit", None))
         if quitter.__name__ == "Quitter":
             setattr(quitter, "__call__", _quit)  # noqa: B010
-    if not isinstance(getattr(sys.stderr, "flush", None), _Flush):
-        with suppress(Exception):  # of a stream of the script's own
-            sys.stderr.flush = _Flush(sys.stderr.flush)  # type: ignore[method-assign]
+    if not isinstance(threading.excepthook, _ThreadHook):
+        threading.excepthook = _ThreadHook(threading.excepthook)
+    for stream in (sys.stderr, sys.stdout):  # the script may replace one of them later
+        if not isinstance(getattr(stream, "flush", None), _Flush):
+            with suppress(Exception):  # of a stream of the script's own
+                stream.flush = _Flush(stream.flush)  # type: ignore[method-assign]
     _watch_cells()
     if _process.pid == os.getpid() or threading.current_thread() is not threading.main_thread():
         return
@@ -258,7 +328,7 @@ def _follow(reading: int) -> None:
                 break
     for watched in [*_process.watches]:
         with suppress(Exception):
-            watched.end(_ended_by(number))
+            watched.run.end_by_signal(_ended_by(number))
     for _ in range(2):  # the first one may still find the handler
         os.kill(os.getpid(), number)
         time.sleep(SIGNAL_TIMEOUT_S / 2)
@@ -312,14 +382,17 @@ def _watch_cells() -> None:
 
 def _before_cell(*_: Any) -> None:
     for watched in _process.watches:
-        watched.n_rows_before_cell = watched.n_rows()
+        watched.n_rows_before_cell = watched.run.n_rows
 
 
 def _after_cell(result: Any = None, *_: Any) -> None:
-    error = getattr(result, "error_before_exec", None) or getattr(result, "error_in_exec", None)
+    in_cell = getattr(result, "error_in_exec", None)
+    error = getattr(result, "error_before_exec", None) or in_cell
     for watched in _process.watches:
-        if watched.n_rows() > watched.n_rows_before_cell:
+        if watched.run.has_begun and watched.run.n_rows > watched.n_rows_before_cell:
             watched.cell_error = error if isinstance(error, BaseException) else None
+        elif not watched.run.has_begun and isinstance(in_cell, BaseException):
+            watched.cell_error = in_cell  # until a cell logs to the run: it may be what keeps them from it
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

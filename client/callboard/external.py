@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
@@ -90,7 +91,9 @@ class ExternalRun:
         self._closing = threading.RLock()
         self._unfinished: str | None = None
         """What has begun and not ended, such as a call of `learn`: the run has failed if it never ends."""
-        self._watch = ends.watch(self._end_by_signal, lambda: self._background.n_logged)
+        self._n_described = 0
+        self._training_thread: int | None = None
+        self._watch = ends.watch(_Ends(self))
         self._background.start()
         atexit.register(self._at_exit)
 
@@ -212,6 +215,7 @@ class ExternalRun:
     ) -> None:
         if steps > self._agent_steps:
             self._agent_steps = steps
+        self._training_thread = get_ident()
         wall_time_s = time.monotonic() - self._started_at
         self._background.add(Points(steps, frames, wall_time_s, metrics, logged), len(logged))
 
@@ -258,6 +262,7 @@ class ExternalRun:
         else:
             at = self._steps("agent_steps", agent_steps)
         self._agent_steps = max(self._agent_steps, at)
+        self._training_thread = get_ident()
         self._background.add(Episode(at, time.monotonic() - self._started_at, value, steps), 1)
 
     def text(
@@ -356,14 +361,14 @@ class ExternalRun:
         What cannot be sent stays in the spool for `callboard.sync()`.
 
         Args:
-            state: `finished`, `failed` or `stopped`; default: `stopped` after Ctrl-C, SIGTERM or SIGHUP, else
-                `finished`.
+            state: `finished`, `failed` or `stopped`; default: `stopped` after Ctrl-C, SIGTERM or SIGHUP,
+                `failed` if an exception has ended the thread that has trained, else `finished`.
             reason: a line for the run's page.
             timeout_s: how long to wait for the server at most.
         """
         if self._closed:
             return
-        by_signal, signal_reason = ends.outcome(None)
+        by_signal, signal_reason = ends.outcome_now(self._watch)
         if state is None:
             state, reason = by_signal, signal_reason if reason is None else reason
         elif type(state) is not str or state not in ("finished", "failed", "stopped"):
@@ -390,7 +395,7 @@ class ExternalRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close in the state that the exception means."""
-        self._end(*ends.outcome(error), CLOSE_TIMEOUT_S)
+        self._end(*ends.outcome_now(self._watch, error), CLOSE_TIMEOUT_S)
 
     def __reduce__(self) -> Any:
         """Refuse to be sent to another process.
@@ -407,6 +412,7 @@ class ExternalRun:
         elif len(dumps(fields)) > MAX_REQUEST_BYTES:
             raise ValueError(f"config: must have at most {MAX_REQUEST_BYTES:,} bytes as JSON")
         else:
+            self._n_described += 1
             self._background.add(Description(fields), 1)
 
     def _add_file(self, kind: str, read: Callable[[], SentFile], agent_steps: int) -> None:
@@ -478,8 +484,42 @@ class ExternalRun:
             state, reason = "failed", self._unfinished
         self._end(state, reason, CLOSE_TIMEOUT_S)
 
-    def _end_by_signal(self, reason: str) -> None:
-        self._end("stopped", reason, ends.SIGNAL_TIMEOUT_S)
+
+class _Ends:
+    """What the end of the process needs of a run."""
+
+    def __init__(self, run: ExternalRun) -> None:
+        self._run = run
+        self._n_errors = 0
+
+    def end_by_signal(self, reason: str) -> None:
+        """End the run as stopped."""
+        self._run._end("stopped", reason, ends.SIGNAL_TIMEOUT_S)
+
+    def add_error(self, message: str) -> None:
+        """Write a line into the run's log."""
+        self._n_errors += 1
+        self._run._background.add_line("error", message)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that the script has logged."""
+        return self._run._background.n_logged - self._n_errors
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything but settings was logged."""
+        return self.n_rows > self._run._n_described
+
+    @property
+    def training_thread(self) -> int | None:
+        """The last thread that has logged values or episodes."""
+        return self._run._training_thread
+
+    @property
+    def agent_steps(self) -> int:
+        """The most agent steps that were logged."""
+        return self._run.agent_steps
 
 
 def _seconds(value: Any) -> float:

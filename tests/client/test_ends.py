@@ -156,6 +156,59 @@ def test_file_that_calls_sys_exit_or_raises_ends_as_its_status_says(
     assert ended_file(target, tmp_path / "script.py", code, status) == end
 
 
+THREAD = """
+import threading
+def train(steps=3, error=None):
+    for step in range(2, steps):
+        run.log({"a/b": step}, agent_steps=step)
+    if error is not None:
+        raise error
+def in_thread(*arguments):
+    thread = threading.Thread(target=train, args=arguments, name="trainer")
+    thread.start()
+    thread.join()
+"""
+DIES = "in_thread(5, ValueError('no\\nnumber'))"
+TRAINER = "ValueError: number, in trainer"
+THREADS = [
+    (DIES, ("failed", TRAINER)),
+    (f"{DIES}\nrun.text('summary')\nrun.close()", ("failed", TRAINER)),
+    (f"with run: {DIES}", ("failed", TRAINER)),
+    (f"in_thread()\n{DIES}\nrun.close('finished')", ("finished", REPORTED)),
+    (f"{DIES}\nin_thread(9)", ("finished", REPORTED)),
+    (f"{DIES}\ntrain(9)", ("finished", REPORTED)),
+    ("train(5)\nin_thread(0, ValueError('of a helper'))", ("finished", REPORTED)),
+    ("in_thread(4, SystemExit(3))", ("finished", REPORTED)),
+    ("in_thread(4)", ("finished", REPORTED)),
+]
+
+
+@pytest.mark.parametrize(("code", "end"), THREADS, ids=range(len(THREADS)))
+def test_exception_that_ends_the_thread_that_trains_fails_the_run(
+    target: Target, code: str, end: tuple[str, str]
+) -> None:
+    assert ended(target, THREAD + code, 0) == end
+    [run] = target.runs()
+    died = [line for line in target.lines(run["id"]) if "that nothing has caught: ValueError" in line]
+    assert len(died) == code.count("ValueError")
+
+
+STREAM = """
+class Tee:
+    def __init__(self, stream): self.stream = stream
+    def write(self, text): return self.stream.write(text)
+    def flush(self): self.stream.flush()
+"""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_file_that_replaces_a_stream_later_ends_as_its_status_says(
+    target: Target, tmp_path: Path, stream: str
+) -> None:
+    code = f"{STREAM}sys.{stream} = Tee(sys.{stream})\nraise SystemExit(3)"
+    assert ended_file(target, tmp_path / "script.py", code, 3) == ("failed", "exit status 3")
+
+
 TYPO = """
 import sys, code
 shell = code.InteractiveConsole()

@@ -1,4 +1,4 @@
-"""Cells of IPython: an exception belongs to the runs to which its cell has logged."""
+"""Cells of IPython: an exception belongs to the runs to which its cell, or none yet, has logged."""
 
 import os
 import subprocess
@@ -37,6 +37,11 @@ CELLS = [
     ("failed", [START, LOG, f"{LOG}\nraise SystemExit(3)"]),
     ("failed", [f"{START}\n{LOG}\n1 / 0", "1 + 1", "typo"]),
     ("failed", [START, f"def train():\n    {LOG}\n    raise ValueError('no data')", "train()"]),
+    ("failed", [START, "raise ValueError('env broken')"]),
+    ("failed", [f"{START}\nraise ValueError('env broken')"]),
+    ("failed", [START, "run.config.update(lr=1)", "raise ValueError('env broken')", "1 + 1"]),
+    ("finished", [START, "raise ValueError('env broken')", "typo", LOG]),
+    ("finished", [START, "def (", "1 + 1"]),
     ("stopped", [START, f"{LOG}\nraise KeyboardInterrupt"]),
 ]
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -173,6 +174,60 @@ def test_export_has_no_formula_and_is_imported_with_equal_names(target: Target, 
     assert done.exit_code == 0, done.output
     [other] = (run for run in target.runs() if run["name"] == "table")
     assert rows(target, other["id"]) == {name: [(1, at)] for at, name in enumerate(names)}
+
+
+SAME = (
+    *("name", "group", "tags", "algorithm", "environment", "config", "config_details", "seed"),
+    *("seed_is_known", "seed_is_given", "return_metric", "step_unit"),
+)
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_exported_runs_are_imported_as_the_same_runs(
+    target: Target, tmp_path: Path, file_format: str
+) -> None:
+    arguments: list[dict[str, Any]] = [
+        {"name": "'=same", "seed": 3, "step_unit": "iterations", "return_metric": "=a", "tags": ["x", "=y"]},
+        {"name": "=same", "config": {"seed": 2**60, "net": {"n": 1}, "clip": math.inf}, "group": "'-g"},
+        {"name": "none", "config": {"lr": 0.1}},
+    ]
+    ids = []
+    for fields in arguments:
+        with callboard.init(algorithm="mine", environment="e", **fields) as run:
+            for step in range(3):
+                run.log({"'=a": step, "=a": -step}, agent_steps=step)
+        ids.append(run.id)
+    before = {run["name"]: run for run in target.runs()}
+    points = {name: rows(target, run["id"]) for name, run in before.items()}
+    answer = target.client.get("/api/v1/runs/export", params={"run": ids, "format": file_format})
+    for run in before.values():
+        target.client.delete(f"/api/v1/runs/{run['id']}").raise_for_status()
+    table = tmp_path / f"table.{file_format}"
+    table.write_bytes(answer.content)
+    done = imported("csv", table)
+    assert done.exit_code == 0, done.output
+    after = {run["name"]: run for run in target.runs()}
+    assert {name: rows(target, run["id"]) for name, run in after.items()} == points
+    for name, run in after.items():
+        assert {field: run["spec"][field] for field in SAME} == {
+            field: before[name]["spec"][field] for field in SAME
+        }
+
+
+@pytest.mark.service
+def test_names_in_lines_of_json_keep_their_apostrophes(target: Target, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(
+        "".join(
+            json.dumps({"step": 1, "metric": metric, "value": at, "run": run}) + "\n"
+            for run in ("'=r", "=r")
+            for at, metric in enumerate(("'=a", "=a"))
+        )
+    )
+    assert imported("jsonl", lines).exit_code == 0
+    runs = {run["name"]: rows(target, run["id"]) for run in target.runs()}
+    assert runs == {f"lines {run}": {"'=a": [(1, 0)], "=a": [(1, 1)]} for run in ("'=r", "=r")}
 
 
 class Unit(Enum):

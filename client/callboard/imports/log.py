@@ -96,6 +96,10 @@ class Log:
     step_unit: Literal["agent_steps", "iterations"] | None = None
     """What the steps count; None: what the names of the metrics imply."""
     config: dict[str, Any] = field(default_factory=dict)
+    config_details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the JSON of settings does not say, if they are those of a run."""
+    group: str | None = None
+    tags: list[str] = field(default_factory=list)
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)
     """Unix time and text of each line."""

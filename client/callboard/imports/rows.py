@@ -40,12 +40,13 @@ class Rows:
     columns: list[str]
     rows: Iterator[Mapping[str, Any]]
     about: dict[str, Any] = field(default_factory=dict)
-    """What a comment before the first line says of the training, as JSON."""
+    """What a comment before the first line says of the training, as JSON; of Parquet, `runs` by their ids."""
     config: dict[str, Any] = field(default_factory=dict)
     """Settings that the rows repeat."""
     not_kept: Counter[str] = field(default_factory=Counter)
     """Complete only after the last row."""
     has_decimal_commas: bool = False
+    is_csv: bool = False
 
 
 def ending(path: Path) -> str:
@@ -73,7 +74,7 @@ def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
     """
     if ending(path) in _PARQUET:
         rows = _guard(path, _parquet(path))
-        return Rows(next(rows), rows)
+        return Rows(next(rows), rows, next(rows))
     not_kept: Counter[str] = Counter()
     lines = _guard(path, _lines(path, not_kept))
     first = next((line for line in lines if line.strip()), "")
@@ -140,7 +141,9 @@ def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing
     stripped = [name.strip() for name in columns]
     if len({*stripped}) == len({*columns}):
         columns = stripped
-    table = Rows(columns, iter(()), about, not_kept=not_kept, has_decimal_commas=delimiter == ";")
+    table = Rows(
+        columns, iter(()), about, not_kept=not_kept, has_decimal_commas=delimiter == ";", is_csv=True
+    )
     for name, n in Counter(columns).items():
         if n > 1 and name:
             table.not_kept[f"column {quoted(name)}, which comes {n} times, but for its last"] = 1
@@ -329,7 +332,7 @@ class _Columns:
 
 
 def _parquet(path: Path) -> Iterator[Any]:
-    """The names of the columns, then the rows."""
+    """The names of the columns, what the file's metadata says of runs, then the rows."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -341,6 +344,8 @@ def _parquet(path: Path) -> Iterator[Any]:
     try:
         with ParquetFile(path) as file:
             yield list(file.schema_arrow.names)
+            described = (file.schema_arrow.metadata or {}).get(b"runs", b"")
+            yield {"runs": _object(described.decode("utf-8", "replace")) or {}}
             for batch in file.iter_batches(batch_size=10_000):
                 yield from batch.to_pylist()
     except ArrowException as error:

@@ -171,9 +171,9 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
         "environment": _word(fields.get("environment") or log.environment or "unknown", MAX_ENVIRONMENT),
         "seed": log.given_seed if fields.get("seed") is None else fields["seed"],
         "config": settings.config,
-        "config_details": settings.details,
-        "group": fields.get("group"),
-        "tags": list(fields.get("tags") or ()),
+        "config_details": settings.details | log.config_details,
+        "group": fields.get("group") or log.group,
+        "tags": list(fields.get("tags") or log.tags),
         "notes": clean(notes, MAX_NOTES),
         "return_metric": log.return_metric,
         "step_unit": log.step_unit,
@@ -252,7 +252,8 @@ def _later_config(log: Log, spec: Mapping[str, Any]) -> dict[str, Any]:
     config = {name: value for name, value in settings.config.items() if spec["config"].get(name) != value}
     if not config:
         return {}
-    details = {name: settings.details[name] for name in config if name in settings.details}
+    details = settings.details | log.config_details
+    details = {name: details[name] for name in config if name in details}
     named = {"algorithm": log.algorithm, "environment": log.environment, "seed": log.seed}
     return {"config": config, "config_details": details} | named
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections import Counter, defaultdict
@@ -13,6 +14,7 @@ from typing import Any
 from callboard.imports.log import Log, UnreadableLog, problem_of, quoted
 from callboard.imports.rows import Rows, ending, read_rows, stem
 from callboard.names import Names, of_cell
+from callboard.rows import is_seed, seed_of
 
 STEP_COLUMNS = (
     *("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps", "steps"),
@@ -42,7 +44,7 @@ _EPISODE_METRICS = {"r": "rollout/episode_return", "l": "rollout/episode_length"
 _TENSORBOARD = ["Wall time", "Step", "Value"]
 """The columns of a file downloaded from TensorBoard's page, which has one metric."""
 _EXPORTED = frozenset({"run", "name", "source", "frames", "episodes", "provenance", "description"})
-"""Columns of Callboard's own export that have no place in an import."""
+"""Columns of Callboard's own export that are no metrics."""
 _LEAST, _MOST = "__MIN", "__MAX"
 """Endings of the columns of the range of a curve, in W&B's export of a chart."""
 
@@ -236,7 +238,7 @@ class _Table:
             if self._curves:
                 self._add_curves(logs, row)
                 continue
-            label = "" if self._run is None else of_cell(str(row.get(self._run)))
+            label = "" if self._run is None else self._text(row.get(self._run))
             log = logs.get(label)
             if log is None:
                 log = logs[label] = self._create_log(label, row)
@@ -262,10 +264,17 @@ class _Table:
         # A table that another training has replaced has another first row, at least its values.
         place = f"{platform.node()} {self._path.resolve()}"
         own = row.get("name") if self._is_long and self._run == "run" else None
-        name = of_cell(str(own)) if own else f"{self._name} {label}".strip()
+        name = self._text(own) if own else f"{self._name} {label}".strip()
         identity = f"table {place} {label} {sorted(map(str, row.items()))}"
         counts_iterations = self._step in ITERATION_COLUMNS or (self._curves and self._step == "Step")
-        return Log(name, identity, step_unit="iterations" if counts_iterations else None)
+        log = Log(name, identity, step_unit="iterations" if counts_iterations else None)
+        if self._run == "run" and "name" in self._rows.columns:
+            _describe(log, row.get("description") or self._rows.about.get("runs", {}).get(label))
+        return log
+
+    def _text(self, cell: Any) -> str:
+        """The text of a cell; in a CSV file an apostrophe may stand before it."""
+        return of_cell(str(cell)) if self._rows.is_csv else str(cell)
 
     def _add(self, log: Log, row: Mapping[str, Any]) -> None:
         steps = self._parse_steps(log, row)
@@ -278,7 +287,7 @@ class _Table:
             if row.get("source"):
                 log.not_kept["points of single actors"] += 1
                 return
-            metric = of_cell(str(row.get(self._metric) or ""))
+            metric = self._text(row.get(self._metric) or "")
             if not metric:
                 log.not_kept["points without the name of a metric"] += 1
             cells = [(self._value, self._names.stored(metric))] if metric else []
@@ -322,6 +331,30 @@ class _Table:
         if self._rows.has_decimal_commas and isinstance(cell, str) and "." not in cell:
             cell = cell.replace(",", ".")
         return _parse_number(cell)
+
+
+def _describe(log: Log, description: Any) -> None:
+    """Restore what Callboard's own export says of a run, if this is one."""
+    try:
+        described = json.loads(description) if isinstance(description, str) else description
+        spec = described["spec"]
+        settings = dict(spec["config"])
+        if spec.get("environment_config"):
+            settings["environment_config"] = dict(spec["environment_config"])
+        algorithm, environment, seed = str(spec["algorithm"]), str(spec["environment"]), spec["seed"]
+        tags, group = [*map(str, spec.get("tags") or ())], spec.get("group")
+        details = dict(spec.get("config_details") or {})
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return
+    if spec.get("seed_is_known", True) and spec.get("seed_is_given", True) and is_seed(seed):
+        log.seed = seed_of(seed)
+    log.algorithm, log.environment, log.config_details = algorithm, environment, details
+    log.describe_by_config(settings)
+    log.group, log.tags = None if group is None else str(group), tags
+    log.return_metric = spec.get("return_metric") or log.return_metric
+    log.step_unit = spec.get("step_unit") or log.step_unit
+    if described.get("notes"):
+        log.not_kept["notes of the run"] = 1
 
 
 def _find_curves(columns: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -1,10 +1,11 @@
 """Pace of played games in a real browser, as a table for `docs/measurements/service.md`.
 
-    python -m tests.campaigns.play_pacing [--seconds 20] [--without-training]
+    python -m tests.campaigns.play_pacing [--seconds 20] [--without-training] [--every-frame]
 
 Starts an installation in an empty home, with a training run beside the games unless it is left out, and plays
 each environment by key presses in Chromium. Prints the interval between two drawn frames, and the time from a
-key press to the painted frame of the first decision that has read it. For an idle machine only.
+key press to the painted frame of the first decision that has read it. Actions are read every four frames, as
+agents' are, or at every frame. For an idle machine only.
 """
 
 import argparse
@@ -85,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.play_pacing")
     parser.add_argument("--seconds", type=int, default=20, help="of each game")
     parser.add_argument("--without-training", action="store_true", help="start no run beside the games")
+    parser.add_argument("--every-frame", action="store_true", help="have actions read at every frame")
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="pacing-") as name,
@@ -105,7 +107,9 @@ def main() -> None:
         )
         write("|---|--:|--:|--:|--:|")
         for environment_id, held_key in HELD_KEY.items():
-            intervals, delays = _play(page, environment_id, held_key, given.seconds)
+            intervals, delays = _play(
+                page, environment_id, held_key, given.seconds, every_frame=given.every_frame
+            )
             write(
                 f"| {ENVIRONMENTS[environment_id].title} | {1000 / np.mean(intervals):.1f} | "
                 f"{_percentiles(intervals)} | {_percentiles(delays)} | {len(delays)} |"
@@ -141,9 +145,12 @@ def script_of(running: Installation) -> httpx.Client:
     return httpx.Client(base_url=running.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
 
 
-def _play(page: Page, environment_id: str, held_key: str, seconds: int) -> tuple[list[float], list[float]]:
+def _play(
+    page: Page, environment_id: str, held_key: str, seconds: int, *, every_frame: bool
+) -> tuple[list[float], list[float]]:
     """Play a game; return the intervals between frames and the delays of key presses, in milliseconds."""
     page.goto(f"/play?environment={environment_id}&scripted=true")
+    page.get_by_label("Read actions at every frame").set_checked(every_frame)
     page.get_by_role("button", name="Play", exact=True).click()
     page.get_by_text("Press a control to start").wait_for(timeout=1000 * PATIENCE_S)
     page.keyboard.down(held_key)

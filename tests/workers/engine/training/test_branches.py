@@ -225,6 +225,7 @@ def test_copied_atari_games_go_on_bit_for_bit_like_those_of_power_on() -> None:
     games = copies(original, observation, 3, 7)
     assert isinstance(games, Forks)
     with closing(games):
+        assert [games.lives(k) for k in range(3)] == [env.lives() for env in alone] == [3, 3, 3]
         for _ in range(60):  # each takes its own actions, not all at every decision, in any order
             acting = rng.permutation(3)[: rng.integers(1, 4)].tolist()
             actions = rng.integers(6, size=len(acting)).tolist()

@@ -23,7 +23,7 @@ from backend.http.dependencies import authenticate, get_state
 from backend.http.errors import TooLarge, respond
 from backend.http.json_bounds import MAX_VALUES, excess_of
 from backend.http.limits import busy
-from backend.http.pages import SAFE_METHODS
+from backend.http.pages import HEALTH_PATH, SAFE_METHODS
 
 MAX_BODY_BYTES = 2 * 2**20
 """Maximum size of a body."""
@@ -96,8 +96,7 @@ class RequestMiddleware:
             try:
                 body = await reading.whole() if max_bytes else b""
                 context.body_bytes = len(body)
-                await self._check(scope, body)
-                await self._respond(scope, body, receive, send, deadline)
+                await self._respond(scope, body, address, receive, send, deadline)
             except Problem as problem:
                 await respond(problem, context.request_id)(scope, receive, send)
             except RequestEnded:
@@ -108,26 +107,38 @@ class RequestMiddleware:
             reading.free()
 
     async def _respond(
-        self, scope: Scope, body: bytes, receive: Receive, send: Send, deadline: "_RequestDeadline"
+        self,
+        scope: Scope,
+        body: bytes,
+        address: str,
+        receive: Receive,
+        send: Send,
+        deadline: "_RequestDeadline",
     ) -> None:
-        async with _watched(receive, deadline) as gone, AsyncExitStack() as turn:
-            principal = context_in(scope).principal
-            n_bytes = len(body) + len(scope["query_string"])
-            if principal is not None and n_bytes > HEAVY_BYTES:
-                limits = get_state(HTTPConnection(scope)).limits
-                await turn.enter_async_context(limits.heavy.turn(principal.credential.id))
-            if principal is not None and scope["method"] in _READING_METHODS:
-                # Those that write have turns of their own, and wait for the database's lock.
-                limits = get_state(HTTPConnection(scope)).limits
-                await turn.enter_async_context(limits.requests.turn(principal.id))
+        async with _watched(receive, deadline) as gone, AsyncExitStack() as turns:
+            await self._take_turns(turns, scope, len(body) + len(scope["query_string"]), address)
+            await self._check(scope, body)
 
             async def send_on(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     deadline.begin_response()
-                    await turn.aclose()
+                    await turns.aclose()
                 await send(message)
 
             await self._app(scope, _Replayed(body, gone), send_on)
+
+    async def _take_turns(self, turns: AsyncExitStack, scope: Scope, n_bytes: int, address: str) -> None:
+        """Wait until the request may be worked on; `turns` ends its turns."""
+        limits = get_state(HTTPConnection(scope)).limits
+        principal = context_in(scope).principal
+        if principal is None and scope["path"] != HEALTH_PATH:
+            await turns.enter_async_context(limits.without_login.turn(address))
+        if n_bytes > HEAVY_BYTES:
+            sender = address if principal is None else principal.credential.id
+            await turns.enter_async_context(limits.heavy.turn(sender))
+        if principal is not None and scope["method"] in _READING_METHODS:
+            # Those that write have turns of their own, and wait for the database's lock.
+            await turns.enter_async_context(limits.requests.turn(principal.id))
 
     async def _check(self, scope: Scope, body: bytes) -> None:
         if not body or "json" not in Headers(scope=scope).get("content-type", "").lower():

@@ -327,8 +327,11 @@ class Limits:
     writes: WriteQueue = field(default_factory=WriteQueue)
     requests: Turns = field(default_factory=lambda: Turns(total=24, per_user=4, max_waiting=200))
     """Requests that read, until their response begins: each may occupy one of 40 threads."""
+    without_login: Turns = field(default_factory=lambda: Turns(total=16, per_user=4, max_waiting=1_000))
+    """Requests of nobody, by address: pages, what everybody may ask for, and what is refused."""
     heavy: Turns = field(default_factory=lambda: Turns(total=4, per_user=1, max_waiting=200))
-    """Requests with a long body or query, which the event loop reads: one of each session or token."""
+    """Requests with a long body or query, which the event loop reads: one of each session or
+    token, or of an address without one."""
     lists: Turns = field(default_factory=lambda: Turns(total=4, per_user=2))
     """Lists whose cost grows with all runs, such as filters and sorting by settings and metrics, groups and
     fields; and long pages."""

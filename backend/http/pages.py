@@ -15,3 +15,6 @@ Cursor = Annotated[str | None, Query(max_length=2_000, description="`next_cursor
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods of requests that change nothing."""
+
+HEALTH_PATH = "/healthz"
+"""Asked every few seconds by whoever supervises the process."""

@@ -20,14 +20,12 @@ from backend.http.context import start_context
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import COOKIE
 from backend.http.errors import BadRequest, PreconditionFailed, TooLarge, respond
-from backend.http.pages import SAFE_METHODS
+from backend.http.pages import HEALTH_PATH, SAFE_METHODS
 from backend.specs.problems import quoted
 
 MAX_DRAINED_BYTES = 32 * 2**20
 HTTP_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"})
 
-HEALTH_PATH = "/healthz"
-"""Asked every few seconds: successes are logged at the level DEBUG."""
 PROBES = frozenset({HEALTH_PATH, "/readyz"})
 """Paths that answer whatever host is named: an orchestrator probes an address that it has chosen itself."""
 

@@ -12,6 +12,7 @@ from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentCon
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
 from backend.specs.fields import ENVIRONMENT_PREFIX, Frozen, Strict, marked_fields, setting
 from backend.specs.problems import (
+    MAX_PROBLEMS,
     FieldProblem,
     InvalidSpec,
     explain,
@@ -171,8 +172,10 @@ def _section(
     if not isinstance(value, dict):
         problems.append(FieldProblem(field=name, message=_NOT_AN_OBJECT[name]))
         return None
+    # Of thousands of unknown fields only the first ones are named.
+    further = set([field for field in value if field not in model.model_fields][MAX_PROBLEMS:])
     try:
-        return model.model_validate(value)
+        return model.model_validate({field: held for field, held in value.items() if field not in further})
     except ValidationError as error:
         problems += explain(point_elsewhere(problems_of(error, name), name, paths), model.model_fields)
         return None

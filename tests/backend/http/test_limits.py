@@ -121,6 +121,25 @@ def test_long_bodies_of_one_token_are_read_one_after_another(
 
 
 @pytest.mark.service
+def test_requests_without_a_login_are_few_at_once_for_each_address(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = Event()
+    monkeypatch.setattr(sqlite_service.app_state.bus, "ping", lambda: hold.wait(PATIENCE_S))
+    turns = sqlite_service.app_state.limits.without_login
+    with (
+        httpx.Client(base_url=sqlite_service.url, timeout=PATIENCE_S) as nobody,
+        ThreadPoolExecutor(6) as threads,
+    ):
+        answers = [threads.submit(nobody.get, "/readyz") for _ in range(6)]
+        until(lambda: turns.n_waiting == 2)
+        assert nobody.get("/healthz").status_code == 200
+        assert sqlite_service.client.get("/api/v1/runs").status_code == 200
+        hold.set()
+        assert {answer.result().status_code for answer in answers} == {200}
+
+
+@pytest.mark.service
 def test_large_chart_that_is_not_read_delays_no_other_chart_than_large_ones_of_its_user(
     sqlite_service: RunningService,
 ) -> None:

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from backend.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.problems import InvalidSpec
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, problems_of
 from backend.specs.run import REQUEST_FIELDS, parse_run_spec
 
 PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 1000}}
@@ -263,3 +264,16 @@ def test_setting_in_the_wrong_section_is_answered_with_the_right_one(
 def test_section_inside_itself_is_not_what_is_meant() -> None:
     message = problems(PONG | {"stop": {"stop": {"agent_steps": 1}}})["stop.stop"]
     assert message == "no such field; use one of agent_steps, wall_time_s, score"
+
+
+def test_of_thousands_of_unknown_fields_few_are_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_errors = []
+
+    def counted(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
+        n_errors.append(error.error_count())
+        return problems_of(error, prefix)
+
+    monkeypatch.setattr("backend.specs.run.problems_of", counted)
+    config = {f"x{n}": n for n in range(3_000)} | {"n_e": 10**9}
+    assert list(problems(PONG | {"config": config}))[:2] == ["config.n_e", "config.x0"]
+    assert max(n_errors) <= MAX_PROBLEMS + 1

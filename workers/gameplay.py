@@ -38,10 +38,10 @@ class Gameplay:
         if not self._thread.is_alive():
             self._redis.close()
 
-    def is_watched(self, run_id: str) -> bool:
-        """Whether the run has a viewer."""
+    def is_watched(self, run_id: str, expires_s: float = WATCH_EXPIRES_S) -> bool:
+        """Whether the run, or the session, has had a viewer in this time."""
         watched_at = self._watched_at.get(run_id)
-        return watched_at is not None and monotonic() - watched_at < WATCH_EXPIRES_S
+        return watched_at is not None and monotonic() - watched_at < expires_s
 
     def publish(self, run_id: str, frame: bytes) -> None:
         """Publish a frame; drop it if Redis is unavailable."""

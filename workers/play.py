@@ -20,7 +20,7 @@ from redis import Redis, RedisError
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.play import service as play
-from backend.pubsub.bus import PLAY_PREFIX, play_channel
+from backend.pubsub.bus import PLAY_PREFIX, PLAYER_EXPIRES_S, play_channel
 from backend.specs.play import Pause, PlaySetup
 from backend.specs.recordings import FRAME, GAME_REPORT, REPORT, GamePlayed, GameStarted
 from workers import resume
@@ -76,8 +76,11 @@ class PlaySessions:
         self._thread = threading.Thread(target=self._listen, name="play", daemon=True)
 
     def start(self) -> None:
-        """Start listening to players, and remove what a killed worker has left."""
+        """Start listening to players, and end and remove what a killed worker of this host has left."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        # If the database is away, the leases expire.
+        with suppress(*TRANSIENT_ERRORS), self._context.writing() as session:
+            play.end_of_host(session, self._host)
         self._thread.start()
 
     def begin_stop(self) -> None:
@@ -258,7 +261,7 @@ class PlayRunner(threading.Thread):
             process.wait_for_frames(_TICK_S)
             self._pass_on(process)
             now = monotonic()
-            if self._gameplay.is_watched(self._id):
+            if self._gameplay.is_watched(self._id, PLAYER_EXPIRES_S):
                 seen_at, is_left = now, False
             elif not is_left:  # also if the web process has died and could not pause the game
                 is_left = True

@@ -12,6 +12,7 @@ from backend.schemas import Id, Number, Page
 from backend.specs.branches import MAX_CONTINUATIONS, MAX_HORIZON, End
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.run_fields import Seed
+from backend.statistics.means import t_975
 
 
 class BranchRequest(Strict):
@@ -63,13 +64,17 @@ class MeanOut(Schema):
     """The mean."""
     standard_error: Number = Field(examples=[0.2])
     """Its standard error; null for a single continuation."""
+    half_interval: Number = Field(examples=[0.43])
+    """Half of its 95 % interval by Student's t, t(n - 1) times the standard error; null for a single
+    continuation."""
 
     @classmethod
     def of(cls, values: list[float]) -> "MeanOut":
         """Of at least one value."""
         n = len(values)
         error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else None
-        return cls(mean=float(np.mean(values)), standard_error=error)
+        half = None if error is None else t_975(n - 1) * error
+        return cls(mean=float(np.mean(values)), standard_error=error, half_interval=half)
 
 
 class BranchOutcomeOut(Schema):

@@ -56,7 +56,7 @@ class Recording(Base):
     environment: Mapped[str] = mapped_column(String(200))
     environment_config: Mapped[dict[str, Any]]
     protocol: Mapped[str] = mapped_column(String(50))
-    """`human_play`, `scripted` or `joint`."""
+    """`human_play`, `practice`, `scripted` or `joint`."""
     actors: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
     """Who has acted, as `backend.specs.recordings.Actor`; empty: the player alone."""
     source: Mapped[dict[str, Any] | None]

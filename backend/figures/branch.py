@@ -10,6 +10,7 @@ from backend.figures.figure import Figure
 from backend.figures.palette import Theme, colours
 from backend.figures.theme import faint, ground, layout, muted, plain_text
 from backend.metrics.chunks import Array
+from backend.statistics.means import t_975
 
 _NARROW_PX = 500
 _NARROW_HEIGHT_PX = 480
@@ -57,7 +58,7 @@ def branch_figure(
     """Return so far of each continuation, their mean with its standard error, the episode's own, and V.
 
     A continuation that has ended keeps its return. A dot at its end is its whole return, with V for what
-    follows where it was cut off.
+    follows where it was cut off; V is compared with the mean of these.
 
     Args:
         lines: the continuations, at least one.
@@ -111,7 +112,7 @@ def branch_figure(
         figure.add_scatter(
             x=steps,
             y=mean,
-            name="mean ± standard error",
+            name="mean so far ± standard error",
             mode="lines",
             line={"color": blue, "width": 2.5},
             hovertemplate=hover,
@@ -132,7 +133,9 @@ def branch_figure(
         figure.add_scatter(
             x=drawn,
             y=person.returns[drawn],
-            name=plain_text(f"{person.who} ({'to the end' if person.finished else 'left before the end'})"),
+            name=plain_text(
+                f"{person.who} ({'to the end' if person.finished else 'stopped before the end'})"
+            ),
             mode="lines",
             line={"color": colour, "width": 2},
             hovertemplate=hover,
@@ -154,8 +157,10 @@ def branch_figure(
                 meta={"kind": "points"},
             )
     if value is not None:
+        if len(lines) > 1:
+            _add_mean_of_whole_returns(figure, lines, value_name, 1.03 * (n - 1), blue)
         figure.add_scatter(
-            x=[0, n - 1],
+            x=[0, 1.03 * (n - 1)],
             y=[value, value],
             name=f"{plain_text(value_name)} at the decision",
             mode="lines",
@@ -172,6 +177,24 @@ def branch_figure(
     if width_px is not None and width_px < _NARROW_PX:
         figure.layout["height"] = _NARROW_HEIGHT_PX
     return figure
+
+
+def _add_mean_of_whole_returns(
+    figure: Figure, lines: Sequence[FanLine], value_name: str, x: float, colour: str
+) -> None:
+    """Draw, right of the fan, what V predicts: the mean of the whole returns, and its 95 % interval."""
+    totals = np.array([line.total for line in lines])
+    half = t_975(len(totals) - 1) * float(totals.std(ddof=1) / np.sqrt(len(totals)))
+    figure.add_scatter(
+        x=[x],
+        y=[float(totals.mean())],
+        error_y={"type": "data", "array": [half], "color": colour, "thickness": 2, "width": 5},
+        name=f"mean of whole returns, 95 % interval: what {plain_text(value_name)} predicts",
+        mode="markers",
+        marker={"size": 9, "symbol": "diamond", "color": colour},
+        hovertemplate="%{y:.4~g}<extra>%{fullData.name}</extra>",
+        meta={"kind": "points"},
+    )
 
 
 def _drawn(n: int) -> Array:

@@ -60,7 +60,7 @@ from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
 from backend.runs.styles import IN_ORDER, WantedStyles, distinct_styles
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.play import HUMAN_PLAY
+from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 
 Score = Literal["score", "best_return"]
@@ -599,7 +599,7 @@ def draw_branch(
         value=outcome.value if is_discounted else None,
         value_name=name or ("max Q" if branch.action_values else "V"),
         y="Discounted return so far" if is_discounted else "Return so far",
-        title=f"Branch at decision {branch.decision:,} of an episode, {subject([run])}",
+        title=f"Branch at decision {branch.decision + 1:,} of an episode, {subject([run])}",
         subtitle=f"{policy} · at most {branch.horizon:,} decisions{forced}",
         theme=options.theme,
         width_px=options.width_px,
@@ -643,7 +643,9 @@ def _human_here(session: Session, runs_used: Sequence[tuple[Run, Collection[str]
     mean = recordings.human_references(session, environment.id).get(environment.id)
     if mean is None:
         return []
-    return [Level(f"human here, {mean.n_games} games", mean.mean_return, HUMAN_PLAY)]
+    seen = seen_by_people(environment)
+    aid = "" if seen is None else f", with {seen}"
+    return [Level(f"human here, {mean.n_games} games{aid}", mean.mean_return, HUMAN_PLAY)]
 
 
 def _evaluated(

@@ -90,6 +90,13 @@ def renew(session: Session, host: str, ids: Collection[str], expires_at: datetim
     return set(session.scalars(select(PlaySession.id).where(*held)))
 
 
+def running_on(session: Session, host: str) -> Sequence[PlaySession]:
+    """The sessions that a host plays, locked."""
+    return session.scalars(
+        select(PlaySession).where(PlaySession.state == "running", PlaySession.host == host).with_for_update()
+    ).all()
+
+
 def expired(session: Session, now: datetime) -> Sequence[PlaySession]:
     """The sessions whose lease has run out, locked."""
     return session.scalars(

@@ -263,6 +263,17 @@ def end(session: Session, session_id: str, reason: str, *, host: str) -> str:
     return reason if play is None or play.end_reason is None else play.end_reason
 
 
+def end_of_host(session: Session, host: str) -> None:
+    """End the sessions that a host plays, whose worker has been started anew."""
+    for play in repository.running_on(session, host):
+        _end(session, play, _died(host))
+        recordings.remove_empty(session, play.id)
+
+
+def _died(host: str | None) -> str:
+    return f"worker {host} has died; the game is kept up to then"
+
+
 def end_by(session: Session, principal: Principal, session_id: str) -> None:
     """End a session on behalf of its player, or of an admin; an ended one stays as it is.
 
@@ -292,7 +303,7 @@ def expire(session: Session) -> list[str]:
     now = database_now(session)
     lost = repository.expired(session, now)
     for play in lost:
-        _end(session, play, f"worker {play.host} has died; the game is kept up to then")
+        _end(session, play, _died(play.host))
         recordings.remove_empty(session, play.id)
     waiting = repository.abandoned(session, now - timedelta(seconds=QUEUED_S))
     for play in waiting:

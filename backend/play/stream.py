@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,17 +20,23 @@ from backend.http.dependencies import AppState, get_state
 from backend.http.errors import respond
 from backend.play import repository, service
 from backend.principals import Principal, Role
-from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S, play_channel
+from backend.pubsub.bus import LIFETIME_S, PLAYER_INTERVAL_S, WATCH_CHANNEL, play_channel
 from backend.pubsub.subscription import Frames, cancel_all
 from backend.specs.play import PLAYER_MESSAGE, Act, HandOver, Pause, actions_of
+from backend.specs.problems import message_of, quoted
 
 router = APIRouter()
 
 NORMAL, GOING_AWAY, POLICY_VIOLATION = 1000, 1001, 1008
 MAX_MESSAGE_BYTES = 256
+_TYPES = "action, pause, speed, new_game and control"
 WAIT_S = 0.25
 RETRY_S = 0.05
 """Pause between tries of the first notification, while the subscription connects."""
+
+
+_players: Counter[str] = Counter()
+"""Open streams of the player of each session: a browser may have it in several tabs."""
 
 
 @dataclass
@@ -98,9 +105,14 @@ async def _stream(
     work = [_send(websocket, frames), _receive(state, websocket, client), _wait_for(ended)]
     work.append(_notify_worker(state, client.session_id) if client.may_play else _wait_for(state.stopping))
     tasks = [asyncio.create_task(coroutine) for coroutine in work]
+    if client.may_play:
+        _players[client.session_id] += 1
     await asyncio.wait(tasks, timeout=LIFETIME_S, return_when=asyncio.FIRST_COMPLETED)
     await cancel_all(tasks)
-    if client.may_play:  # nobody steers now
+    if client.may_play:
+        _players[client.session_id] -= 1
+    if client.may_play and not _players[client.session_id]:  # nobody steers now
+        del _players[client.session_id]
         pause = Pause(type="pause", paused=True).model_dump_json()
         await state.subscription.publish(play_channel(client.session_id), pause)
     if websocket.client_state is WebSocketState.CONNECTED and (
@@ -124,7 +136,7 @@ async def _notify_worker(state: AppState, session_id: str) -> None:
     """Publish that the player is there, until the server stops."""
     published_at = 0.0
     while not state.stopping.is_set():
-        is_due = time.monotonic() - published_at >= WATCH_INTERVAL_S
+        is_due = time.monotonic() - published_at >= PLAYER_INTERVAL_S
         if is_due and await state.subscription.publish(WATCH_CHANNEL, session_id):
             published_at = time.monotonic()
         await asyncio.sleep(WAIT_S if published_at else RETRY_S)
@@ -151,8 +163,7 @@ async def _forward(state: AppState, client: _Client, message: str | bytes) -> st
     try:
         parsed = PLAYER_MESSAGE.validate_json(message)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, problem['loc'])) or 'message'}: {problem['msg']}"
+        return _refusal(error)
     if isinstance(parsed, Act) and parsed.action is not None and parsed.action >= client.n_actions:
         return f"there is no action {parsed.action}: this environment has actions 0 to {client.n_actions - 1}"
     if isinstance(parsed, HandOver) and not client.has_agent:
@@ -163,6 +174,16 @@ async def _forward(state: AppState, client: _Client, message: str | bytes) -> st
     if not await state.subscription.publish(play_channel(client.session_id), parsed.model_dump_json()):
         return "Redis does not respond: the worker cannot be reached at present"
     return None
+
+
+def _refusal(error: ValidationError) -> str:
+    """Why a message is refused, in words."""
+    problem = error.errors(include_url=False)[0]
+    if problem["type"] == "union_tag_invalid":
+        return f"there is no message of type {quoted(problem['ctx']['tag'])}; the types are {_TYPES}"
+    if not problem["loc"]:
+        return f"a message is a JSON object with one of the types {_TYPES}"
+    return f"{'.'.join(map(str, problem['loc'][1:]))} {message_of(problem)}"
 
 
 def _set_scripted(state: AppState, session_id: str) -> None:

@@ -37,6 +37,10 @@ WATCH_INTERVAL_S = 2.0
 WATCH_EXPIRES_S = 5.0
 """A worker stops publishing frames this long after the last such message."""
 
+PLAYER_INTERVAL_S = 0.5
+PLAYER_EXPIRES_S = 2.0
+"""The same for the player of a session: a game is paused this long after its player was last there."""
+
 PLAY_PREFIX = "callboard:play:"
 """Beginning of the channels of play sessions."""
 

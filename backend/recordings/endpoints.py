@@ -27,7 +27,9 @@ from backend.recordings.schemas import (
     RecordingPage,
     RecordingTrace,
 )
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.fields import ULID
+from backend.specs.play import seen_by_people
 
 router = APIRouter(prefix="/recordings", tags=["play"], route_class=WritingRoute)
 
@@ -41,7 +43,7 @@ def list_recordings(
     environment: Annotated[str | None, Query(max_length=200, description="Only of this environment.")] = None,
     mine: Annotated[bool, Query(description="Only your own.")] = False,
     protocol: Annotated[
-        Literal["human_play", "scripted", "joint"] | None,
+        Literal["human_play", "practice", "scripted", "joint"] | None,
         Query(description="Only games of people, of scripts, or of a person and agents."),
     ] = None,
     episode: Annotated[
@@ -71,7 +73,12 @@ def list_human_references(principal: Viewer, session: ReadSession) -> HumanRefer
     highest mean of a person who has finished at least 5 games there."""
     means = service.human_references(session)
     return HumanReferences(
-        items=[HumanReferenceOut.model_validate(asdict(means[name])) for name in sorted(means)]
+        items=[
+            HumanReferenceOut.model_validate(
+                asdict(means[name]) | {"seen_by_people": seen_by_people(ENVIRONMENTS[name])}
+            )
+            for name in sorted(means)
+        ]
     )
 
 

@@ -57,8 +57,9 @@ class RecordingOut(Schema):
     """Id of the environment."""
     environment_config: dict[str, Any]
     """Settings of the environment."""
-    protocol: Literal["human_play", "scripted", "joint"]
-    """`human_play`: a person has played in a browser. `scripted`: a script has opened the session, or has
+    protocol: Literal["human_play", "practice", "scripted", "joint"]
+    """`human_play`: a person has played in a browser. `practice`: a person has, but not all of it at the
+    console's speed. `scripted`: a script has opened the session, or has
     sent actions. `joint`: it goes on from another episode, or an agent could act in it. None is ranked with
     scores of agents, and a joint game is the score of nobody."""
     source: GameSource | None
@@ -116,6 +117,8 @@ class HumanReferenceOut(Schema):
     """Number of these games."""
     n_frames: int
     """Their emulator frames."""
+    seen_by_people: str | None = Field(examples=["a map of the maze"])
+    """What people see beside the game that agents do not; null: nothing."""
 
 
 class HumanReferences(Schema):
@@ -143,6 +146,9 @@ class RecordingTrace(Schema):
     inputs: list[list[int]]
     """Changes of the held action: emulator frame of the game, milliseconds since its start, action (-1:
     nothing)."""
+    speeds: list[list[float]]
+    """Changes of the speed: emulator frame of the game, multiple of the console's. Empty: the console's speed
+    throughout."""
     actors: list[ActorOut]
     """Who has acted; the first is the player."""
     turns: list[list[int]]
@@ -161,6 +167,7 @@ class RecordingTrace(Schema):
             rewards=[reward for part in parts for reward in part.rewards],
             lives=[lives for part in parts for lives in part.lives],
             inputs=[list(change) for part in parts for change in part.inputs],
+            speeds=[list(change) for part in parts for change in part.speeds],
             actors=actors,
             turns=[list(turn) for turn in turns],
         )

@@ -28,7 +28,7 @@ from backend.jobs import service as jobs
 from backend.principals import Principal, Role
 from backend.recordings import repository
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.play import HUMAN_PLAY, JOINT, SCRIPTED, PlaySetup, play_config
+from backend.specs.play import HUMAN_PLAY, JOINT, PRACTICE, SCRIPTED, PlaySetup, play_config
 from backend.specs.recordings import Actor, GameStart, Part, Turns, joined
 from backend.storage import service as storage
 
@@ -166,7 +166,7 @@ def append(
     session: Session, recording_id: str, part: Part, *, session_ended_at: datetime | None = None
 ) -> bool:
     """Append the next decisions of a game; if they end it, the recording ends. One that is left without a
-    decision is deleted.
+    decision is deleted. A person's game at another speed than the console's becomes one of practice.
 
     Args:
         session: a writing session.
@@ -197,6 +197,8 @@ def append(
     recording.length_steps += len(part.actions)
     recording.length_frames += part.n_frames
     recording.episode_return += sum(part.rewards)
+    if part.speeds and recording.protocol == HUMAN_PLAY:
+        recording.protocol = PRACTICE
     if part.finished or part.left:
         recording.finished = part.finished
         recording.ended_at = recording.ended_at or database_now(session)
@@ -285,11 +287,14 @@ def read_parts(session: Session, recording: Recording) -> list[Part]:
 
 
 def replay_file(recording: Recording, parts: Sequence[Part]) -> bytes:
-    """The recording as an .npz file: an agent's replay, with the times of the keys.
+    """The recording as an .npz file, from which alone the game is simulated again: an agent's replay, the
+    settings of the environment, the versions of the packages, and the times of the keys.
 
-    `inputs` has a row for each change of the held action: emulator frame of the game, milliseconds since its
-    start, index of the action (-1: nothing). `turns` has a row for each stretch of decisions by one actor:
-    its number in `actors`, a JSON list, and how many decisions there are.
+    `environment_config` and `versions` are JSON objects. `inputs` has a row for each change of the held
+    action: emulator frame of the game, milliseconds since its start, index of the action (-1: nothing).
+    `turns` has a row for each stretch of decisions by one actor: its number in `actors`, a JSON list, and how
+    many decisions there are. `speeds` has a row for each change of the speed: emulator frame, multiple of the
+    console's.
     """
     actions = [action for part in parts for action in part.actions]
     inputs = [change for part in parts for change in part.inputs]
@@ -299,17 +304,18 @@ def replay_file(recording: Recording, parts: Sequence[Part]) -> bytes:
         actions=np.asarray(actions, np.int16),
         rewards=np.asarray([reward for part in parts for reward in part.rewards], np.float32),
         lives=np.asarray([lives for part in parts for lives in part.lives], np.int8),
-        values=np.zeros(len(actions), np.float32),
-        policies=np.zeros((len(actions), 0), np.float16),
         inputs=np.asarray(inputs, np.int64).reshape(-1, 3),
         seed=np.int64(recording.seed),
         protocol=np.str_(""),
         frames_per_step=np.int64(recording.frames_per_step),
         action_names=np.asarray(recording.action_names),
         environment=np.str_(recording.environment),
+        environment_config=np.str_(json.dumps(recording.environment_config)),
+        versions=np.str_(json.dumps(recording.versions)),
         rom_sha256=np.str_(recording.rom_sha256 or ""),
         played_as=np.str_(recording.protocol),
         turns=np.asarray(turns(parts), np.int64).reshape(-1, 2),
+        speeds=np.asarray([change for part in parts for change in part.speeds], np.float64).reshape(-1, 2),
         actors=np.str_(json.dumps([actor.model_dump(exclude_none=True) for actor in actors(recording)])),
     )
     return file.getvalue()

@@ -32,7 +32,7 @@ from backend.scores.schemas import (
 )
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.play import HUMAN_PLAY
+from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 from backend.specs.protocols import PROTOCOLS, protocol_title, starts_protocol
 from backend.statistics.across import across_environments
@@ -392,6 +392,8 @@ def _published_cell(
 
 
 def _persons_cell(mean: PersonsMean) -> ScoreCell:
+    seen = seen_by_people(ENVIRONMENTS[mean.environment])
+    aid = "" if seen is None else f". People see {seen}, agents do not"
     return ScoreCell(
         value=mean.mean_return,
         low=None,
@@ -401,7 +403,7 @@ def _persons_cell(mean: PersonsMean) -> ScoreCell:
         normalised_high=None,
         comparable=False,
         rule=f"Mean of {mean.player} over {mean.n_games} games here, under the protocol {HUMAN_PLAY}: the "
-        "human reference of this installation, since no human score has been published",
+        f"human reference of this installation, since no human score has been published{aid}",
         runs=[],
         n_configurations=0,
         n_episodes=mean.n_games,

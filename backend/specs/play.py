@@ -13,6 +13,9 @@ HUMAN_PLAY = "human_play"
 """Protocol of the games of people: no score of an agent has it."""
 SCRIPTED = "scripted"
 """Protocol of games that a script has played or may have played."""
+PRACTICE = "practice"
+"""Protocol of games of people in which a frame was played at another speed than the console's: it is easier,
+or harder, so that they count as nobody's score and are in no set of starts."""
 JOINT = "joint"
 """Protocol of games that go on from another episode, or in which an agent could act: they are the score of
 nobody, and no set of starts has them."""
@@ -165,6 +168,14 @@ def play_refusal(environment: Environment) -> str | None:
             "or choose an environment with discrete actions"
         )
     return None
+
+
+_SEEN_BY_PEOPLE = {"labyrinth": "a map of the maze"}
+
+
+def seen_by_people(environment: Environment) -> str | None:
+    """What people see beside the game that agents do not; None: nothing."""
+    return _SEEN_BY_PEOPLE.get(environment.family)
 
 
 def play_config(

@@ -87,6 +87,8 @@ class Part(Frozen):
     nothing)."""
     turns: Turns = Field(default=[])
     """Who made the decisions; empty: all are the player's."""
+    speeds: list[tuple[int, float]] = Field(default=[])
+    """Changes of the speed: emulator frame of the game, multiple of the console's. A game begins with 1."""
     finished: bool = False
     """Whether the game is over."""
     left: bool = False

@@ -33,8 +33,10 @@ observation are those of the game. No point is earlier in its game."""
 STARTS_FILE = "starts.npz"
 """In the folder of a run that is evaluated from a start set: the emulator states of the set."""
 
-Source = Literal["agent", "human", "scripted"]
-"""Who played the games: a stored agent, people, or a program in a person's place."""
+Source = Literal["agent", "human", "human_imported", "scripted"]
+"""Who played the games: a stored agent, people of this installation, people as an imported file states, or a
+program in a person's place."""
+OF_PEOPLE: tuple[Source, ...] = ("human", "human_imported")
 
 MD5 = r"^[0-9a-f]{32}$"
 
@@ -108,7 +110,8 @@ class StartSetContent(Strict):
     environment: str = Field(max_length=100, pattern=WITHOUT_CONTROLS)
     """Id of the games' environment."""
     source: Source
-    """Who played: a stored `agent`, people (`human`), or a program in a person's place (`scripted`)."""
+    """Who played: a stored `agent`, people (`human`), people as an imported file states (`human_imported`),
+    or a program in a person's place (`scripted`)."""
     n_people: int = Field(default=0, ge=0, le=MAX_GAMES)
     """How many people played the games."""
     rom_md5: str | None = Field(default=None, pattern=MD5)

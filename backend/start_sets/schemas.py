@@ -92,8 +92,8 @@ class StartSetOut(Schema):
     environment: str = Field(examples=["ALE/Pong-v5"])
     """Id of the games' environment."""
     source: Source
-    """Who played the games: a stored `agent`, people (`human`), or a program in a person's place
-    (`scripted`)."""
+    """Who played the games: a stored `agent`, people of this installation (`human`), people as an imported
+    file states (`human_imported`), or a program in a person's place (`scripted`)."""
     origin: str
     """Where the games come from."""
     n_points: int = Field(examples=[100])
@@ -101,7 +101,8 @@ class StartSetOut(Schema):
     n_games: int
     """Number of games with a start."""
     n_people: int
-    """How many people played them; 0 for games of agents and scripts."""
+    """How many people played them, for an imported set as its file states; 0 for games of agents and
+    scripts."""
     is_small: bool
     """Whether it has so few games that its starts are much alike."""
     caption: str = Field(examples=["100 starts from 6 games by 2 people, 123,456 frames"])

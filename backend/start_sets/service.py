@@ -19,18 +19,19 @@ from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
-from backend.errors import Conflict, Invalid, NotFound
+from backend.errors import Conflict, Gone, Invalid, NotFound
 from backend.jobs import service as jobs
 from backend.recordings import service as recordings
 from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.environments.atari import ROM_MD5, AtariConfig
-from backend.specs.play import HUMAN_PLAY, JOINT
+from backend.specs.play import HUMAN_PLAY, JOINT, PRACTICE
 from backend.specs.problems import problems_of, quoted
 from backend.specs.protocols import MAX_FRAMES, starts_protocol
 from backend.specs.start_sets import (
     LEAD_FRAMES,
     MAX_GAMES,
+    OF_PEOPLE,
     RecordedGame,
     Source,
     StartPoint,
@@ -116,11 +117,11 @@ def games_of_episodes(session: Session, store: ArtifactStore, episode_ids: Seque
 
 
 def games_of_people(session: Session, environment: str) -> RecordedGames:
-    """The games of the latest recordings of people in an environment.
+    """The games of the latest recordings of people in an environment, without damaged recordings.
 
     Raises:
         Invalid: there are none, or the environment is no Atari game.
-        Gone: a recording is damaged.
+        Gone: all recordings are damaged.
     """
     if environment not in ROM_MD5:
         message = f"start sets are of Atari games, and there is none called {quoted(environment)}"
@@ -128,7 +129,7 @@ def games_of_people(session: Session, environment: str) -> RecordedGames:
     rows = recordings.latest_of_people(session, environment, MAX_GAMES)
     if not rows:
         raise Invalid.field("environment", f"nobody has played {environment} here: play it, or give a run")
-    return _games_of_recordings(session, rows, ["environment"] * len(rows))
+    return _games_of_recordings(session, rows, ["environment"] * len(rows), skips_damaged=True)
 
 
 def games_of_recordings(session: Session, recording_ids: Sequence[str]) -> RecordedGames:
@@ -152,6 +153,9 @@ def games_of_recordings(session: Session, recording_ids: Sequence[str]) -> Recor
         if row.protocol == JOINT:
             message = "it is a joint game of a person and agents, which no start set has"
             raise Invalid.field(fields[-1], message)
+        if row.protocol == PRACTICE:
+            message = "it is a game of practice, at another speed than the console's, which no start set has"
+            raise Invalid.field(fields[-1], message)
         if row.environment not in ROM_MD5:
             message = f"start sets are of Atari games, and this recording is of {row.environment}"
             raise Invalid.field(fields[-1], message)
@@ -165,10 +169,13 @@ def games_of_recordings(session: Session, recording_ids: Sequence[str]) -> Recor
     return _games_of_recordings(session, rows, fields)
 
 
-def _games_of_recordings(session: Session, rows: Sequence[Recording], fields: Sequence[str]) -> RecordedGames:
+def _games_of_recordings(
+    session: Session, rows: Sequence[Recording], fields: Sequence[str], *, skips_damaged: bool = False
+) -> RecordedGames:
     """The games of recordings of one Atari game, all of people or all of scripts."""
     is_human = rows[0].protocol == HUMAN_PLAY
     games = []
+    damaged: Gone | None = None
     for field, row in zip(fields, rows, strict=True):
         try:
             config = AtariConfig.model_validate(row.environment_config)
@@ -177,7 +184,13 @@ def _games_of_recordings(session: Session, rows: Sequence[Recording], fields: Se
             raise Invalid.field(field, message) from None
         if refusal := _refusal(config):
             raise Invalid.field(field, f"recording {row.id}: {refusal}")
-        parts = recordings.read_parts(session, row)
+        try:
+            parts = recordings.read_parts(session, row)
+        except Gone as error:
+            if not skips_damaged:
+                raise
+            damaged = error
+            continue
         games.append(
             Game(
                 row.seed,
@@ -187,8 +200,11 @@ def _games_of_recordings(session: Session, rows: Sequence[Recording], fields: Se
                 player=row.user_id if is_human else None,
             )
         )
+    if damaged is not None and not games:
+        raise damaged
     of = "people" if is_human else "scripts"
-    origin = f"{len(rows)} recording{'s' * (len(rows) > 1)} of {of}"
+    n = sum(1 for game in games if _states(game))
+    origin = f"{n} recording{'s' * (n != 1)} of {of}"
     return RecordedGames(rows[0].environment, "human" if is_human else "scripted", games, origin)
 
 
@@ -282,8 +298,10 @@ def _states(game: Game) -> range:
 def checked(file: StartSetFile) -> StartSetContent:
     """The content of a file to import, as far as it can be checked without the emulator.
 
+    Nothing shows who has played the games of a file: those of people become ones of another installation's.
+
     Raises:
-        Invalid: it was changed, or is not of an Atari game as ale-py has it.
+        Invalid: it was changed, or is not of an Atari game as ale-py has it, or states impossible things.
     """
     content = file.content
     if content.checksum() != file.sha256:
@@ -299,8 +317,11 @@ def checked(file: StartSetFile) -> StartSetContent:
             f"{ROM_MD5[content.environment]}"
         )
         raise Invalid.field("file.content.rom_md5", message)
-    if (content.source == "human") != (content.n_people > 0):
+    if (content.source in OF_PEOPLE) != (content.n_people > 0):
         raise Invalid.field("file.content.n_people", "sets of people's games, and no others, have people")
+    if content.n_people > len(content.games):
+        message = f"is more than the {len(content.games)} games, each of which one person plays"
+        raise Invalid.field("file.content.n_people", message)
     modes = set()
     for number, game in enumerate(content.games):
         field = f"file.content.games.{number}.environment_config"
@@ -313,7 +334,7 @@ def checked(file: StartSetFile) -> StartSetContent:
         modes.add((config.mode, config.difficulty))
         if len(modes) > 1:
             raise Invalid.field(field, "the games are of several modes or difficulties")
-    return content
+    return content.model_copy(update={"source": "human_imported"}) if content.n_people else content
 
 
 def create(

@@ -18,12 +18,12 @@ from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.base import EnvironmentConfig
 from backend.specs.protocols import GREEDY, Protocol, find_protocol, starts_protocol
 from backend.specs.run import RunSpec, parse_run_spec
-from backend.specs.start_sets import SMALL_GAMES, StartSetContent
+from backend.specs.start_sets import OF_PEOPLE, SMALL_GAMES, StartSetContent
 from backend.starts import repository
 
 EVALUATION_PROTOCOL = "config.evaluation_protocol"
 """The setting of a run that names its protocol."""
-_SOURCES = {"human_starts": ("human",), "agent_starts": ("agent", "scripted")}
+_SOURCES = {"human_starts": OF_PEOPLE, "agent_starts": ("agent", "scripted")}
 """Protocol -> who may have played the games of its sets."""
 
 
@@ -129,6 +129,8 @@ def is_small(row: StartSet) -> bool:
 def caption(row: StartSet) -> str:
     """What a set holds, in words: starts, games, people and frames."""
     of_people = "" if row.n_people == 0 else f" by {_counted(row.n_people, 'person', 'people')}"
+    if row.source == "human_imported":
+        of_people += " of another installation (imported)"
     frames = "" if row.n_frames is None else f", {row.n_frames:,} frames"
     small = f"; small: fewer than {SMALL_GAMES} games" if is_small(row) else ""
     games = _counted(row.n_games, "game", "games")

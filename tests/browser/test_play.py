@@ -109,7 +109,7 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
 
     page.get_by_role("link", name="All games").click()
     row = page.get_by_role("row").filter(has_text=BREAKOUT).first
-    expect(row).to_contain_text("left before the end")
+    expect(row).to_contain_text("stopped before the end")
     row.get_by_role("link", name="Replay").click()
     expect(page.get_by_role("heading", name="Game of Breakout")).to_be_visible()
     expect(page.get_by_label(re.compile("^Video of the game of "))).to_be_visible()

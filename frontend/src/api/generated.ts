@@ -5704,6 +5704,12 @@ export interface components {
              * @description Their emulator frames.
              */
             n_frames: number;
+            /**
+             * Seen By People
+             * @description What people see beside the game that agents do not; null: nothing.
+             * @example a map of the maze
+             */
+            seen_by_people: string | null;
         };
         /**
          * HumanReferences
@@ -5959,6 +5965,13 @@ export interface components {
              * @example 0.2
              */
             standard_error: number | null;
+            /**
+             * Half Interval
+             * @description Half of its 95 % interval by Student's t, t(n - 1) times the standard error; null for a single
+             *     continuation.
+             * @example 0.43
+             */
+            half_interval: number | null;
         };
         /**
          * MemberOut
@@ -7217,12 +7230,13 @@ export interface components {
             };
             /**
              * Protocol
-             * @description `human_play`: a person has played in a browser. `scripted`: a script has opened the session, or has
+             * @description `human_play`: a person has played in a browser. `practice`: a person has, but not all of it at the
+             *     console's speed. `scripted`: a script has opened the session, or has
              *     sent actions. `joint`: it goes on from another episode, or an agent could act in it. None is ranked with
              *     scores of agents, and a joint game is the score of nobody.
              * @enum {string}
              */
-            protocol: "human_play" | "scripted" | "joint";
+            protocol: "human_play" | "practice" | "scripted" | "joint";
             /** @description The state of an episode from which it goes on; null: it begins with its seed. */
             source: components["schemas"]["GameSource"] | null;
             /**
@@ -7338,6 +7352,12 @@ export interface components {
              *     nothing).
              */
             inputs: number[][];
+            /**
+             * Speeds
+             * @description Changes of the speed: emulator frame of the game, multiple of the console's. Empty: the console's speed
+             *     throughout.
+             */
+            speeds: number[][];
             /**
              * Actors
              * @description Who has acted; the first is the player.
@@ -9342,10 +9362,11 @@ export interface components {
             environment: string;
             /**
              * Source
-             * @description Who played: a stored `agent`, people (`human`), or a program in a person's place (`scripted`).
+             * @description Who played: a stored `agent`, people (`human`), people as an imported file states (`human_imported`),
+             *     or a program in a person's place (`scripted`).
              * @enum {string}
              */
-            source: "agent" | "human" | "scripted";
+            source: "agent" | "human" | "human_imported" | "scripted";
             /**
              * N People
              * @description How many people played the games.
@@ -9518,11 +9539,11 @@ export interface components {
             environment: string;
             /**
              * Source
-             * @description Who played the games: a stored `agent`, people (`human`), or a program in a person's place
-             *     (`scripted`).
+             * @description Who played the games: a stored `agent`, people of this installation (`human`), people as an imported
+             *     file states (`human_imported`), or a program in a person's place (`scripted`).
              * @enum {string}
              */
-            source: "agent" | "human" | "scripted";
+            source: "agent" | "human" | "human_imported" | "scripted";
             /**
              * Origin
              * @description Where the games come from.
@@ -9541,7 +9562,8 @@ export interface components {
             n_games: number;
             /**
              * N People
-             * @description How many people played them; 0 for games of agents and scripts.
+             * @description How many people played them, for an imported set as its file states; 0 for games of agents and
+             *     scripts.
              */
             n_people: number;
             /**
@@ -19455,7 +19477,7 @@ export interface operations {
                 /** @description Only your own. */
                 mine?: boolean;
                 /** @description Only games of people, of scripts, or of a person and agents. */
-                protocol?: ("human_play" | "scripted" | "joint") | null;
+                protocol?: ("human_play" | "practice" | "scripted" | "joint") | null;
                 /** @description Only games that go on from this episode of a run. */
                 episode?: string | null;
                 /** @description Maximum number of items. */
@@ -19537,7 +19559,8 @@ export interface operations {
                      *           "player": "text",
                      *           "mean_return": 12.4,
                      *           "n_games": 20,
-                     *           "n_frames": 1
+                     *           "n_frames": 1,
+                     *           "seen_by_people": "a map of the maze"
                      *         }
                      *       ]
                      *     }
@@ -19665,6 +19688,11 @@ export interface operations {
                      *       "inputs": [
                      *         [
                      *           1
+                     *         ]
+                     *       ],
+                     *       "speeds": [
+                     *         [
+                     *           0.5
                      *         ]
                      *       ],
                      *       "actors": [

@@ -8,6 +8,8 @@ export type StartSet = components['schemas']['StartSetOut'];
 export type StartSetRequest = components['schemas']['StartSetRequest'];
 type StartSetFile = components['schemas']['StartSetFile'];
 
+/** A set has no point before this frame of a game. */
+const LEAD_FRAMES = 16;
 /** An event reports the end of a verification; it may be missed while the browser is offline. */
 const REFETCH_MS = 10_000;
 
@@ -29,15 +31,16 @@ export const sourceRunsQuery = queryOptions({
     ),
 });
 
-/** The Atari games that people have played here, with the number of their recordings that are complete. */
+/** The Atari games that people have played here, with the number of their latest recordings that have ended and can
+ *  have a point. */
 export const playedGamesQuery = queryOptions({
   queryKey: [...keys.recordings(), 'start-set-sources'] as const,
   queryFn: async ({ signal }) => {
     const query = { protocol: 'human_play', limit: 500 } as const;
     const { items } = await unwrap(api.GET('/api/v1/recordings', { params: { query }, signal }));
     const counts = new Map<string, number>();
-    for (const { environment, ended_at } of items)
-      if (environment.startsWith('ALE/') && ended_at !== null)
+    for (const { environment, ended_at, length_frames } of items)
+      if (environment.startsWith('ALE/') && ended_at !== null && length_frames > LEAD_FRAMES)
         counts.set(environment, (counts.get(environment) ?? 0) + 1);
     return [...counts].map(([environment, n]) => ({ environment, n }));
   },

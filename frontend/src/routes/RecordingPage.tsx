@@ -63,7 +63,7 @@ export default function RecordingPage() {
             <span className="muted">
               by {recording.player}, score <b className="num">{formatScore(recording.episode_return)}</b>,{' '}
               <span className="num">{formatInteger(recording.length_frames)}</span> frames,{' '}
-              {recording.finished ? 'played to its end' : 'left before the end'},{' '}
+              {recording.finished ? 'played to its end' : 'stopped before the end'},{' '}
               {recording.protocol.replace('_', ' ')}, {formatExact(recording.started_at)}
             </span>
             <SourceLink source={recording.source} />

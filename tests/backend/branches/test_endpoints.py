@@ -73,7 +73,9 @@ def test_branch_waits_for_a_worker_and_then_has_returns_beside_the_value(
     assert (done["state"], outcome["value"], outcome["policy"]) == ("done", 1.5, [0.25, 0.75])
     assert [line["true_return"] for line in outcome["continuations"]] == [5, 1, 11]
     assert [line["discounted_return"] for line in outcome["continuations"]] == [3.5, 1, 3]
-    assert outcome["discounted_return"] == {"mean": 2.5, "standard_error": pytest.approx(0.7637626)}
+    error = pytest.approx(0.7637626)
+    half = pytest.approx(4.303 * 0.7637626)
+    assert outcome["discounted_return"] == {"mean": 2.5, "standard_error": error, "half_interval": half}
     assert outcome["true_return"]["mean"] == pytest.approx(17 / 3)
     assert service.client.get(URL, params={"episode": episode.id}).json()["items"] == [done]
     assert service.client.get(URL, params={"episode": run.id}).json()["items"] == []
@@ -85,7 +87,9 @@ def test_rewards_are_clipped_as_the_agent_learns_from_them(service: RunningServi
     assert (row["policy"]["reward_clip"], row["episode"]["discounted_return"]) == (0.5, 0.9375)
     mark_played(service.engine, row["id"], continuation([4.0, -4.0]))
     outcome = service.client.get(f"{URL}/{row['id']}").json()["outcome"]
-    assert outcome["discounted_return"] == {"mean": 0.5 - 0.25 + 0.5, "standard_error": None}
+    assert outcome["discounted_return"] == {
+        "mean": 0.5 - 0.25 + 0.5, "standard_error": None, "half_interval": None
+    }  # fmt: skip
     assert outcome["true_return"]["mean"] == 0
 
 
@@ -256,14 +260,18 @@ def test_fan_draws_continuations_their_mean_the_episode_and_the_value(
         return {trace["name"]: trace for trace in answer.json()["data"]}
 
     discounted = drawn("discounted")
-    assert discounted["mean ± standard error"]["y"] == [0, 2, 3]
+    assert discounted["mean so far ± standard error"]["y"] == [0, 2, 3]
+    whole = discounted["mean of whole returns, 95 % interval: what V predicts"]
+    assert whole["y"] == [3.25], "of 3.5, with V of its last state, and 3"
+    assert whole["error_y"]["array"] == pytest.approx([12.706 * 0.25])
     assert discounted["the episode itself"]["y"] == [0, 1, 1.5]
     assert discounted["V at the decision"]["y"] == [1.5, 1.5]
     assert discounted["return at its end"]["y"] == [3]
     assert discounted["return with V of its last state"]["y"] == [3.5]
     true = drawn("true")
-    assert true["mean ± standard error"]["y"] == [0, 2, 4]
+    assert true["mean so far ± standard error"]["y"] == [0, 2, 4]
     assert "V at the decision" not in true, "it predicts discounted rewards"
+    assert not any("whole returns" in name for name in true)
     heights = [
         service.client.get(figure, params={"branch": row["id"], "width": width})
         .json()["layout"]
@@ -327,14 +335,14 @@ def test_fan_has_the_games_that_people_played_from_its_decision(
         return {
             trace["name"]: (trace["x"], trace["y"])
             for trace in answer.json()["data"]
-            if "to the end" in trace["name"] or "left" in trace["name"]
+            if "to the end" in trace["name"] or "before the end" in trace["name"]
         }
 
     assert drawn("true") == {
         "ada (to the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
-        "a script of ada (left before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
-        "an agent and ada (left before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
-        "an agent (left before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
+        "a script of ada (stopped before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
+        "an agent and ada (stopped before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
+        "an agent (stopped before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
     }, "as far as the continuations go"
     assert drawn("discounted")["ada (to the end)"][1] == [0, 1, 1.5, 1.75]
     games = service.client.get("/api/v1/recordings", params={"episode": episode.id}).json()["items"]

@@ -54,7 +54,7 @@ def test_reference_is_the_highest_mean_of_a_person_who_has_finished_five_games(
     [reference] = _references(service)
     assert reference == {
         "environment": MAZE, "protocol": "human_play", "user_id": bob, "player": "bob", "mean_return": 3.0,
-        "n_games": 5, "n_frames": 60,
+        "n_games": 5, "n_frames": 60, "seen_by_people": "a map of the maze",
     }  # fmt: skip
     [fifth] = _play(engine, ada, 50)
     assert [(item["player"], item["mean_return"]) for item in _references(service)] == [("ada", 30.0)]
@@ -67,6 +67,7 @@ def test_reference_is_the_highest_mean_of_a_person_who_has_finished_five_games(
     [
         {"protocol": "scripted"},
         {"protocol": "joint"},
+        {"protocol": "practice"},
         {"finished": False},
         {"ended_at": None},
         {"environment_config": {"frame_skip": 1}},
@@ -124,6 +125,7 @@ def test_scores_have_the_reference_in_a_column_of_its_own(service: RunningServic
     [mean] = cells[MAZE]
     assert (mean["value"], mean["n_episodes"], mean["normalised"]) == (3.0, 5, None)
     assert "ada over 5 games here, under the protocol human_play" in mean["rule"]
+    assert "People see a map of the maze, agents do not" in mean["rule"]
     assert cells["ALE/Breakout-v5"] == [None]
     assert table["foot"] == [], "it is ranked with nothing"
 
@@ -143,6 +145,6 @@ def test_learning_curve_has_the_reference_beside_runs_with_the_same_settings(ser
         notes = [note["text"] for note in answer.json()["layout"].get("annotations", [])]
         return [text for text in notes if "human" in text]
 
-    assert labels(0) == ["human here, 5 games 3 (human play)"]
+    assert labels(0) == ["human here, 5 games, with a map of the maze 3 (human play)"]
     assert labels(1, environment_config={"frame_skip": 2}) == []
     assert labels(2, "curve") == [], "those scores are of another protocol"

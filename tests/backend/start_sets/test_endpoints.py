@@ -315,6 +315,57 @@ def test_games_of_an_open_play_session_are_no_source(service: RunningService) ->
     assert (row["source"], row["n_games"]) == ("human", 1)
 
 
+def _exported(service: RunningService, name: str, **request: Any) -> dict[str, Any]:
+    row = service.client.post(URL, json={"name": name, "points": 10} | request).json()
+    mark_verified(service.engine, row["id"])
+    file: dict[str, Any] = service.client.get(f"{URL}/{row['id']}/export").json()
+    return file
+
+
+def _claiming(file: dict[str, Any], **content: Any) -> dict[str, Any]:
+    """A file with other content, and its checksum."""
+    changed = StartSetContent.model_validate_json(json.dumps(file["content"] | content))
+    return file | {"content": changed.model_dump(mode="json"), "sha256": changed.checksum()}
+
+
+def test_imported_set_is_never_one_of_this_installations_people(service: RunningService) -> None:
+    me = _user_id(service.client)
+    scripted = [add_recording(service.engine, me, protocol="scripted") for _ in range(2)]
+    file = _exported(service, "forged", recordings=scripted)
+    claims = _claiming(file, source="human", n_people=3)
+    errors = _errors(service.client.post(f"{URL}/import", json={"file": claims}))
+    assert "more than the 2 games" in errors["file.content.n_people"]
+    claims = _claiming(file, source="human", n_people=2)
+    row = service.client.post(f"{URL}/import", json={"file": claims}).json()
+    assert (row["source"], row["n_people"]) == ("human_imported", 2)
+    mark_verified(service.engine, row["id"])
+    ready = service.client.get(f"{URL}/{row['id']}").json()
+    assert "by 2 people of another installation (imported), " in ready["caption"]
+    assert ready["protocols"] == ["human_starts:forged@2", "human_starts_greedy:forged@2"]
+    again = service.client.get(f"{URL}/{row['id']}/export").json()
+    assert service.client.post(f"{URL}/import", json={"file": again}).json()["source"] == "human_imported"
+
+
+def test_games_of_practice_are_in_no_set(service: RunningService) -> None:
+    practice = add_recording(service.engine, _user_id(service.client), protocol="practice")
+    body = {"name": "wall", "points": 1}
+    errors = _errors(service.client.post(URL, json=body | {"recordings": [practice]}))
+    assert "at another speed" in errors["recordings.0"]
+    errors = _errors(service.client.post(URL, json=body | {"environment": GAME}))
+    assert "nobody has played" in errors["environment"]
+
+
+def test_set_of_a_game_leaves_damaged_and_empty_recordings_out(service: RunningService) -> None:
+    me = _user_id(service.client)
+    damaged, empty, _ = (add_recording(service.engine, me, n=n) for n in (50, 2, 50))
+    assert empty
+    with writing(service.engine) as session:
+        recordings.parts(session, damaged)[0].sha256 = "0" * 64
+    body = {"name": "wall", "environment": GAME, "points": 10}
+    row = service.client.post(URL, json=body).json()
+    assert (row["n_games"], row["origin"]) == (1, "1 recording of people")
+
+
 def test_damaged_recording_is_refused(service: RunningService) -> None:
     recording = add_recording(service.engine, _user_id(service.client))
     with writing(service.engine) as session:

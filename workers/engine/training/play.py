@@ -170,6 +170,9 @@ class Player:
         self._lives: list[int] = []
         self._turns: Turns = []
         self._inputs: list[tuple[int, int, int]] = []
+        self._speeds: list[tuple[int, float]] = []
+        self._played_speed = 1.0
+        """Speed of the latest frame."""
         self._started_at = self._reported_at = monotonic()
 
     def run(self) -> None:
@@ -228,6 +231,7 @@ class Player:
         self._n_steps = 0 if moment is None else len(moment.actions)
         self._game_frames, self._part_frames = restored_frames, 0
         self._clear_part()
+        self._played_speed = 1.0
         self._started_at = self._reported_at = monotonic()
         start = GameStart(
             seed=seed,
@@ -241,6 +245,7 @@ class Player:
 
     def _clear_part(self) -> None:
         self._actions, self._rewards, self._lives, self._inputs, self._turns = [], [], [], [], []
+        self._speeds = []
 
     def _restore(self, seed: int) -> int:
         """Bring the environment to where a game begins; return the emulator frames before that."""
@@ -287,6 +292,9 @@ class Player:
         self._game_frames += 1
         self._frame = frame
         self._show()
+        if self._speed != self._played_speed:
+            self._played_speed = self._speed
+            self._speeds.append((self._game_frames, self._speed))
         self._due += 1.0 / (self._env.frames_per_second * self._speed)
         if self._due < monotonic() - MAX_LATE_S:
             self._due = monotonic()
@@ -389,6 +397,7 @@ class Player:
             n_frames=self._part_frames,
             inputs=self._inputs,
             turns=self._turns,
+            speeds=self._speeds,
             finished=finished,
             left=left,
         )

@@ -35,7 +35,7 @@ const boundsError = (raw: string, min: number, max: number): string | undefined 
 
 /** How to go on from a decision: how often, how far, by which policy, and with which first action. */
 export function BranchForm({ run, episode, decision, actionNames, continuous, onCreated, onClose }: Props) {
-  const [values, setValues] = useState({ ...DEFAULTS, decision: String(decision) });
+  const [values, setValues] = useState({ ...DEFAULTS, decision: String(decision + 1) });
   const policyRun = values.run || run.id;
   const runs = useQuery(runsOfQuery(run.environment));
   const checkpoints = useInfiniteQuery(checkpointsQuery(policyRun));
@@ -49,7 +49,7 @@ export function BranchForm({ run, episode, decision, actionNames, continuous, on
       ? undefined
       : boundsError(values[field as 'horizon'], min, max)) ?? fields.get(field);
   const errors = {
-    decision: error('decision', episode.length_steps - 1, 0),
+    decision: error('decision', episode.length_steps),
     continuations: error('continuations', MAX_CONTINUATIONS),
     horizon: error('horizon', MAX_HORIZON),
     checkpoint: error('checkpoint'),
@@ -74,7 +74,7 @@ export function BranchForm({ run, episode, decision, actionNames, continuous, on
           create.mutate(
             {
               episode: episode.id,
-              decision: parseNumber(values.decision),
+              decision: parseNumber(values.decision) - 1,
               continuations: parseNumber(values.continuations),
               horizon: parseNumber(values.horizon),
               ...(checkpoint && { checkpoint }),
@@ -86,7 +86,7 @@ export function BranchForm({ run, episode, decision, actionNames, continuous, on
       >
         <TextInput
           label="Decision"
-          description="Continuations part from the episode before this decision."
+          description="Continuations part from the episode before this decision, counted from 1 as in the replay."
           inputMode="numeric"
           value={values.decision}
           error={errors.decision}

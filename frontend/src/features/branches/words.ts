@@ -1,5 +1,5 @@
 import type { Branch } from '@/api/branches';
-import { formatInteger, formatScore } from '@/lib/format';
+import { formatInteger, formatScore, plural } from '@/lib/format';
 
 type Outcome = NonNullable<Branch['outcome']>;
 
@@ -7,25 +7,27 @@ type Outcome = NonNullable<Branch['outcome']>;
 export const valueName = ({ policy, first_action }: Pick<Branch, 'policy' | 'first_action'>): string =>
   !policy.action_values ? 'V' : first_action === null ? 'max Q' : 'Q';
 
-/** Differences below this many standard errors may be chance. */
-const CLEAR = 2;
+/** From fewer continuations nothing is concluded: their returns may be alike by chance. */
+const MIN_CONTINUATIONS = 8;
 
 /** What the agent expected beside what came, in a sentence. */
 export function verdict(
   branch: Pick<Branch, 'policy' | 'first_action'>,
-  { value, discounted_return: { mean, standard_error: error } }: Outcome,
+  { value, discounted_return: { mean, half_interval: half }, continuations }: Outcome,
 ): string {
   const name = valueName(branch);
   if (value === null || mean === null) return `${name} or the returns are not finite.`;
-  const beside = `${name} ${formatScore(value)} beside a mean discounted return of ${formatScore(mean)}`;
-  if (error === null) return `${beside}.`;
-  const spread = `${beside} ± ${formatScore(error)}`;
-  const away = Math.abs(value - mean);
-  if (away <= CLEAR * error || away === 0) return `${spread}: no clear difference.`;
-  const size = error > 0 ? ` by ${formatScore(away / error)} standard errors` : '';
-  return `${spread}: ${name} is too ${value > mean ? 'high' : 'low'}${size}.`;
+  const n = continuations.length;
+  const interval = half === null ? '' : ` (95 % interval ±${formatScore(half)})`;
+  const beside = `${name} ${formatScore(value)} beside a mean discounted return of ${formatScore(mean)}${interval}`;
+  if (half === null || n < MIN_CONTINUATIONS)
+    return `${beside}: too few to tell (${plural(n, 'continuation', 'continuations')}, at least ${MIN_CONTINUATIONS} are needed).`;
+  const of = ` in ${plural(n, 'continuation', 'continuations')}`;
+  if (Math.abs(value - mean) <= half) return `${beside}${of}: no clear difference.`;
+  return `${beside}${of}: ${name} is too ${value > mean ? 'high' : 'low'}.`;
 }
 
-/** Where a branch begins and how it is played, such as "Decision 240, 32 × 500". */
+/** Where a branch begins and how it is played, such as "Decision 240, 32 × 500". Decisions are counted from 1, as
+ *  everywhere in a replay; the API counts them from 0. */
 export const shortName = ({ decision, n_continuations, horizon }: Branch): string =>
-  `Decision ${formatInteger(decision)}, ${formatInteger(n_continuations)} × ${formatInteger(horizon)}`;
+  `Decision ${formatInteger(decision + 1)}, ${formatInteger(n_continuations)} × ${formatInteger(horizon)}`;

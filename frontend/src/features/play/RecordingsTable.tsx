@@ -113,5 +113,5 @@ export function RecordingsTable({ recordings, me }: Props) {
 
 function endOf({ finished, ended_at }: Recording): string {
   if (ended_at === null) return 'being played';
-  return finished ? 'game over' : 'left before the end';
+  return finished ? 'game over' : 'stopped before the end';
 }

@@ -21,6 +21,9 @@ it('actorName names persons, scripts and agents, and who has been deleted', () =
   expect(actorName({ kind: 'agent', name: 'pong-1', agent_steps: 20_000 })).toBe(
     'agent of pong-1 at 20,000 agent steps',
   );
+  expect(actorName({ kind: 'agent', name: 'pong-1', agent_steps: 20_000, checkpoint_id: 'C' })).toBe(
+    'agent of pong-1 at 20,000 agent steps (checkpoint)',
+  );
   expect(actorName({ kind: 'agent', name: null })).toBe('agent of a deleted run');
 });
 

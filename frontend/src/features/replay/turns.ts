@@ -36,5 +36,7 @@ export function actorName(actor: Actor | undefined): string {
   if (kind === 'person') return name ?? 'a deleted user';
   if (kind === 'script') return `script of ${name ?? 'a deleted user'}`;
   const trained = typeof steps === 'number' ? ` at ${formatInteger(steps)} agent steps` : '';
-  return `agent of ${name ?? 'a deleted run'}${trained}`;
+  // Who played a recorded episode of training has none: its parameters were between two checkpoints.
+  const saved = actor.checkpoint_id == null ? '' : ' (checkpoint)';
+  return `agent of ${name ?? 'a deleted run'}${trained}${saved}`;
 }

@@ -68,7 +68,7 @@ export function KeyFigures({ run }: { run: RunDetail }) {
       {person && (
         <Fact
           label="Human here"
-          hint={`Mean of ${person.player} over ${plural(person.n_games, 'game')} here, under the protocol human play: no human score has been published`}
+          hint={`Mean of ${person.player} over ${plural(person.n_games, 'game')} here, under the protocol human play: no human score has been published${person.seen_by_people === null ? '' : `. People see ${person.seen_by_people}, agents do not`}`}
         >
           {formatScore(person.mean_return)}
         </Fact>

@@ -27,7 +27,7 @@ export default function SaliencyPanel({ run, episode, decision, onClose }: Props
   return (
     <section className={`panel ${classes.panel}`} aria-label="Saliency">
       <div className="row wrap">
-        <h2 className="section-title">Saliency at decision {formatInteger(decision)}</h2>
+        <h2 className="section-title">Saliency at decision {formatInteger(decision + 1)}</h2>
         <span className="grow" />
         <SegmentedControl
           size="xs"
@@ -68,7 +68,7 @@ function Map({ saliency, of }: { saliency: Saliency; of: 'policy' | 'value' }) {
       <canvas
         ref={canvas}
         role="img"
-        aria-label={`Saliency of ${what} over the newest frame of the network input at decision ${formatInteger(decision)}`}
+        aria-label={`Saliency of ${what} over the newest frame of the network input at decision ${formatInteger(decision + 1)}`}
       />
       <div className={classes.about}>
         <div className={classes.legend}>

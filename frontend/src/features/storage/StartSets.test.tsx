@@ -116,7 +116,7 @@ it('creates a set of an Atari run, and shows at the field what is refused', asyn
 });
 
 it('creates a set of games that people have played, and counts games, people and frames', async () => {
-  const recording = { environment: 'ALE/Breakout-v5', ended_at: '2026-01-01T00:00:00Z' };
+  const recording = { environment: 'ALE/Breakout-v5', ended_at: '2026-01-01T00:00:00Z', length_frames: 400 };
   service.answers['GET /recordings'] = {
     status: 200,
     body: {
@@ -124,6 +124,7 @@ it('creates a set of games that people have played, and counts games, people and
         recording,
         recording,
         { ...recording, ended_at: null },
+        { ...recording, length_frames: 0 },
         { ...recording, environment: 'Catch-v0' },
       ],
       next_cursor: null,

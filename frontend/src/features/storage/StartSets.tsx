@@ -23,14 +23,16 @@ import { shortEnvironmentName } from '@/lib/environments';
 import { DASH, formatInteger, parseNumber, plural } from '@/lib/format';
 import classes from './storage.module.css';
 
-const SOURCES: Record<Exclude<StartSet['source'], 'human'>, string> = {
+const SOURCES: Record<Exclude<StartSet['source'], 'human' | 'human_imported'>, string> = {
   agent: 'a stored agent',
   scripted: 'a script',
 };
 
 /** Who played the games of a set. */
-const playersOf = ({ source, n_people }: StartSet): string =>
-  source === 'human' ? plural(n_people, 'person', 'people') : SOURCES[source];
+function playersOf({ source, n_people }: StartSet): string {
+  if (source !== 'human' && source !== 'human_imported') return SOURCES[source];
+  return `${plural(n_people, 'person', 'people')}${source === 'human' ? '' : ' (imported)'}`;
+}
 
 /** What is open: the deletion of a set, or without one the creation. */
 type Dialog = { set?: StartSet; opener: HTMLElement };

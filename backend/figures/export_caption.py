@@ -49,7 +49,12 @@ def _with_n(label: str, alike: Sequence[DrawnSeries]) -> str:
     if "group" not in alike[0].meta:
         return label
     label = re.sub(r", \d+ seeds?$", "", label)
-    known = [int(n) for drawn in alike for n in drawn.n if isinstance(n, float) and n > 0]
+    known = [
+        int(n)
+        for drawn in alike
+        for n, y in zip(drawn.n, drawn.y, strict=False)
+        if isinstance(n, float) and n > 0 and y is not None
+    ]
     least, most = (min(known), max(known)) if known else (len(alike), len(alike))
     return f"{label} (n = {most})" if least == most else f"{label} (n = {least} to {most})"
 

@@ -89,7 +89,7 @@ def drawn_series(figure: Figure) -> list[DrawnSeries]:
         elif fill == "toself":
             unfolded = _unfold(drawn)
             (bands if unfolded.low else series).append(unfolded)
-        else:
+        elif drawn.x or drawn.kind != "partial":
             series.append(_stack(drawn, stacks) if "stackgroup" in trace else drawn)
         previous = drawn
     for band in bands:

@@ -19,6 +19,9 @@ from backend.runs.styles import distinct_styles
 _BAND_OPACITY = 0.18
 _SEED_WIDTH = 1.5
 _THIN_OPACITY = 0.45
+_PARTIAL_WIDTH = 1
+"""Of the line over fewer than all seeds."""
+PARTIAL = "thin where not all seeds have a value"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class SeedGroup:
     n_shown: int = 0
     start: int | None = None
     """The first grid point that the client lacks; None if it gets the whole curve."""
+    is_partial: bool = False
+    """Whether the centre is anywhere that of fewer than all seeds."""
     not_finite: Sequence[int] = (0, 0, 0)
     """Numbers of the values that are not finite, by kind."""
 
@@ -68,7 +73,8 @@ def seed_curve_figure(
     width_px: int | None = None,
 ) -> Figure:
     """Each group's centre over its seeds as a line with a band around it; on request also each seed, thinly.
-    With too few seeds for the band, each seed is a line.
+    Where not all seeds have a value, the centre of the others is a thin line without a band: it would jump
+    there. With too few seeds for the band, each seed is a line.
 
     Args:
         groups: one style each.
@@ -127,11 +133,35 @@ def _draw_band(figure: Figure, group: SeedGroup, centre: str, looks: Look) -> No
         **_symbols(looks),
     }
     columns = group.columns
-    details = {name: columns[name] for name in ("low", "high", "n")}
-    _add(figure, group, "low", {"y": columns["low"]}, edge, "range")
-    _add(figure, group, "high", {"y": columns["high"]}, band, "range")
-    centres = {"y": columns[centre], "customdata": columns["n"]}
-    _add(figure, group, centre, centres, line, "line", details)
+    is_whole = columns["n"] >= group.n_seeds
+    low, high, middle = (np.where(is_whole, columns[name], np.nan) for name in ("low", "high", centre))
+    _add(figure, group, "low", {"y": low}, edge, "range")
+    _add(figure, group, "high", {"y": high}, band, "range")
+    centres = {"y": middle, "customdata": columns["n"]}
+    _add(figure, group, centre, centres, line, "line", {"low": low, "high": high, "n": columns["n"]})
+    if group.n_seeds > 1:
+        _draw_partial(figure, group, centre, line | {"mode": "lines"})
+
+
+def _draw_partial(figure: Figure, group: SeedGroup, centre: str, line: dict[str, Any]) -> None:
+    partial = (group.columns["n"] < group.n_seeds) & np.isfinite(group.columns[centre])
+    # After each stretch a gap; a client may have a stretch that ends before the first point that it gets.
+    ends = ~partial & np.concatenate([[group.start is not None], partial[:-1]])[: len(partial)]
+    rows = np.flatnonzero(partial | ends)
+    style = line | {"showlegend": False, "line": line["line"] | {"width": _PARTIAL_WIDTH}}
+    _add(
+        figure,
+        group,
+        f"{centre} of some",
+        {
+            "y": np.where(ends, np.nan, group.columns[centre])[rows],
+            "customdata": group.columns["n"][rows],
+        },
+        style,
+        "partial",
+        {"n": group.columns["n"][rows]},
+        rows,
+    )
 
 
 def _symbols(looks: Look) -> dict[str, Any]:
@@ -168,8 +198,23 @@ def _add(
     style: dict[str, Any],
     kind: str,
     details: dict[str, Array] | None = None,
+    rows: Array | None = None,
 ) -> None:
+    """Add a trace of a group.
+
+    Args:
+        figure: gets it.
+        group: the group.
+        column: names the trace within the group.
+        numbers: of each grid point, by property.
+        style: its look.
+        kind: what it shows.
+        details: more numbers.
+        rows: which of the group's grid points it has; None for all.
+    """
     start, n = group.start or 0, len(numbers["y"])
+    is_all = rows is None
+    rows = np.arange(n) if rows is None else rows
     named: dict[str, Any] = {"name": plain_text(group.label.text), "mode": style.get("mode", group.mode)}
     key = f"{group.id} {group.source}"
 
@@ -185,12 +230,13 @@ def _add(
 
     figure.add_growing(
         f"{key} {column}",
-        np.arange(start, start + n),
+        start + rows,
         group.start,
         whole,
-        {"x": group.columns["x"], **numbers},
+        {"x": group.columns["x"][rows], **numbers},
         details=details,
-        changed=named if n else {},
+        changed=named if n and is_all else {},
+        may_shrink=not is_all,
     )
 
 
@@ -206,6 +252,8 @@ def _subtitle(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
     if banded := [n for n in several if not draws_seeds(n, spread)]:
         parts.append(f"{CENTRES[spread.centre]} over seeds")
         parts.append(f"band: {interval_name(banded[0], spread)}")
+        if _has_partial(groups, spread):
+            parts.append(PARTIAL)
     if few := [n for n in several if draws_seeds(n, spread)]:
         parts.append(interval_name(few[0], spread))
     if smooth:
@@ -216,8 +264,15 @@ def _subtitle(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
     return " · ".join(parts)
 
 
+def _has_partial(groups: Sequence[SeedGroup], spread: Spread) -> bool:
+    """Whether a centre is drawn over fewer than all seeds."""
+    return any(group.is_partial and not draws_seeds(group.n_seeds, spread) for group in groups)
+
+
 def _bands(groups: Sequence[SeedGroup], spread: Spread) -> list[str]:
     """What is drawn of the groups of several seeds, each once."""
     several = [group.n_seeds for group in groups if group.n_seeds > 1]
     named = [("" if draws_seeds(n, spread) else "band: ") + interval_name(n, spread) for n in several]
+    if _has_partial(groups, spread):
+        named.append(PARTIAL)
     return list(dict.fromkeys(named))

@@ -408,6 +408,7 @@ class _Drawing:
                     source=source,
                     columns=_in_unit(curve.grid, members[0].metric),
                     seed_values=list(curve.seed_values / describe(members[0].metric).divisor),
+                    is_partial=curve.is_partial,
                     not_finite=curve.not_finite,
                     n_total=curve.n_rows,
                     n_shown=curve.n_points,

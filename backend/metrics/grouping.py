@@ -1,9 +1,9 @@
 """Several seeds as one curve with an interval, on a common grid.
 
 Grid point k is at x = (k + 1) * step; step is the smallest power of two for which the last x of the group is
-on the grid. The value of a run there is the mean of its finite values in (k * step, (k + 1) * step], or its
-previous value if it has no point there. It has no value before its first point, after its current x, or
-where its latest point is not finite.
+on the grid. The value of a run there is the mean of its finite values in (k * step, (k + 1) * step]; if it
+has no point there, the value on the straight line between its neighbours, or after its last one that value.
+It has no value before its first point, after its current x, or where its latest point is not finite.
 """
 
 import math
@@ -113,35 +113,47 @@ def grid_step(furthest: float, max_points: int) -> float:
 def on_grid(x: Array, y: Array, step: float, n_points: int, at: float = 0.0, first: int = 0) -> Array:
     """One run's values at `n_points` grid points from point `first` on; NaN outside its range.
 
-    A value holds until the next one, and the last one until the run's current x (`at`), so that a run does
-    not leave the mean between its last episode and its end. It does not hold beyond a value that is not
-    finite, which is drawn as a gap.
+    Between two values they lie on a straight line, as the curve of a single run does. The last one holds
+    until the run's current x (`at`), so that a run does not leave the mean between its last episode and its
+    end. A line does not go beyond a value that is not finite, which is drawn as a gap.
     """
     if not len(x):
         return np.full(n_points, np.nan)
     finite = np.isfinite(y)
-    cell = np.maximum(np.ceil(x / step).astype("<i8") - 1, 0) - first
-    latest = int(cell.max()) + 1
-    shown = (cell >= 0) & (cell < n_points)
-    known = shown & finite
-    count = np.bincount(cell[known], minlength=n_points)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = np.bincount(cell[known], y[known], minlength=n_points) / count
-    holds = np.zeros(n_points, bool)
-    holds[cell[shown]] = finite[shown]  # the last row of each cell
-    earlier = cell < 0
-    held_before = np.nan
-    if earlier.any():
-        # The value held at the first grid point is that of the last occupied cell before it.
-        last_cell = cell == cell[earlier].max()
-        if finite[last_cell][-1]:
-            held_before = y[last_cell & finite].mean()
-    here = np.where(np.bincount(cell[shown], minlength=n_points) > 0, np.arange(n_points), -1)
-    last = np.maximum.accumulate(here)
-    held = np.where(last >= 0, np.where(holds[last], values[last], np.nan), held_before)
-    held = np.where(count > 0, values, held)
-    held[max(latest, math.ceil(at / step) - first, 0) :] = np.nan
-    return held
+    cells, cell_of = np.unique(_cells(x, step), return_inverse=True)
+    count = np.bincount(cell_of[finite], minlength=len(cells))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        values = np.bincount(cell_of[finite], y[finite], minlength=len(cells)) / count
+    holds = np.zeros(len(cells), bool)
+    holds[cell_of] = finite  # the last row of each cell
+    wanted = first + np.arange(n_points)
+    last = np.searchsorted(cells, wanted, side="right") - 1
+    following = np.minimum(last + 1, len(cells) - 1)
+    joins = (last >= 0) & (count[following] > 0)
+    share = np.where(joins, (wanted - cells[last]) / np.maximum(cells[following] - cells[last], 1), 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        between = values[last] + share * np.where(joins, values[following] - values[last], 0.0)
+    on_line = np.where(holds[last], between, np.nan)
+    on_line = np.where(cells[last] == wanted, values[last], on_line)
+    end = max(int(cells[-1]) + 1, math.ceil(at / step))
+    return np.where((last < 0) | (wanted >= end), np.nan, on_line)
+
+
+def leaves_open(x: Array, step: float, n_points: int, at: float, reached: float, first: int = 0) -> Array:
+    """At which grid points a run has no value though it has come there: before its first point, and after its
+    last one and `at`, up to `reached`. A mean of the other runs would be one of those whose episodes happen
+    to end there."""
+    if not len(x):
+        return np.zeros(n_points, bool)
+    cells = _cells(x, step)
+    wanted = first + np.arange(n_points)
+    end = max(int(cells.max()) + 1, math.ceil(at / step))
+    return (wanted * step < max(reached, float(x.max()))) & ((wanted < cells.min()) | (wanted >= end))
+
+
+def _cells(x: Array, step: float) -> Array:
+    """The grid point of each row."""
+    return np.maximum(np.ceil(x / step).astype("<i8") - 1, 0)
 
 
 def summary(values: Array, spread: Spread) -> Columns:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -10,7 +11,7 @@ from backend.db import Series
 from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
-from backend.metrics.grouping import Spread, draws_seeds, grid_step, on_grid, summary
+from backend.metrics.grouping import Spread, draws_seeds, grid_step, leaves_open, on_grid, summary
 from backend.metrics.known_rows import PointReader
 from backend.metrics.rollups import NOT_FINITE, not_finite
 from backend.metrics.run_axes import conversions, convert
@@ -28,9 +29,12 @@ class GroupGrid:
     reset: bool
     first_bucket: int
     grid: Columns
-    """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`."""
+    """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`. Where a run has no value though it has come there,
+    such as after its last episode, they are NaN but for `x` and `n`."""
     seed_values: Array
     """The values of each run, one row per run; without rows if only a band is drawn."""
+    is_partial: bool
+    """Whether the centre is anywhere, before `first_bucket` too, that of fewer than all runs."""
     not_finite: Sequence[int]
     """Numbers of all values that are not finite, by kind as `rollups.NOT_FINITE`."""
 
@@ -42,6 +46,8 @@ class _Member:
     n_known: int
     """Rows that the client has."""
     at: float
+    """Until where its last value holds."""
+    reached: float
     """Current x of the run."""
     not_finite: Columns
 
@@ -70,17 +76,25 @@ def group_curve(
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
         at = np.array([reached[series.run_id]])
         gaps = not_finite(rows["value"], max(1, len(rows["value"])))
-        loaded.append(_Member(x, y, had, float(convert(at, conversion)[0]) - delay, gaps))
-    step, grid, values = _grid([(member.x, member.y, member.at) for member in loaded], axes, spread)
+        current = float(convert(at, conversion)[0])
+        loaded.append(_Member(x, y, had, current - delay, current, gaps))
+    rows_of = [_Rows(member.x, member.y, member.at) for member in loaded]
+    step, columns, values = _grid(rows_of, axes, spread)
+    is_open = _open_points(rows_of, columns["x"], step, [member.reached for member in loaded])
+    grid = _without(columns, is_open)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
         # The current x of each run at that time is not known. So its last value is not extended (0.0), and
         # the grid points after it are sent again.
-        before = [(member.x[: member.n_known], member.y[: member.n_known], 0.0) for member in loaded]
-        step_before, grid_before, values_before = _grid(before, axes, spread)
+        before = [_Rows(member.x[: member.n_known], member.y[: member.n_known], 0.0) for member in loaded]
+        step_before, columns_before, values_before = _grid(before, axes, spread)
         if step_before == step:
-            columns_before, columns = (*grid_before.values(), *values_before), (*grid.values(), *values)
-            reset, first = False, _first_difference(columns_before, columns)
+            reset, first = False, len(columns["x"])
+            # It was between its last point and where it is now.
+            for reached in ([0.0] * len(loaded), [member.reached for member in loaded]):
+                opened = _open_points(before, columns_before["x"], step, reached)
+                had = (*_without(columns_before, opened).values(), *values_before)
+                first = min(first, _first_difference(had, (*grid.values(), *values)))
     return GroupGrid(
         n_rows=sum(len(member.x) for member in loaded),
         n_points=len(grid["x"]),
@@ -89,6 +103,7 @@ def group_curve(
         first_bucket=first,
         grid={name: column[first:] for name, column in grid.items()},
         seed_values=values[: len(loaded) if spread.seeds or draws_seeds(len(loaded), spread) else 0, first:],
+        is_partial=bool(((grid["n"] < len(loaded)) & np.isfinite(grid[spread.centre])).any()),
         not_finite=[sum(int(member.not_finite[name].sum()) for member in loaded) for name in NOT_FINITE],
     )
 
@@ -105,17 +120,41 @@ def _smoothed(values: Array, x: Array, axes: Axes) -> tuple[Array, Array, float]
     return x, np.where(np.isfinite(values), average_over_x(values, x, scale), np.nan), 0.0
 
 
-def _grid(
-    rows: Sequence[tuple[Array, Array, float]], axes: Axes, spread: Spread
-) -> tuple[float, Columns, Array]:
-    furthest = max((float(x.max()) for x, _, _ in rows if len(x)), default=-1.0)
+class _Rows(NamedTuple):
+    """Rows of a run, and until where its last value holds."""
+
+    x: Array
+    y: Array
+    at: float
+
+
+def _grid(rows: Sequence[_Rows], axes: Axes, spread: Spread) -> tuple[float, Columns, Array]:
+    furthest = max((float(run.x.max()) for run in rows if len(run.x)), default=-1.0)
     low, high = axes.span or (0.0, furthest)
     high = min(high, furthest)
     step = grid_step(high - low, axes.max_points)
     first = max(0, int(low / step) - 1)
     n_points = max(1, int(np.ceil(high / step)) - first) if high >= max(low, 0) else 0
-    values = np.array([on_grid(x, y, step, n_points, at, first) for x, y, at in rows])
+    values = np.array([on_grid(run.x, run.y, step, n_points, run.at, first) for run in rows])
     return step, {"x": step * (first + np.arange(1, n_points + 1))} | summary(values, spread), values
+
+
+def _open_points(rows: Sequence[_Rows], x: Array, step: float, reached: Sequence[float]) -> Array:
+    """Which grid points some run leaves open, of runs that have come to `reached`."""
+    first = round(x[0] / step) - 1 if len(x) else 0
+    is_open = np.zeros(len(x), bool)
+    for run, at in zip(rows, reached, strict=True):
+        is_open |= leaves_open(run.x, step, len(x), run.at, at, first)
+    return is_open
+
+
+def _without(columns: Columns, is_open: Array) -> Columns:
+    """The columns of a grid, with what is estimated from the runs only where no run leaves it open."""
+    kept = ("x", "n")
+    return {
+        name: column if name in kept else np.where(is_open, np.nan, column)
+        for name, column in columns.items()
+    }
 
 
 def _first_difference(arrays: Sequence[Array], other: Sequence[Array]) -> int:

@@ -6,7 +6,7 @@ export type Label = { name?: string; settings?: string; detail?: string };
 
 /** Facts about a trace. */
 export type Meta = {
-  kind?: 'line' | 'range' | 'points' | 'seed' | 'not_finite' | 'evaluations' | 'marks' | 'legend';
+  kind?: 'line' | 'partial' | 'range' | 'points' | 'seed' | 'not_finite' | 'evaluations' | 'marks' | 'legend';
   run?: string;
   group?: string;
   source?: string;

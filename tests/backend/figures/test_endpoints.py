@@ -368,9 +368,11 @@ def test_seed_curve_has_the_data_of_grouped_series(engine: Engine, client: Clien
     chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "group_by": "seed"}).json()
     assert len(chart["groups"]) == 2
     for group in chart["groups"]:
-        drawn = traces(full, group=group["id"], metric=KEY[0])
+        drawn = [trace for trace in traces(full, group=group["id"]) if trace["meta"]["kind"] != "partial"]
         for trace, column in zip(drawn, ("low", "high", "mean"), strict=True):
-            assert (numbers(trace["x"]), numbers(trace["y"])) == (group["x"], group[column])
+            shown = zip(group[column], group["n"], strict=True)
+            whole = [value if n == len(group["runs"]) else None for value, n in shown]
+            assert (numbers(trace["x"]), numbers(trace["y"])) == (group["x"], whole)
         assert numbers(drawn[-1]["customdata"]) == group["n"]
     labels = [trace["meta"]["label"] for trace in traces(full, kind="line")]
     assert [(label["settings"], label["detail"]) for label in labels] == [
@@ -410,12 +412,13 @@ def test_csv_of_a_seed_curve_has_the_numbers_of_the_figure(engine: Engine, clien
     lines = traces(figure, kind="line")
     assert len(lines) == 2
     for trace in lines:
-        low, high, _ = traces(figure, group=trace["meta"]["group"])
-        trace_rows = [row for row in rows if row["series"] == trace["name"]]
+        low, high, *_ = traces(figure, group=trace["meta"]["group"])
+        trace_rows = [row for row in rows if row["series"] == trace["name"] and row["kind"] == "line"]
         for name, sent in (("x", trace["x"]), ("y", trace["y"]), ("low", low["y"]), ("high", high["y"])):
             assert [float(row[name]) if row[name] else None for row in trace_rows] == numbers(sent)
         assert [float(row["n"]) for row in trace_rows] == numbers(trace["customdata"])
-    assert len(rows) == sum(len(numbers(trace["x"])) for trace in lines)
+    drawn = lines + traces(figure, kind="partial")
+    assert len(rows) == sum(len(numbers(trace["x"])) for trace in drawn)
 
 
 def test_caption_compares_the_groups_that_it_shows(engine: Engine, client: Client) -> None:

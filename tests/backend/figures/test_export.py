@@ -63,6 +63,7 @@ def groups(names: list[str], n_seeds: int = 5, n_points: int = 40) -> Figure:
                 source="",
                 columns=columns,
                 seed_values=[mean, mean + 1] if n_seeds == 2 else (),
+                is_partial=True,
                 n_total=900,
                 n_shown=n_points,
             )
@@ -76,17 +77,21 @@ def groups(names: list[str], n_seeds: int = 5, n_points: int = 40) -> Figure:
 def test_csv_has_centre_band_and_number_of_seeds_of_each_group() -> None:
     figure = groups(["PAAC on Pong", "A3C, on Pong"])
     rows = rows_of(figure)
-    assert len(rows) == 2 * 40
+    assert len(rows) == 2 * (40 + 5)
     for at, name in enumerate(("PAAC on Pong", "A3C, on Pong")):
-        low, high, centre = figure.data[3 * at : 3 * at + 3]
+        low, high, centre, some = figure.data[4 * at : 4 * at + 4]
         group_rows = [row for row in rows if row["series"] == f"{name}, 5 seeds"]
-        assert {row["kind"] for row in group_rows} == {"line"}
-        assert numbers(group_rows, "x") == centre["x"].tolist()
-        assert numbers(group_rows, "y") == centre["y"].tolist()
-        assert numbers(group_rows, "low")[:-1] == low["y"][:-1].tolist()
-        assert numbers(group_rows, "high")[:-1] == high["y"][:-1].tolist()
-        assert (group_rows[-1]["low"], group_rows[-1]["high"]) == ("", ""), "no band is drawn there"
-        assert numbers(group_rows, "n") == centre["customdata"].tolist()
+        whole, partial = group_rows[:40], group_rows[40:]
+        assert {row["kind"] for row in whole} == {"line"}
+        assert numbers(whole, "x") == centre["x"].tolist()
+        assert numbers(whole, "y")[:35] == centre["y"][:35].tolist()
+        assert numbers(whole, "low")[:35] == low["y"][:35].tolist()
+        assert numbers(whole, "high")[:35] == high["y"][:35].tolist()
+        assert {(row["y"], row["low"], row["high"]) for row in whole[35:]} == {("", "", "")}
+        assert numbers(whole, "n") == centre["customdata"].tolist()
+        assert {(row["kind"], row["low"], row["n"]) for row in partial} == {("partial", "", "4")}
+        assert numbers(partial, "x") == some["x"].tolist() == centre["x"][35:].tolist()
+        assert numbers(partial, "y") == some["y"].tolist()
 
 
 def test_csv_has_each_seed_where_they_are_too_few_for_a_band() -> None:
@@ -269,8 +274,9 @@ def test_script_redraws_groups_of_seeds_with_embedded_fonts(tmp_path: Path) -> N
     assert b"/FontFile2" in pdf
     assert re.search(rb"/MediaBox \[ 0 0 234 [\d.]+ \]", pdf) is not None, "3.25 in"
     assert "<text" not in (folder / "figure.svg").read_text(), "outlines"
-    lines = [path for path in drawn_lines(folder) if path.count("L") == 39]
-    assert len(lines) == 2, "one line of 40 points for each group"
+    corners = [path.count("L") for path in drawn_lines(folder)]
+    assert corners.count(34) == 2, "a line of 35 points of all seeds for each group"
+    assert corners.count(4) >= 2, "and one of five points of fewer seeds"
 
 
 @pytest.mark.parametrize(("mode", "way"), [("stack", "v"), ("group", "v"), ("group", "h")])
@@ -346,7 +352,7 @@ def test_names_enter_the_script_as_literals_only() -> None:
         code.append([ast.dump(node) for node in nodes if node is not assigned])
     assert code[0] == code[1]
     assert literal["title"] == literal["caption"] == HOSTILE[0]
-    labels = [line["label"] for line in literal["series"]]
+    labels = [line["label"] for line in literal["series"] if line["label"]]
     assert labels[1] == f"{HOSTILE[1]}, 5 seeds"
     assert "\x1b" not in labels[2], "control characters are left out"
 
@@ -362,8 +368,9 @@ def test_script_with_hostile_names_draws_them_as_text(tmp_path: Path) -> None:
 
 def test_caption_states_series_n_estimator_band_and_smoothing() -> None:
     assert caption(groups(["PAAC on Pong", "A3C on Pong"])) == (
-        "Training return. PAAC on Pong (n = 4 to 5); A3C on Pong (n = 4 to 5). Mean over seeds. "
-        "Band: ± 1 s.e. Each seed smoothed 0.9. 80 grid points from 1,800 points."
+        "Training return. PAAC on Pong (n = 5); A3C on Pong (n = 5). Mean over seeds. "
+        "Band: ± 1 s.e. Thin where not all seeds have a value. Each seed smoothed 0.9. "
+        "80 grid points from 1,800 points."
     )
 
 

@@ -41,9 +41,10 @@ def draw(*groups: SeedGroup, **more: Any) -> go.Figure:
     ("interval", "centre"), [("ci95", (1.0, 2.0, 3.0)), ("sd", (1.1, 2.1, 3.1))], ids=["median", "mean"]
 )
 def test_centre_is_drawn_over_its_band(interval: Interval, centre: tuple[float, ...]) -> None:
-    low, high, mean = draw(group(), spread=Spread.chosen(None, interval)).data
-    assert (low.y, high.y, mean.y) == ((0.5, 1.5, None), (1.5, 2.5, None), centre)
+    low, high, mean, some = draw(group(), spread=Spread.chosen(None, interval)).data
+    assert (low.y, high.y, mean.y) == ((0.5, 1.5, None), (1.5, 2.5, None), (*centre[:2], None))
     assert low.x == high.x == mean.x == (64.0, 128.0, 192.0)
+    assert (some.x, some.y) == ((192.0,), centre[2:])
     assert (low.fill, high.fill) == (None, "tonexty")
     assert low.line.width == high.line.width == 0
     assert [trace.showlegend for trace in (low, high, mean)] == [False, False, True]
@@ -52,7 +53,7 @@ def test_centre_is_drawn_over_its_band(interval: Interval, centre: tuple[float, 
 
 
 def test_trace_name_states_number_of_seeds() -> None:
-    *_, mean = draw(group()).data
+    *_, mean, _ = draw(group()).data
     assert mean.name == "PAAC on Pong, 5 seeds"
     assert mean.customdata == (5, 5, 1)
     assert mean.meta["label"] == {"name": "PAAC on Pong", "detail": "5 seeds"}
@@ -79,7 +80,7 @@ def test_each_seed_is_drawn_where_they_are_too_few_for_an_interval() -> None:
     assert first.name == second.name == "PAAC on Pong, 2 seeds"
     assert [trace.uid for trace in (first, second)] == [uid_of("few  A"), uid_of("few  B")]
     banded = draw(few_seeds(), spread=Spread("mean", "sd")).data
-    assert [trace.meta["kind"] for trace in banded] == ["range", "range", "line"]
+    assert [trace.meta["kind"] for trace in banded] == ["range", "range", "line", "partial"]
 
 
 def test_subtitle_names_the_band_when_drawn() -> None:
@@ -121,22 +122,24 @@ def test_update_has_the_new_grid_points_of_each_trace() -> None:
     assert [(trace["uid"], trace["from"], trace["x"], trace["y"]) for trace in document["data"]] == [
         (uid_of("a  low"), 2, [192.0], [None]),
         (uid_of("a  high"), 2, [192.0], [None]),
-        (uid_of("a  median"), 2, [192.0], [3.0]),
+        (uid_of("a  median"), 2, [192.0], [None]),
+        (uid_of("a  median of some"), 2, [192.0], [3.0]),
     ]
-    assert document["data"][-1]["meta"] == {"low": [None], "high": [None], "n": [1]}
+    assert document["data"][-2]["meta"] == {"low": [None], "high": [None], "n": [1]}
     assert document["bands"] == [f"band: {BAND}"]
 
 
 def test_each_seed_is_a_thin_line_behind_the_band_on_request() -> None:
     values = [np.arange(3.0) + seed for seed in range(5)]
     figure = draw(group(seed_values=values), spread=Spread("mean", "se", seeds=True))
-    *thin, _, _, mean = figure.data
-    assert [trace.meta["kind"] for trace in figure.data] == ["seed"] * 5 + ["range", "range", "line"]
+    *thin, _, _, mean, _ = figure.data
+    centre = ["range", "range", "line", "partial"]
+    assert [trace.meta["kind"] for trace in figure.data] == ["seed"] * 5 + centre
     assert [trace.y for trace in thin] == [tuple(value) for value in values]
     assert {(trace.line.width, trace.showlegend, trace.hoverinfo) for trace in thin} == {(1, False, "skip")}
     assert mean.line.width == 2
     without = draw(group(seed_values=values), spread=Spread("mean", "se"))
-    assert [trace.meta["kind"] for trace in without.data] == ["range", "range", "line"]
+    assert [trace.meta["kind"] for trace in without.data] == centre
 
 
 def test_values_that_are_not_finite_are_counted_over_all_groups() -> None:
@@ -144,3 +147,39 @@ def test_values_that_are_not_finite_are_counted_over_all_groups() -> None:
     groups = [group("a", not_finite=(2, 0, 0)), group("b", not_finite=(1, 1, 0))]
     add_groups(figure, groups, spread=MEDIAN, order=[], theme="light")
     assert figure.bands[-1] == "3 NaN, 1 Inf not drawn"
+
+
+def falling(n: list[int], start: int | None = None, **more: Any) -> SeedGroup:
+    """A group of five seeds with these numbers of values at its grid points."""
+    first = start or 0
+    centre = np.arange(1.0, len(n) + 1)
+    columns = {"x": 64 * centre, "mean": centre, "median": centre, "n": np.array(n)}
+    columns |= {"low": centre - 0.5, "high": centre + 0.5}
+    shown = {name: column[first:] for name, column in columns.items()}
+    return group(columns=shown, start=start, is_partial=min(n) < 5, **more)
+
+
+def test_centre_of_fewer_than_all_seeds_is_a_thin_line_without_a_band() -> None:
+    figure = draw(falling([4, 5, 5, 3, 5, 2]), spread=Spread("mean", "se"))
+    low, high, mean, some = figure.data
+    assert mean.y == (None, 2, 3, None, 5, None)
+    assert low.y == (None, 1.5, 2.5, None, 4.5, None)
+    assert high.y == (None, 2.5, 3.5, None, 5.5, None)
+    assert (some.x, some.y) == ((64, 128, 256, 320, 384), (1, None, 4, None, 6))
+    assert some.customdata == (4, 5, 3, 5, 2)
+    assert (some.line.color, some.line.width, mean.line.width) == (mean.line.color, 1, 2)
+    assert (some.showlegend, some.legendgroup) == (False, mean.legendgroup)
+    assert "thin where not all seeds have a value" in figure.layout.title.subtitle.text
+    assert "thin" not in draw(falling([5, 5]), spread=Spread("mean", "se")).layout.title.subtitle.text
+
+
+def test_update_of_a_thin_line_ends_a_stretch_that_the_client_has() -> None:
+    figure = Figure()
+    spread = Spread("mean", "se")
+    add_groups(figure, [falling([5, 3, 5, 5, 2], 2)], spread=spread, order=[], theme="light")
+    some = figure.document()["data"][-1]
+    assert (some["from"], some["x"], some["y"]) == (2, [192, 320], [None, 5])
+    assert some["meta"] == {"n": [5, 2], "bucket": [2, 4]}
+    figure = Figure()
+    add_groups(figure, [falling([5, 3, 3], 2)], spread=spread, order=[], theme="light")
+    assert figure.document()["data"][-1]["y"] == [3]

@@ -15,6 +15,7 @@ from backend.metrics.grouping import (
     draws_seeds,
     grid_step,
     interval_name,
+    leaves_open,
     on_grid,
     summary,
 )
@@ -37,16 +38,30 @@ MEDIAN = Spread("median", "ci95")
 
 
 def slow_on_grid(rows: list[tuple[int, float]], step: float, n_points: int, at: float) -> list[float]:
-    out, held = [], math.nan
+    def inside(k: int) -> list[float]:
+        return [y for x, y in rows if k * step < x <= (k + 1) * step or (k == 0 and x == 0)]
+
+    def here(k: int) -> float:
+        finite = [y for y in inside(k) if math.isfinite(y)]
+        return statistics.fmean(finite) if finite else math.nan
+
     furthest = max((x for x, _ in rows), default=-1)
+    occupied = [k for k in range(n_points) if inside(k)]
+    out = []
     for k in range(n_points):
-        low, high = k * step, (k + 1) * step
-        inside = [y for x, y in rows if low < x <= high or (k == 0 and x == 0)]
-        finite = [y for y in inside if math.isfinite(y)]
-        if inside:
-            held = statistics.fmean(finite) if math.isfinite(inside[-1]) else math.nan
-        here = statistics.fmean(finite) if finite else held
-        out.append(here if low < max(furthest, at) or (k == 0 and furthest == 0) else math.nan)
+        before = max((other for other in occupied if other <= k), default=None)
+        after = min((other for other in occupied if other > k), default=None)
+        if before is None or not (k * step < max(furthest, at) or (k == 0 and furthest == 0)):
+            out.append(math.nan)
+        elif before == k:
+            out.append(here(k))
+        elif not math.isfinite(inside(before)[-1]):
+            out.append(math.nan)
+        elif after is None or math.isnan(here(after)):
+            out.append(here(before))
+        else:
+            share = (k - before) / (after - before)
+            out.append((1 - share) * here(before) + share * here(after))
     return out
 
 
@@ -67,8 +82,21 @@ def test_on_grid_from_a_later_point_has_the_same_values(
 
 
 def test_on_grid_holds_last_value_until_current_position() -> None:
-    x, y = np.array([10, 40, 50]), np.array([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(on_grid(x, y, 10.0, 8, 65.0), [1, 1, 1, 2, 3, 3, 3, np.nan])
+    x, y = np.array([10, 40, 50]), np.array([1.0, 2.5, 3.0])
+    np.testing.assert_array_equal(on_grid(x, y, 10.0, 8, 65.0), [1, 1.5, 2, 2.5, 3, 3, 3, np.nan])
+
+
+def test_on_grid_has_a_straight_line_where_no_episode_ends() -> None:
+    x, y = np.array([10, 10, 100]), np.array([0.0, 2.0, 10.0])
+    np.testing.assert_allclose(on_grid(x, y, 10.0, 10), np.arange(1.0, 11.0))
+
+
+def test_a_run_leaves_open_what_is_before_its_first_and_after_its_last_value() -> None:
+    x = np.array([30, 50])
+    for reached, opened in ((0.0, [1, 1, 0, 0, 0, 0, 0, 0]), (75.0, [1, 1, 0, 0, 0, 0, 1, 1])):
+        assert leaves_open(x, 10.0, 8, 55.0, reached).tolist() == opened
+        assert leaves_open(x, 10.0, 4, 55.0, reached, 4).tolist() == opened[4:]
+    assert not leaves_open(np.empty(0), 10.0, 8, 55.0, 75.0).any()
 
 
 def test_on_grid_has_no_value_where_the_latest_is_not_finite() -> None:

@@ -7,13 +7,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from backend.db.engine import reading
+from backend.db.engine import reading, writing
 from backend.metrics import repository
 from backend.metrics.charts import Axes
-from backend.metrics.grouping import Spread, grid_step, on_grid, summary
+from backend.metrics.grouping import Spread, grid_step, leaves_open, on_grid, summary
 from backend.metrics.seed_groups import GroupGrid, group_curve
 from backend.metrics.smoothing import Smoothing, average_row_windows, smooth_rows
+from backend.runs import service as runs
+from backend.specs.events import PointsEvent
 from tests.backend.metrics.oracle import METRICS, RecordedRun, columns_of
+from tests.support.rows import make_run
 
 pytestmark = pytest.mark.service
 
@@ -82,9 +85,11 @@ def test_incremental_reads_add_up_to_mean_of_runs(engine: Engine, steps: list[An
     assert kept["x"].tolist() == [step * (k + 1) for k in range(n)]
     values = np.array([on_grid(x, y, step, n) for x, y in zip(xs, ys, strict=True)])
     assert np.array_equal(kept_values, values, equal_nan=True)
+    is_open = np.logical_or.reduce([leaves_open(x, step, n, 0.0, 0.0) for x in xs])
     wanted = summary(values, SPREAD)
     for name, column in wanted.items():
-        assert np.array_equal(kept[name], column, equal_nan=True), name
+        shown = column if name == "n" else np.where(is_open, np.nan, column)
+        assert np.array_equal(kept[name], shown, equal_nan=True), name
 
 
 def test_read_after_growth_sends_only_the_tail(engine: Engine) -> None:
@@ -120,3 +125,30 @@ def test_range_of_x_has_a_finer_grid_with_the_same_values(engine: Engine, smooth
     if zoomed.step == whole.step:
         for name in ("median", "n"):
             np.testing.assert_allclose(whole.grid[name][at], zoomed.grid[name][to])
+
+
+def test_centre_ends_where_a_run_has_its_last_value_though_others_have_a_later_one(engine: Engine) -> None:
+    """The runs have one budget, but their last episodes end at different steps."""
+    ids = []
+    for seed, ends in enumerate(([400, 5000, 9000], [300, 5000, 9600], [500, 5000, 9990])):
+        run_id = make_run(engine, seed=seed).id
+        ids.append(run_id)
+        columns = {name: [float(at) for at in ends] for name in ("wall_time_s",)}
+        columns |= {name: list(ends) for name in ("agent_steps", "frames", "episodes")}
+        points = PointsEvent(metric=KEY[0], source="", value=[0.0, 50.0, 100.0 * (seed + 1)], **columns)
+        with writing(engine) as session:
+            run = runs.find(session, run_id, for_update=True)
+            assert run is not None
+            run.agent_steps = 10_000
+            repository.append(session, run_id, 1, runs.touch(session, run), [points])
+    with reading(engine) as session:
+        members = repository.list_series(session, ids, [KEY[0]])
+        how = Axes("agent_steps", 500, smoothing="window", scale=500.0)
+        curve = group_curve(session, members, how, Spread("mean", "se"))
+    grid, shown = curve.grid, np.isfinite(curve.grid["mean"])
+    assert grid["n"][-1] == 1
+    assert grid["x"][shown].min() >= 500
+    assert 9700 < grid["x"][shown].max() <= 9800, "half a window before the end"
+    assert set(grid["n"][shown]) == {3}
+    assert not curve.is_partial
+    assert np.array_equal(np.isfinite(grid["low"]), shown)

@@ -57,3 +57,9 @@ it('valuesAt has the range and number of the values of a point, and skips missin
   expect(entry?.details).toEqual([1, 3, 4]);
   expect(valuesAt([line('a', [1, 2, NaN], { meta })], 30, 1)).toEqual([]);
 });
+
+it('valuesAt names how many seeds a thin line is of', () => {
+  const meta = { kind: 'partial', n: Float64Array.of(3, 2, 5) };
+  const [entry] = valuesAt([line('a', [1, 2, NaN], { meta, showlegend: false })], 21, 1);
+  expect([entry?.value, entry?.note]).toEqual([2, 'n = 2']);
+});

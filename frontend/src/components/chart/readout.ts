@@ -53,7 +53,7 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
     const at = trace.x[index];
     if (!isKnown(at)) return [];
     const note = typeof trace.text === 'string' ? trace.text : trace.text?.[index];
-    const isLine = trace.meta?.kind === 'line';
+    const isLine = trace.meta?.kind === 'line' || trace.meta?.kind === 'partial';
     if (!isLine && Math.abs(at - x) > near) return [];
     if (trace.yaxis === 'y2') {
       return [
@@ -74,7 +74,17 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
     if (!isKnown(value)) return [];
     const details = trace.meta && detailsAt(trace.meta, index);
     const symbol = isLine ? trace.marker?.symbol : undefined;
-    return [{ name: plain(trace.name ?? ''), colour: trace.line?.color, symbol, value, details, note }];
+    const some = trace.meta?.kind === 'partial' ? trace.meta.n?.[index] : undefined;
+    return [
+      {
+        name: plain(trace.name ?? ''),
+        colour: trace.line?.color,
+        symbol,
+        value,
+        details,
+        note: isKnown(some) ? `n = ${some}` : note,
+      },
+    ];
   });
   return entries.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity));
 }

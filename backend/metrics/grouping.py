@@ -148,12 +148,13 @@ def leaves_open(x: Array, step: float, n_points: int, at: float, reached: float,
     cells = _cells(x, step)
     wanted = first + np.arange(n_points)
     end = max(int(cells.max()) + 1, math.ceil(at / step))
-    return (wanted * step < max(reached, float(x.max()))) & ((wanted < cells.min()) | (wanted >= end))
+    is_outside = (wanted < cells.min()) | (wanted >= end)
+    return np.asarray(is_outside & (wanted * step < max(reached, float(x.max()))))
 
 
 def _cells(x: Array, step: float) -> Array:
     """The grid point of each row."""
-    return np.maximum(np.ceil(x / step).astype("<i8") - 1, 0)
+    return np.asarray(np.maximum(np.ceil(x / step).astype("<i8") - 1, 0))
 
 
 def summary(values: Array, spread: Spread) -> Columns:

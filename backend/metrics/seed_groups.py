@@ -90,11 +90,11 @@ def group_curve(
         step_before, columns_before, values_before = _grid(before, axes, spread)
         if step_before == step:
             reset, first = False, len(columns["x"])
-            # It was between its last point and where it is now.
-            for reached in ([0.0] * len(loaded), [member.reached for member in loaded]):
-                opened = _open_points(before, columns_before["x"], step, reached)
-                had = (*_without(columns_before, opened).values(), *values_before)
-                first = min(first, _first_difference(had, (*grid.values(), *values)))
+            # Each run was between its last point and where it is now.
+            for ends in ([0.0] * len(loaded), [member.reached for member in loaded]):
+                opened = _open_points(before, columns_before["x"], step, ends)
+                known_columns = (*_without(columns_before, opened).values(), *values_before)
+                first = min(first, _first_difference(known_columns, (*grid.values(), *values)))
     return GroupGrid(
         n_rows=sum(len(member.x) for member in loaded),
         n_points=len(grid["x"]),

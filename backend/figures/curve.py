@@ -203,7 +203,7 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
             "hoverformat": axis.hover_format,
             "rangemode": "tozero",
         },
-        "yaxis": {"title": {"text": about.axis}, "exponentformat": "SI", "minexponent": 4} | from_zero,
+        "yaxis": {"title": {"text": about.axis}, "exponentformat": "SI"} | from_zero,
     }
 
 

@@ -7,6 +7,7 @@ from backend.comparisons.schemas import Comparison, EstimateOut, Improvement
 from backend.figures.export_series import DrawnSeries, drawn_series, plain
 from backend.figures.figure import Figure
 from backend.figures.gaps import hatched
+from backend.figures.theme import MINUS
 
 MAX_PAIRS = 6
 """Groups that are compared with the best one."""
@@ -91,9 +92,9 @@ def _estimate(estimate: EstimateOut) -> str:
     if estimate.value is None:
         return "unknown"
     value = f"{estimate.value:+.3g}"
-    if estimate.low is None or estimate.high is None:
-        return value
-    return f"{value} [{estimate.low:.3g}, {estimate.high:.3g}]"
+    if estimate.low is not None and estimate.high is not None:
+        value += f" [{estimate.low:.3g}, {estimate.high:.3g}]"
+    return value.replace("-", MINUS)
 
 
 def _capitalised(text: str) -> str:

@@ -54,6 +54,7 @@ def add_gap_notes(figure: Figure, lines: Sequence[Columns], theme: Theme) -> Non
     n_values = sum(int(line["count"].sum()) for line in lines) + counts[0]
     nothing = sum(counts) == n_values
     figure.add_annotation(
+        name="not_finite",
         text=in_words(counts, n_values),
         x=0.5 if nothing else 0.01,
         xref="x domain",

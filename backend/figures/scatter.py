@@ -182,7 +182,7 @@ def _axes(values: Sequence[float | str], x: str, y: str, *, log: bool | None) ->
     return {
         "hovermode": "closest",
         "xaxis": {"title": {"text": plain_text(x)}, **_axis(values, log=log)},
-        "yaxis": {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4},
+        "yaxis": {"title": {"text": y}, "exponentformat": "SI"},
     }
 
 

@@ -182,7 +182,7 @@ def curves_figure(
     furthest = max((float(curve.x[-1]) for curve in curves if len(curve.x)), default=0.0)
     form = "~s" if furthest >= 1_000 else "~g"  # not "2m" for 0.002
     axis = {"title": {"text": x}, "tickformat": form, "rangemode": "tozero", "nticks": _MAX_TICKS}
-    vertical = {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4}
+    vertical = {"title": {"text": y}, "exponentformat": "SI"}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
     figure.n_total = sum(curve.n_runs for curve in curves)
     legend: set[str] = set()
@@ -226,7 +226,7 @@ def dots_figure(
     """
     shown = _present(frame.arms, [dot.arm for dot in dots])
     axis = {"title": {"text": plain_text(x)}} | _setting_axis([dot.x for dot in dots], log=log)
-    vertical = {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4}
+    vertical = {"title": {"text": y}, "exponentformat": "SI"}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
     figure.n_total = figure.n_shown = len(dots)
     legend: set[str] = set()
@@ -288,7 +288,7 @@ def sorted_figure(
     """
     shown = _present(frame.arms, [arm for arm, _ in scores])
     axis = {"title": {"text": "Run, from the best"}, "rangemode": "tozero", "nticks": _MAX_TICKS}
-    vertical = {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4}
+    vertical = {"title": {"text": y}, "exponentformat": "SI"}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
     legend: set[str] = set()
     for (arm, panel), values in scores.items():
@@ -337,7 +337,7 @@ def bars_figure(
         frame: title, arms, theme and width.
     """
     axis = {"title": {"text": plain_text(x)}, "type": "category"}
-    vertical = {"title": {"text": plain_text(y)}, "exponentformat": "SI", "minexponent": 4}
+    vertical = {"title": {"text": plain_text(y)}, "exponentformat": "SI"}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(parts))
     figure.layout["barmode"] = "stack" if stacked else "group"
     figure.layout["bargap"] = 0.25
@@ -418,7 +418,7 @@ def games_figure(bars: Sequence[Bar], *, x: str, reference: float | None, frame:
         "barmode": "group",
         "bargap": 0.3,
         "showlegend": len(shown) > 1,
-        "xaxis": {"title": {"text": plain_text(x)}, "exponentformat": "SI", "minexponent": 4},
+        "xaxis": {"title": {"text": plain_text(x)}, "exponentformat": "SI"},
         "yaxis": {"type": "category", "categoryorder": "array", "categoryarray": order},
     }
     figure.layout.pop("hoversubplots", None)

@@ -1,4 +1,5 @@
-"""Titles and axis labels of metrics. A metric without an entry is labelled with its name."""
+"""Titles and axis labels of metrics. A metric without an entry is called by its whole name, since the last
+parts of several names may be equal; that part labels its axis."""
 
 from dataclasses import dataclass
 
@@ -86,6 +87,6 @@ def describe(metric: str) -> Metric:
         return Metric(f"Evaluation of the best parameters, {words}", f"Return ({words})")
     if name.endswith("_bytes"):
         words = name.removesuffix("_bytes").replace("_", " ")
-        return Metric(words[:1].upper() + words[1:], f"{words[:1].upper()}{words[1:]} (MiB)", MIB)
+        return Metric(metric, f"{words[:1].upper()}{words[1:]} (MiB)", MIB)
     words = name.replace("_", " ")
-    return Metric(words[:1].upper() + words[1:], words[:1].upper() + words[1:])
+    return Metric(metric, words[:1].upper() + words[1:])

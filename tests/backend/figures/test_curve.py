@@ -225,7 +225,8 @@ def test_axes_and_title_name_their_quantities() -> None:
     assert layout.xaxis.title.text == "Emulator frames"
     assert layout.yaxis.title.text == "Value loss"
     assert layout.title.text == "Value loss"
-    assert draw(line(), metric="my/own_metric").layout.title.text == "Own metric"
+    assert draw(line(), metric="my/own_metric").layout.title.text == "my/own_metric"
+    assert draw(line(), metric="my/own_metric").layout.yaxis.title.text == "Own metric"
     evaluation = draw(line(), metric="eval/noop_starts/mean_return").layout
     assert "no-op starts" in evaluation.yaxis.title.text
 

@@ -119,6 +119,9 @@ export function ChartPanel(props: ChartPanelProps) {
       data: shown,
       layout: {
         ...layout,
+        // What is not finite is counted above the chart, for what is in view.
+        annotations:
+          layout.annotations?.filter((note) => !('name' in note && note.name === 'not_finite')) ?? [],
         // The lines of several runs are named by the list of runs.
         ...(main
           ? isPlain && { showlegend: false }

@@ -47,6 +47,29 @@ it('counts what is not finite by kind, and says why there is no line', () => {
   expect(withoutLine(figure(2, 2, { data: [line([1], [1])] }))).toBe('');
 });
 
+it('counts what is not finite in view of a zoom alone', () => {
+  const stretches = {
+    x: Float64Array.of(NaN, 8, 10, 10, 8, NaN, 14, 15, 15, 14),
+    meta: { kind: 'not_finite', nan: Float64Array.of(3, 0, 0, 0, 0, 1, 0, 0, 0, 0) },
+  };
+  const zoomed = figure(9, 9, { data: [line([1, 16], [0, 4]), stretches] });
+  expect(
+    [null, [12, 20] as const, [9, 9.5] as const, [11, 12] as const].map((zoom) =>
+      notFinite(zoomed, zoom && [...zoom]),
+    ),
+  ).toEqual(['4 NaN', '1 NaN', '3 NaN', '']);
+  expect(summaryOf(zoomed, [11, 20], false)).toBe('1 of 9 points; 1 NaN');
+});
+
+it('a single value that is not finite has no band', () => {
+  const only = figure(1, 1, {
+    data: [line([1], [NaN]), { meta: { kind: 'not_finite', nan: Float64Array.of(1) } }],
+    bands: ['band: ± 1 s.d.'],
+  });
+  expect(withoutLine(only)).toBe('The only value is NaN.');
+  expect(summaryOf(only, null, false)).toBe('1 point; 1 NaN');
+});
+
 it('names the bands, and what a log scale omits', () => {
   const low = figure(2, 2, { data: [line([1, 2], [-1, 4])], bands: ['band: 95 % CI'] });
   expect(summaryOf(low, null, false)).toBe('2 points; band: 95 % CI');

@@ -1,7 +1,7 @@
 import type { Figure, Trace } from '@/api/tails';
 import type { Range } from '@/api/series';
 import { formatInteger, plural } from '@/lib/format';
-import { notFinite } from './gaps';
+import { notFinite, withoutLine } from './gaps';
 
 /** The points of a trace's buckets in a range of x; several buckets may be merged into one. */
 function pointsInView({ x, meta }: Trace, [from, to]: Range): number {
@@ -22,9 +22,10 @@ export function summaryOf(figure: Figure, zoom: Range | null, log: boolean): str
     log && lines.some(({ y }) => (y ?? []).some((value) => typeof value === 'number' && value <= 0));
   return [
     shownOfTotal(figure.n_total, zoom ? nInView(lines, zoom) : figure.n_shown),
-    ...[notFinite(figure)].filter(Boolean),
+    ...[notFinite(figure, zoom)].filter(Boolean),
     ...(omits ? ['values ≤ 0 are not shown on a log scale'] : []),
-    ...figure.bands,
+    // Around a single point, or none, there is no band.
+    ...(figure.n_total > 1 && !withoutLine(figure) ? figure.bands : []),
   ].join('; ');
 }
 

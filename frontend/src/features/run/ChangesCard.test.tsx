@@ -88,7 +88,17 @@ it('the card of a range names what changed, its episodes and the checkpoint befo
   expect(onSearch.mock.lastCall?.[0]).toMatchObject({ zoom: undefined });
 });
 
+it.each([
+  ['1000..2000', 'agent steps 1,000 to 2,000, against as much before'],
+  ['800..9000', 'agent steps 800 to 9,000, against the 800 before'],
+  ['0..900', 'agent steps 0 to 900, against nothing before'],
+])('the card of %s states how much it is compared with', async (zoom, words) => {
+  await show(zoom, []);
+  expect(screen.getByRole('region').textContent).toContain(words);
+});
+
 it('a calm range says that nothing changed by more than it varied', async () => {
   await show('1000..2000', [metric('Throughput', { score: 0.4 })]);
   expect(screen.getByText(/None of the 1 metric changed by more than it varied before/)).toBeTruthy();
+  expect(screen.queryByText(/changed together/)).toBeNull();
 });

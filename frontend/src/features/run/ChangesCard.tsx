@@ -31,14 +31,16 @@ export default function ChangesCard({ run, selected, onWatch, onNote }: Props) {
   const from = Math.max(0, Math.floor(view.zoom[0]));
   const to = Math.max(from + 1, Math.ceil(view.zoom[1]));
   const range = { x, from, to };
+  // Near the start there is less before it than in it.
+  const before = to - from <= from ? 'as much before' : `the ${placeOf(x, from)} before`;
   const title = X_AXES.find(({ id }) => id === x)?.label.toLowerCase() ?? x;
   return (
     <section className={`panel ${classes.card}`} aria-label="What else changed here?">
       <header className="row wrap">
         <h2 className="section-title">What else changed here?</h2>
         <span className="muted">
-          {x === 'agent_steps' ? stepsOf(run) : title} {placeOf(x, from)} to {placeOf(x, to)}, against as much
-          before
+          {x === 'agent_steps' ? stepsOf(run) : title} {placeOf(x, from)} to {placeOf(x, to)}, against{' '}
+          {from > 0 ? before : 'nothing before'}
         </span>
         <span className="grow" />
         <NoteHere run={run.id} range={range} onNote={onNote} />
@@ -53,7 +55,7 @@ export default function ChangesCard({ run, selected, onWatch, onNote }: Props) {
           </div>
         )}
       </div>
-      <p className="muted">These changed together; which caused which is not known.</p>
+      <Closing run={run.id} range={range} />
     </section>
   );
 }
@@ -63,6 +65,13 @@ const placeOf = (x: XAxis, value: number): string =>
   x.endsWith('_s') ? formatDuration(value) : formatCount(value);
 
 type PartProps = { run: string; range: RangeOfX };
+
+/** What the metrics that changed do not say; nothing where none did. */
+function Closing({ run, range }: PartProps) {
+  const { data } = useQuery(changesQuery(run, range));
+  if (!data?.items.some((item) => !isSmall(item))) return null;
+  return <p className="muted">These changed together; which caused which is not known.</p>;
+}
 
 /** Notes something at the start of the range, for whoever may. */
 function NoteHere({ run, range, onNote }: PartProps & Pick<Props, 'onNote'>) {

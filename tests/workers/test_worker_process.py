@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
@@ -23,6 +24,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import Start, engines_of, moves, run_row, until_state
+from workers import celery_app
 from workers.engine.training.event_log import read_frames
 
 pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
@@ -213,3 +215,18 @@ def test_video_is_rendered_while_run_trains(start: Start, engine: Engine, settin
     video = settings.home_dir / "artifacts" / "runs" / run.id / "videos" / name
     assert video.read_bytes()[4:8] == b"ftyp"
     assert run_row(engine, run.id).state == "running"
+
+
+@pytest.mark.long
+def test_worker_compiles_kernels_before_its_first_run(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "kernels"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    worker = start()
+    source = Path(celery_app.__file__).with_name("engine") / "nn" / "kernels.py"
+    n_kernels = source.read_text("utf-8").count("\n@_compiled(")
+    assert n_kernels > 4
+    until(lambda: len([*cache.rglob("kernels.*.nbi")]) == n_kernels)
+    worker.terminate()
+    assert worker.wait(timeout=PATIENCE_S) == 0

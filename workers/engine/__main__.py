@@ -14,6 +14,7 @@
     python -m workers.engine start-set FOLDER --document PATH --out PATH
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
+    python -m workers.engine warm-up
 
 RUN_DIR, or FOLDER, holds `spec.json`; `encode`, `start-set` and `thumbnail --video` do not read it, and that
 of `play` and `game` is a `PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes:
@@ -199,6 +200,14 @@ def _play(args: argparse.Namespace) -> int:
     return 0
 
 
+def _warm_up(args: argparse.Namespace) -> int:
+    """Load what a run needs, and compile the kernels: an installation's first run would wait for both."""
+    import workers.engine.nn.kernels
+    import workers.engine.training.loop  # noqa: F401
+
+    return 0
+
+
 def main() -> int:
     """Run one engine."""
     parser = argparse.ArgumentParser(prog="python -m workers.engine", description="Run one engine.")
@@ -255,14 +264,18 @@ def main() -> int:
     start_set.add_argument("--out", type=Path, required=True, help="where to write the emulator states")
     play = commands.add_parser("play", help="simulate an environment that a person plays")
     play.add_argument("--control-fd", type=int, required=True, help="socket to the worker")
+    warm_up = commands.add_parser("warm-up", help="compile the kernels")
+    warm_up.set_defaults(without_spec=_warm_up)
     encode.set_defaults(without_spec=_encode)
     start_set.set_defaults(without_spec=_start_set)
     play.set_defaults(without_spec=_play)
-    for command in (train, evaluate, video, game, thumbnail, branch, saliency, encode, start_set, play):
+    with_folder = (train, evaluate, video, game, thumbnail, branch, saliency, encode, start_set, play)
+    for command in with_folder:
+        command.add_argument("run_dir", type=Path)
+    for command in (*with_folder, warm_up):
         command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )
-        command.add_argument("run_dir", type=Path)
     args = parser.parse_args()
     die_with_parent(args.parent)
     try:

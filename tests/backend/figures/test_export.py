@@ -79,7 +79,7 @@ def test_csv_has_centre_band_and_number_of_seeds_of_each_group() -> None:
     rows = rows_of(figure)
     assert len(rows) == 2 * (40 + 5)
     for at, name in enumerate(("PAAC on Pong", "A3C, on Pong")):
-        low, high, centre, some = figure.data[4 * at : 4 * at + 4]
+        low, high, centre, thin = figure.data[4 * at : 4 * at + 4]
         group_rows = [row for row in rows if row["series"] == f"{name}, 5 seeds"]
         whole, partial = group_rows[:40], group_rows[40:]
         assert {row["kind"] for row in whole} == {"line"}
@@ -90,8 +90,8 @@ def test_csv_has_centre_band_and_number_of_seeds_of_each_group() -> None:
         assert {(row["y"], row["low"], row["high"]) for row in whole[35:]} == {("", "", "")}
         assert numbers(whole, "n") == centre["customdata"].tolist()
         assert {(row["kind"], row["low"], row["n"]) for row in partial} == {("partial", "", "4")}
-        assert numbers(partial, "x") == some["x"].tolist() == centre["x"][35:].tolist()
-        assert numbers(partial, "y") == some["y"].tolist()
+        assert numbers(partial, "x") == thin["x"].tolist() == centre["x"][35:].tolist()
+        assert numbers(partial, "y") == thin["y"].tolist()
 
 
 def test_csv_has_each_seed_where_they_are_too_few_for_a_band() -> None:

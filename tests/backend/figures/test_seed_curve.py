@@ -41,10 +41,10 @@ def draw(*groups: SeedGroup, **more: Any) -> go.Figure:
     ("interval", "centre"), [("ci95", (1.0, 2.0, 3.0)), ("sd", (1.1, 2.1, 3.1))], ids=["median", "mean"]
 )
 def test_centre_is_drawn_over_its_band(interval: Interval, centre: tuple[float, ...]) -> None:
-    low, high, mean, some = draw(group(), spread=Spread.chosen(None, interval)).data
+    low, high, mean, partial = draw(group(), spread=Spread.chosen(None, interval)).data
     assert (low.y, high.y, mean.y) == ((0.5, 1.5, None), (1.5, 2.5, None), (*centre[:2], None))
     assert low.x == high.x == mean.x == (64.0, 128.0, 192.0)
-    assert (some.x, some.y) == ((192.0,), centre[2:])
+    assert (partial.x, partial.y) == ((192.0,), centre[2:])
     assert (low.fill, high.fill) == (None, "tonexty")
     assert low.line.width == high.line.width == 0
     assert [trace.showlegend for trace in (low, high, mean)] == [False, False, True]
@@ -161,14 +161,14 @@ def falling(n: list[int], start: int | None = None, **more: Any) -> SeedGroup:
 
 def test_centre_of_fewer_than_all_seeds_is_a_thin_line_without_a_band() -> None:
     figure = draw(falling([4, 5, 5, 3, 5, 2]), spread=Spread("mean", "se"))
-    low, high, mean, some = figure.data
+    low, high, mean, partial = figure.data
     assert mean.y == (None, 2, 3, None, 5, None)
     assert low.y == (None, 1.5, 2.5, None, 4.5, None)
     assert high.y == (None, 2.5, 3.5, None, 5.5, None)
-    assert (some.x, some.y) == ((64, 128, 256, 320, 384), (1, None, 4, None, 6))
-    assert some.customdata == (4, 5, 3, 5, 2)
-    assert (some.line.color, some.line.width, mean.line.width) == (mean.line.color, 1, 2)
-    assert (some.showlegend, some.legendgroup) == (False, mean.legendgroup)
+    assert (partial.x, partial.y) == ((64, 128, 256, 320, 384), (1, None, 4, None, 6))
+    assert partial.customdata == (4, 5, 3, 5, 2)
+    assert (partial.line.color, partial.line.width, mean.line.width) == (mean.line.color, 1, 2)
+    assert (partial.showlegend, partial.legendgroup) == (False, mean.legendgroup)
     assert "thin where not all seeds have a value" in figure.layout.title.subtitle.text
     assert "thin" not in draw(falling([5, 5]), spread=Spread("mean", "se")).layout.title.subtitle.text
 
@@ -177,9 +177,9 @@ def test_update_of_a_thin_line_ends_a_stretch_that_the_client_has() -> None:
     figure = Figure()
     spread = Spread("mean", "se")
     add_groups(figure, [falling([5, 3, 5, 5, 2], 2)], spread=spread, order=[], theme="light")
-    some = figure.document()["data"][-1]
-    assert (some["from"], some["x"], some["y"]) == (2, [192, 320], [None, 5])
-    assert some["meta"] == {"n": [5, 2], "bucket": [2, 4]}
+    partial = figure.document()["data"][-1]
+    assert (partial["from"], partial["x"], partial["y"]) == (2, [192, 320], [None, 5])
+    assert partial["meta"] == {"n": [5, 2], "bucket": [2, 4]}
     figure = Figure()
     add_groups(figure, [falling([5, 3, 3], 2)], spread=spread, order=[], theme="light")
     assert figure.document()["data"][-1]["y"] == [3]

@@ -74,7 +74,7 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
     if (!isKnown(value)) return [];
     const details = trace.meta && detailsAt(trace.meta, index);
     const symbol = isLine ? trace.marker?.symbol : undefined;
-    const some = trace.meta?.kind === 'partial' ? trace.meta.n?.[index] : undefined;
+    const nSeeds = trace.meta?.kind === 'partial' ? trace.meta.n?.[index] : undefined;
     return [
       {
         name: plain(trace.name ?? ''),
@@ -82,7 +82,7 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
         symbol,
         value,
         details,
-        note: isKnown(some) ? `n = ${some}` : note,
+        note: isKnown(nSeeds) ? `n = ${nSeeds}` : note,
       },
     ];
   });

@@ -263,7 +263,7 @@ class GroupCurve(Schema):
     x: Numbers
     """Position of each grid point on the horizontal axis, in the requested unit."""
     mean: Numbers
-    """Mean over the runs at each grid point."""
+    """Mean over the runs at each grid point; null where a run has come further but has no value there."""
     median: Numbers
     """Median over the runs at each grid point."""
     iqm: Numbers
@@ -273,7 +273,7 @@ class GroupCurve(Schema):
     high: Numbers
     """Upper bound of the interval; null where `low` is."""
     n: list[int]
-    """Runs in each mean: those that have reached this x."""
+    """Number of runs with a value at each grid point."""
     seed_values: list[Numbers]
     """The values of each run, in the order of `runs`, if they are too few for an interval; otherwise
     empty."""

@@ -5242,7 +5242,7 @@ export interface components {
             x: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Mean
-             * @description Mean over the runs at each grid point.
+             * @description Mean over the runs at each grid point; null where a run has come further but has no value there.
              */
             mean: (number | ("Infinity" | "-Infinity") | null)[];
             /**
@@ -5267,7 +5267,7 @@ export interface components {
             high: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * N
-             * @description Runs in each mean: those that have reached this x.
+             * @description Number of runs with a value at each grid point.
              */
             n: number[];
             /**

@@ -264,7 +264,7 @@ def test_fields_of_one_name_have_the_texts_of_their_meanings(document: dict[str,
     assert text("GroupCurve", "runs") == "Ids of the runs."
     assert text("WaitingRunOut", "reason") == "Why no host has claimed the run yet."
     assert text("TransitionOut", "reason") == "Why the state changed."
-    assert text("GroupCurve", "mean") == "Mean over the runs at each grid point."
+    assert text("GroupCurve", "mean").startswith("Mean over the runs at each grid point; null where")
     assert text("MetricSummary", "mean") == "Mean of all values."
     assert "of an external run, the name" in text("RunOut", "algorithm")
     assert text("LoginRequest", "name") == "Name with which you log in."

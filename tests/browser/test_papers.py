@@ -87,7 +87,8 @@ def test_study_is_extended_stopped_and_deleted_on_its_page(
     expect(page.get_by_text("stopped on request")).to_be_visible()
     with writing(sqlite_service.engine) as session:
         assert len(session.scalars(select(StudyCell)).all()) == 15
-    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="More actions for").click()
+    page.get_by_role("menuitem", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.wait_for_url(re.compile("/papers$"))
     expect(page.get_by_role("heading", name="Papers")).to_be_visible()

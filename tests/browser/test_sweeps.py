@@ -81,8 +81,10 @@ def test_sweep_is_stopped_extended_and_deleted_on_its_page(
 ) -> None:
     page = service_page
     page.goto(f"/sweeps/{sweep['id']}")
-    delete = page.get_by_role("button", name="Delete")
+    page.get_by_role("button", name="More actions for").click()
+    delete = page.get_by_role("menuitem", name="Delete")
     expect(delete).to_have_attribute("title", re.compile("stop it before"))
+    page.keyboard.press("Escape")
     # What another client does appears on its own.
     assert sqlite_service.client.post(f"/api/v1/sweeps/{sweep['id']}/stop").is_success
     expect(page.get_by_text("Stopped on request")).to_be_visible()
@@ -101,6 +103,7 @@ def test_sweep_is_stopped_extended_and_deleted_on_its_page(
 
     page.get_by_role("button", name="Stop").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="More actions for").click()
     delete.click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.wait_for_url(re.compile("/sweeps$"))

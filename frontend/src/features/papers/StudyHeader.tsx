@@ -13,6 +13,7 @@ import { LoadingButton } from '@/components/controls';
 import { Problem } from '@/components/feedback';
 import { useDownload } from '@/components/download';
 import { InlineEdit } from '@/components/InlineEdit';
+import { MoreMenu } from '@/components/MoreMenu';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { StateBadge } from '@/components/run/StateBadge';
 import { RelativeTime } from '@/components/text';
@@ -22,7 +23,7 @@ import sweeps from '../sweeps/sweeps.module.css';
 import { partsOf, STUDY_MEANINGS } from './studyState';
 
 type Action = 'stop' | 'retry' | 'delete';
-type Dialog = { action: Action | 'extend'; opener: HTMLElement };
+type Dialog = { action: Action | 'extend'; opener: HTMLElement | null };
 type Props = { study: StudyDetail; onDeleted: () => void };
 
 const LABELS: Record<Action, string> = { stop: 'Stop', retry: 'Retry', delete: 'Delete' };
@@ -41,7 +42,7 @@ export function StudyHeader({ study, onDeleted }: Props) {
   });
   const close = (): void => {
     setDialog(null);
-    dialog?.opener.focus();
+    dialog?.opener?.focus();
   };
   const download = useDownload();
   const { failed, active } = partsOf(study.runs);
@@ -51,11 +52,10 @@ export function StudyHeader({ study, onDeleted }: Props) {
     retry: `Queues ${plural(failed, 'failed, stopped or deleted run')} again and continues the study.`,
     delete: `Deletes the study and its figures. Its ${plural(study.n_runs, 'run')} will be kept.`,
   };
-  const button = (action: Action, unavailable?: string) => (
+  const button = (action: Action) => (
     <PermittedButton
       variant="default"
-      denied={denied ?? unavailable}
-      {...(action === 'delete' ? { className: sweeps.danger } : {})}
+      denied={denied}
       onClick={({ currentTarget }) => setDialog({ action, opener: currentTarget })}
     >
       {LABELS[action]}
@@ -96,7 +96,16 @@ export function StudyHeader({ study, onDeleted }: Props) {
           <Button component="a" variant="default" href={exportUrl(study.id)} onClick={download.onClick}>
             Export
           </Button>
-          {button('delete', isRunning ? DELETE_LATER : undefined)}
+          <MoreMenu
+            of={study.name}
+            items={[
+              {
+                label: LABELS.delete,
+                unavailable: denied ?? (isRunning ? DELETE_LATER : undefined),
+                onClick: (opener) => setDialog({ action: 'delete', opener }),
+              },
+            ]}
+          />
         </div>
       </div>
       <div className="muted">

@@ -3,6 +3,7 @@ import { MAX_NAME } from '@/api/runBounds';
 import { sweepActions, useSweepMutation, type SweepChanges, type SweepDetail } from '@/api/sweeps';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { InlineEdit } from '@/components/InlineEdit';
+import { MoreMenu } from '@/components/MoreMenu';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { RelativeTime } from '@/components/text';
 import { showToast } from '@/components/toasts';
@@ -11,7 +12,7 @@ import { actionsOf, type SweepAction } from './sweepActions';
 import classes from './sweeps.module.css';
 import { SweepState } from './SweepState';
 
-type Dialog = { action: SweepAction | 'extend'; opener: HTMLElement };
+type Dialog = { action: SweepAction | 'extend'; opener: HTMLElement | null };
 type Props = { sweep: SweepDetail; onDeleted: () => void };
 
 /** A sweep's name, its state with the reason, and its actions. */
@@ -27,7 +28,7 @@ export function SweepHeader({ sweep, onDeleted }: Props) {
   });
   const close = (): void => {
     setDialog(null);
-    dialog?.opener.focus();
+    dialog?.opener?.focus();
   };
   const actions = actionsOf(sweep);
   const danger = actions.filter((action) => action.danger);
@@ -36,7 +37,6 @@ export function SweepHeader({ sweep, onDeleted }: Props) {
       key={action.id}
       variant="default"
       denied={denied ?? action.unavailable}
-      {...(action.danger ? { className: classes.danger } : {})}
       onClick={({ currentTarget }) => setDialog({ action, opener: currentTarget })}
     >
       {action.label}
@@ -72,7 +72,14 @@ export function SweepHeader({ sweep, onDeleted }: Props) {
           >
             Extend
           </PermittedButton>
-          {danger.map(button)}
+          <MoreMenu
+            of={sweep.name}
+            items={danger.map((action) => ({
+              label: action.label,
+              unavailable: denied ?? action.unavailable,
+              onClick: (opener) => setDialog({ action, opener }),
+            }))}
+          />
         </div>
       </div>
       <div className="muted">

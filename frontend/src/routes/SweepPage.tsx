@@ -54,7 +54,8 @@ function Content({ sweep }: { sweep: SweepDetail }) {
       <SweepSummary sweep={sweep} titles={titles} />
       <section className={classes.section} aria-label="Configurations">
         <header className="row wrap">
-          <h2 className="section-title grow">Configurations</h2>
+          <h2 className="section-title">Configurations</h2>
+          <span className="grow" />
           {compared.length > 0 && (
             <ButtonLink
               variant="default"

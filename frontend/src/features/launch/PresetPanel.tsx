@@ -1,3 +1,4 @@
+import { protocolLabel } from '@/lib/format';
 import { Choices } from './Choices';
 import { presetsOf, withPreset, type Catalogue, type Draft } from './draft';
 import classes from './launch.module.css';
@@ -5,6 +6,9 @@ import classes from './launch.module.css';
 type Props = { catalogue: Catalogue; draft: Draft; onEdit: (draft: Draft) => void };
 
 const DEFAULTS = 'defaults';
+
+/** A text with protocols' titles in place of their ids. */
+const inWords = (text: string): string => text.replace(/\b\w+_starts\w*/g, protocolLabel);
 
 /** The presets of the algorithm for the environment, and the defaults. */
 export function PresetPanel({ catalogue, draft, onEdit }: Props) {
@@ -18,7 +22,7 @@ export function PresetPanel({ catalogue, draft, onEdit }: Props) {
           ...presetsOf(catalogue, draft).map(({ id, title, description, measured, measured_on: on }) => ({
             id,
             title,
-            text: [description, measured ? `On ${on}: ${measured}` : 'No measured result.'],
+            text: [description, measured ? `On ${on}: ${inWords(measured)}` : 'No measured result.'],
           })),
           {
             id: DEFAULTS,

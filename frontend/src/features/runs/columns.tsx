@@ -129,7 +129,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Progress',
     sort: 'agent_steps',
     largestFirst: true,
-    width: '104px',
+    width: '116px',
     cell: (run) => (
       <ProgressBar
         fraction={run.progress}

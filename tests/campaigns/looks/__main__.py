@@ -1,9 +1,11 @@
 """Screenshots of the views that a redesign is judged by, and of every page, on one home.
 
     python -m tests.campaigns.looks FOLDER [--sizes 1280 1920 390] [--only run play]
+    python -m tests.campaigns.looks docs/images --documentation
 
 Starts an installation in an empty home, fills it with runs of fixed values and one that trains, and writes a
-screenshot of each page in both themes and each width, and of the dialog Export figure.
+screenshot of each page in both themes and each width, and of the dialog Export figure; or the pictures that
+the documentation shows.
 """
 
 import argparse
@@ -27,6 +29,8 @@ SIZES = {1280: 800, 1920: 1080, 390: 844}
 THEMES = ("light", "dark")
 SETTLED_MS = 1_500
 """Before a screenshot, for what moves in."""
+_RENDERED_MS = 8_000
+"""For thumbnails."""
 
 
 def main() -> None:
@@ -35,6 +39,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--only", nargs="+", default=[""], help="parts of the names of views")
+    parser.add_argument("--documentation", action="store_true", help="the pictures of docs/ alone")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -46,6 +51,10 @@ def main() -> None:
         page = browser.new_page(base_url=running.url)
         page.goto(running.login_url)
         only = given.only
+        if given.documentation:
+            with _script(running) as script:
+                _document(page, given.folder, script)
+            return
         _take(page, given.folder, given.sizes, only, [("01-empty-home", "/")])
         with _script(running) as script:
             made = home.make(script)
@@ -114,6 +123,40 @@ def _take(
                 page.goto(address)
                 page.wait_for_timeout(SETTLED_MS)
                 page.screenshot(path=folder / f"{name}-{width}-{theme}.png")
+
+
+def _document(page: Page, folder: Path, script: httpx.Client) -> None:
+    """The pictures of the documentation: of the tutorial's runs, and of a longer one."""
+    rates = [
+        run["id"]
+        for rate in (0.0028, 0.0224)
+        for run in home.train(
+            script,
+            {
+                "algorithm": "paac",
+                "environment": "CartPole-v1",
+                "config": {"learning_rate": rate},
+                "seeds": list(range(5)),
+                "stop": {"agent_steps": 30_000},
+            },
+        )
+    ]
+    [run] = home.train(script, home.TRAINED)
+    listed = script.get(f"/api/v1/runs/{run['id']}/episodes", params={"sort": "-episode_return"})
+    best = listed.json()["items"][0]["id"]
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+    for name, address in (
+        ("launch", "/new?environment=ALE/Pong-v5&algorithm=paac"),
+        ("run", f"/runs/{run['id']}"),
+        ("replay", f"/runs/{run['id']}/episodes/{best}?at=150"),
+        ("compare", f"/compare?runs={','.join(rates)}&group=seed"),
+    ):
+        page.goto(address)
+        if name in ("run", "replay"):
+            page.wait_for_function("() => document.querySelector('video')?.duration > 0")
+        page.wait_for_timeout(_RENDERED_MS)
+        page.screenshot(path=folder / f"{name}.png")
 
 
 if __name__ == "__main__":

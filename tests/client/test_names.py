@@ -201,16 +201,16 @@ def test_exported_runs_are_imported_as_the_same_runs(
     before = {run["name"]: run for run in target.runs()}
     points = {name: rows(target, run["id"]) for name, run in before.items()}
     answer = target.client.get("/api/v1/runs/export", params={"run": ids, "format": file_format})
-    for run in before.values():
-        target.client.delete(f"/api/v1/runs/{run['id']}").raise_for_status()
+    for run_id in ids:
+        target.client.delete(f"/api/v1/runs/{run_id}").raise_for_status()
     table = tmp_path / f"table.{file_format}"
     table.write_bytes(answer.content)
     done = imported("csv", table)
     assert done.exit_code == 0, done.output
     after = {run["name"]: run for run in target.runs()}
     assert {name: rows(target, run["id"]) for name, run in after.items()} == points
-    for name, run in after.items():
-        assert {field: run["spec"][field] for field in SAME} == {
+    for name, stored in after.items():
+        assert {field: stored["spec"][field] for field in SAME} == {
             field: before[name]["spec"][field] for field in SAME
         }
 

@@ -61,7 +61,7 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
 
 def test_item_is_estimated_started_and_stopped(callboard: Callboard) -> None:
     cost = callboard("studies", "start", "a3c-figure-2", "--estimate").output
-    assert cost.startswith("runs: 24\nagent steps: 480,000\ntime: not measured here yet: a3c on ")
+    assert cost.startswith("runs: 24\nagent steps: 960,000\ntime: not measured here yet: a3c on ")
     started = json.loads(callboard("studies", "start", "a3c-figure-2", "--json").output)
     assert (started["name"], started["n_runs"]) == ("A3C Figure 2, minutes", 24)
     stopped = json.loads(callboard("studies", "stop", started["id"], "--json").output)

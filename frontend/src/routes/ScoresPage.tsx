@@ -57,7 +57,7 @@ export default function ScoresPage() {
       <h1 className="page-title">Scores</h1>
       {/* All at once, since the controls depend on the answers. */}
       {!ready && !problem && <Loading label="Loading the scores" lines={12} />}
-      {(ready || problem) && (
+      {(!!ready || problem) && (
         <>
           <div className="row wrap">
             <TextInput

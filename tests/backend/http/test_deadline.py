@@ -67,7 +67,8 @@ def test_client_that_left_waits_for_no_turn(
 ) -> None:
     monkeypatch.setattr(bodies, "REQUEST_S", 10 * PATIENCE_S)
     request = EndlessRequest(monkeypatch)
-    lists = sqlite_service.app_state.limits.lists
+    limits = sqlite_service.app_state.limits
+    lists, requests = limits.lists, limits.requests
     with sqlite_service.client_as(Role.VIEWER) as viewer:
         path = "/api/v1/runs?filter=score%3E1"
         sent = get_request(sqlite_service.url, path, {"Authorization": viewer.headers["Authorization"]})
@@ -75,9 +76,9 @@ def test_client_that_left_waits_for_no_turn(
             assert request.has_begun.wait(PATIENCE_S)
             until(lambda: lists.n_working == 2)
             with connected(sqlite_service.url, sent, n=8):
-                until(lambda: (lists.n_working, lists.n_waiting) == (2, 6))
+                until(lambda: (lists.n_working, lists.n_waiting, requests.n_waiting) == (2, 2, 6))
                 assert sqlite_service.client.get("/api/v1/hosts").status_code == 200
-            until(lambda: (lists.n_working, lists.n_waiting) == (2, 0))
+            until(lambda: (lists.n_working, lists.n_waiting, requests.n_waiting) == (2, 0, 0))
         until(lambda: lists.n_waiting == lists.n_working == 0)
 
 

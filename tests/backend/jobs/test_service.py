@@ -55,7 +55,7 @@ def test_repeated_request_returns_same_job(engine: Engine) -> None:
     with writing(engine) as session:
         first = service.request(session, "video", run.id, TARGET, queue="cpu")
     assert take_work(session) == ["cpu"]
-    assert take_changes(session) == [{"job": first.id, "run": run.id, "state": "queued"}]
+    assert take_changes(session) == [{"job": first.id, "kind": "video", "run": run.id, "state": "queued"}]
     with writing(engine) as session:
         assert service.request(session, "video", run.id, TARGET, queue="cpu").id == first.id
         assert service.request(session, "evaluation", run.id, TARGET, queue="cpu").id != first.id

@@ -62,10 +62,10 @@ def test_memory_of_a_large_chart_is_bounded_by_its_json_size(engine: Engine) -> 
 
 
 def test_chart_of_too_many_points_is_refused(engine: Engine) -> None:
-    request = replace(_request(_run_with_points(engine)), axes=Axes("agent_steps", 30_000, 0.0))
+    request = replace(_request(_run_with_points(engine)), axes=Axes("agent_steps", 15_000, 0.0))
     with (
         reading(engine) as session,
-        pytest.raises(Invalid, match="20 series of up to 30000 points exceed the maximum of 500,000 points"),
+        pytest.raises(Invalid, match="20 series of up to 15000 points exceed the maximum of 250,000 points"),
     ):
         service.chart(session, request)
 

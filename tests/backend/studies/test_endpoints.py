@@ -274,7 +274,7 @@ def test_environment_that_no_host_can_run_is_refused(sqlite_service: RunningServ
         answer = sqlite_service.client.post(STUDIES, json={"study": pinned})
         errors = {error["field"]: error["message"] for error in answer.json()["errors"]}
         assert (answer.status_code, errors.get(field)) == (422, message)
-    by_item = sqlite_service.client.post(STUDIES, json={"item": "a3c-figure-2"})
+    by_item = sqlite_service.client.post(STUDIES, json={"item": "a3c-figure-2", "scale": "hours"})
     (error,) = by_item.json()["errors"]
     assert (by_item.status_code, error["field"]) == (422, "scale")
     assert n_runs(sqlite_service.engine) == 0

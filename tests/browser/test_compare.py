@@ -187,7 +187,7 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     names = page.locator("[class*=endName]")
     expect(names).to_have_count(3)
     assert sorted(names.all_text_contents()) == ["0.01", "0.1", "learning_rate, 5 seeds"]
-    expect(names.last).to_have_attribute("title", re.compile("CartPole"))
+    expect(names.last.locator("[title]")).to_have_attribute("title", re.compile("CartPole"))
 
     statistics = page.get_by_role("region", name="Statistics")
     better = statistics.get_by_role("row").filter(has_text="learning_rate = 0.01").first

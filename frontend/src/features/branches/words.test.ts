@@ -35,11 +35,11 @@ it.each([
     'V 1.00 beside a mean discounted return of 2.00 (95 % interval ±0.25) in 8 continuations: V is too low.',
   ],
   [
-    2.1,
+    2.09,
     2,
     0.1,
     16,
-    'V 2.10 beside a mean discounted return of 2.00 (95 % interval ±0.10) in 16 continuations: no clear difference.',
+    'V 2.09 beside a mean discounted return of 2.00 (95 % interval ±0.10) in 16 continuations: no clear difference.',
   ],
   [
     3,

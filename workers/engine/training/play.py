@@ -173,6 +173,8 @@ class Player:
         self._speeds: list[tuple[int, float]] = []
         self._played_speed = 1.0
         """Speed of the latest frame."""
+        self._is_practice = False
+        """Whether a frame of the game was played at another speed than the console's."""
         self._started_at = self._reported_at = monotonic()
 
     def run(self) -> None:
@@ -231,7 +233,7 @@ class Player:
         self._n_steps = 0 if moment is None else len(moment.actions)
         self._game_frames, self._part_frames = restored_frames, 0
         self._clear_part()
-        self._played_speed = 1.0
+        self._played_speed, self._is_practice = 1.0, False
         self._started_at = self._reported_at = monotonic()
         start = GameStart(
             seed=seed,
@@ -293,7 +295,7 @@ class Player:
         self._frame = frame
         self._show()
         if self._speed != self._played_speed:
-            self._played_speed = self._speed
+            self._played_speed, self._is_practice = self._speed, True
             self._speeds.append((self._game_frames, self._speed))
         self._due += 1.0 / (self._env.frames_per_second * self._speed)
         if self._due < monotonic() - MAX_LATE_S:
@@ -337,6 +339,7 @@ class Player:
             "paused": self._rests,
             "over": self._over,
             "speed": self._speed,
+            "practice": self._is_practice,
             "game": self._n_games,
             "acting": "agent" if self._agent_acts else "person",
             "seq": self._read_seq,

@@ -128,7 +128,7 @@ export function PlayView({ session, mine }: Props) {
             <dt>Player</dt>
             <dd>{session.player}</dd>
             <dt>Recorded as</dt>
-            <dd>{recordedAs(session)}</dd>
+            <dd>{recordedAs(session, status?.practice ?? false)}</dd>
           </dl>
         </div>
         {mine && isOpen && (
@@ -172,6 +172,7 @@ export function PlayView({ session, mine }: Props) {
               <NativeSelect
                 size="xs"
                 aria-label="Speed"
+                title="A game at another speed than 1× is practice, and counts for no mean or start set"
                 disabled={!isReady}
                 value={String(status?.speed ?? 1)}
                 data={SPEEDS.map((speed) => ({ value: String(speed), label: `${speed}×` }))}
@@ -209,9 +210,11 @@ const leave = ({ detail, currentTarget }: MouseEvent<HTMLButtonElement>): void =
   if (detail > 0) currentTarget.blur();
 };
 
-/** The protocol of a session's games, in words. */
-const recordedAs = ({ source, agent, scripted }: PlaySession): string =>
-  source !== null || agent !== null ? 'joint' : scripted ? 'scripted' : 'human play';
+/** The protocol of the present game, in words. */
+function recordedAs({ source, agent, scripted }: PlaySession, isPractice: boolean): string {
+  if (source !== null || agent !== null) return 'joint';
+  return scripted ? 'scripted' : isPractice ? 'practice' : 'human play';
+}
 
 type Moment = {
   session: PlaySession;
@@ -230,7 +233,7 @@ type Moment = {
 function noticeOf(moment: Moment): string | null {
   const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started } = moment;
   if (ended !== null || session.state === 'ended')
-    return `The session has ended: ${ended ?? session.end_reason ?? ''}. Its games are recorded.`;
+    return `The session has ended: ${ended ?? session.end_reason ?? ''}.${ready ? ' Its games are recorded.' : ''}`;
   if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
   if (isSilent) return 'No frame has come for some seconds: the worker is busy, or has died.';
   if (!ready) return 'The game is starting…';

@@ -9,6 +9,7 @@ const STATUS: Status = {
   paused: false,
   over: false,
   speed: 1,
+  practice: false,
   game: 1,
   acting: 'person',
   seq: 9,
@@ -31,5 +32,6 @@ it('looksSame ignores what no part of the page shows', () => {
   expect(looksSame(STATUS, { ...STATUS, frames: 121, seq: 10 })).toBe(true);
   expect(looksSame(STATUS, { ...STATUS, score: 4 })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, acting: 'agent' })).toBe(false);
+  expect(looksSame(STATUS, { ...STATUS, practice: true })).toBe(false);
   expect(looksSame(null, STATUS)).toBe(false);
 });

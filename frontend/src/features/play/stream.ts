@@ -11,6 +11,8 @@ export type Status = {
   paused: boolean;
   over: boolean;
   speed: number;
+  /** Whether a part of the game was played at another speed than the console's. */
+  practice: boolean;
   /** Number of the game in the session, from 1. */
   game: number;
   /** Who acts: the player, or the session's agent. */
@@ -34,6 +36,6 @@ export function readMessage(data: ArrayBuffer): Message {
 /** Whether two statuses look the same: a page need not be drawn again for each frame. */
 export const looksSame = (a: Status | null, b: Status): boolean =>
   a !== null &&
-  (['score', 'lives', 'action', 'paused', 'over', 'speed', 'game', 'acting'] as const).every(
+  (['score', 'lives', 'action', 'paused', 'over', 'speed', 'practice', 'game', 'acting'] as const).every(
     (key) => a[key] === b[key],
   );

@@ -100,14 +100,16 @@ def test_game_is_simulated_again_to_the_same_memory_and_screen() -> None:
         session.send(type="pause", paused=True)
         session.until(paused=True)
         memory, screen = env.ale.getRAM(), env.ale.getScreenRGB()
+        assert session.status["practice"]
         session.send(type="new_game")
-        session.until(game=2)
+        session.until(game=2, practice=False)
     [start, *_] = session.reports
     assert isinstance(start, GameStarted)
     parts = [report.part for report in session.parts()]
     actions = [action for part in parts for action in part.actions]
     assert {names[action] for action in actions} == {"NOOP", "FIRE", "RIGHT"}
     assert parts[-1].left
+    assert [change for part in parts for change in part.speeds] == [(1, 4.0)], "from the first frame on"
     assert sum(part.n_frames for part in parts) == 4 * len(actions)
     again = AtariEnv(BREAKOUT, config)
     out = np.empty(again.observation_shape, again.observation_dtype)
@@ -130,6 +132,21 @@ def test_actions_are_read_at_every_frame_on_request() -> None:
     part = session.parts()[0].part
     assert len(part.actions) == part.n_frames
     assert [action for _, _, action in part.inputs] == [1]
+
+
+def test_speed_that_was_changed_and_changed_back_before_a_frame_is_none_of_the_game() -> None:
+    config = _config()
+    with _session(AtariEnv(BREAKOUT, config), config) as session:
+        session.until(paused=True, game=1)
+        session.send(type="speed", speed=0.25)
+        session.until(speed=0.25)
+        session.send(type="speed", speed=1)
+        session.until(speed=1)
+        session.send(type="action", action=1)
+        session.after(8)
+        session.send(type="new_game")
+        session.until(game=2)
+    assert [report.part.speeds for report in session.parts()] == [[]]
 
 
 def test_every_frame_of_the_console_is_shown_in_order() -> None:

@@ -156,6 +156,23 @@ def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
 
 
 @ON_SQLITE_FIRST
+def test_session_of_a_killed_worker_ends_when_a_worker_of_its_host_starts(
+    start: Start, web: RunningService
+) -> None:
+    worker = start(lease_s=3600)
+    _await_worker(web, BREAKOUT)
+    session = open_session(web.client, BREAKOUT)
+    address = f"/api/v1/play/{session['id']}"
+    with playing(web.client, session["id"]) as player:
+        player.until(paused=True, game=1)
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+        start(lease_s=3600)
+        until(lambda: web.client.get(address).json()["state"] == "ended")
+    assert web.client.get(address).json()["end_reason"] == "worker a has died; the game is kept up to then"
+
+
+@ON_SQLITE_FIRST
 def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
     start: Start, web: RunningService
 ) -> None:

@@ -1,9 +1,13 @@
 """Play sessions over REST and their stream, without a worker."""
 
 import hashlib
+import io
 import json
+from typing import Any
 
+import numpy as np
 import pytest
+import redis
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from backend.artifacts import game_file
@@ -13,6 +17,7 @@ from backend.db.engine import reading, writing
 from backend.jobs import service as jobs
 from backend.play import service as play
 from backend.principals import Role
+from backend.pubsub.bus import play_channel
 from backend.recordings import repository as recording_rows
 from backend.recordings import service as recordings
 from backend.specs.recordings import GameStart, Part
@@ -211,6 +216,62 @@ def test_last_decisions_of_a_game_are_recorded_just_after_the_end_of_its_session
             row.ended_at -= play.LAST_REPORT
     with writing(service.engine) as session:
         assert not play.record(session, session_id, "a", recording, _part(3, 1)), "too late"
+
+
+def test_game_at_another_speed_is_practice_and_its_export_has_all_that_simulates_it_again(
+    service: RunningService,
+) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    open_session(service.client, BREAKOUT)
+    session_id = _claim(service)
+    slow = _part(2, 1).model_copy(update={"speeds": [(9, 0.25)]})
+    practice = _record(service, session_id, _part(0, 0, 1), slow, _part(3, 0, finished=True))
+    usual = _record(service, session_id, _part(0, 0, finished=True))
+    rows = {row["id"]: row for row in service.client.get("/api/v1/recordings").json()["items"]}
+    assert (rows[practice]["protocol"], rows[usual]["protocol"]) == ("practice", "human_play")
+    listed = service.client.get("/api/v1/recordings", params={"protocol": "practice"}).json()["items"]
+    assert [row["id"] for row in listed] == [practice]
+    trace = service.client.get(f"/api/v1/recordings/{practice}/trace").json()
+    assert trace["speeds"] == [[9, 0.25]]
+    exported = service.client.get(f"/api/v1/recordings/{practice}/file")
+    with np.load(io.BytesIO(exported.content), allow_pickle=False) as file:
+        assert json.loads(str(file["environment_config"])) == rows[practice]["environment_config"]
+        assert json.loads(str(file["versions"])) == {"ale-py": "1"}
+        assert file["speeds"].tolist() == [[9, 0.25]]
+        assert file["actions"].tolist() == [0, 1, 1, 0]
+        assert "values" not in file, "nobody's V is known"
+
+
+def test_game_is_paused_when_the_last_stream_of_its_player_ends(
+    sqlite_service: RunningService, redis_url: str
+) -> None:
+    service = sqlite_service
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session_id = open_session(service.client, BREAKOUT)["id"]
+    with (
+        redis.Redis.from_url(redis_url) as client,
+        client.pubsub(ignore_subscribe_messages=True) as listener,  # type: ignore[no-untyped-call]
+    ):
+        listener.subscribe(play_channel(session_id))
+
+        def received() -> dict[str, Any]:
+            message = None
+            while message is None:
+                message = listener.get_message(timeout=1.0)
+            content: dict[str, Any] = json.loads(message["data"])
+            return content
+
+        with playing(service.client, session_id) as first:
+            first.hold(1)
+            assert received()["action"] == 1
+            with playing(service.client, session_id) as second:
+                second.hold(2)
+                assert received()["action"] == 2
+            first.send(type="jump")  # handled after the end of the other
+            first.refusal()
+            first.hold(3)
+            assert received() == {"type": "action", "action": 3, "seq": 0}
+        assert received() == {"type": "pause", "paused": True}
 
 
 def test_session_with_an_expired_lease_ends_and_its_game_is_kept(service: RunningService) -> None:

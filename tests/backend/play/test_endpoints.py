@@ -3,11 +3,9 @@
 import hashlib
 import io
 import json
-from typing import Any
 
 import numpy as np
 import pytest
-import redis
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from backend.artifacts import game_file
@@ -17,7 +15,6 @@ from backend.db.engine import reading, writing
 from backend.jobs import service as jobs
 from backend.play import service as play
 from backend.principals import Role
-from backend.pubsub.bus import play_channel
 from backend.recordings import repository as recording_rows
 from backend.recordings import service as recordings
 from backend.specs.recordings import GameStart, Part
@@ -240,38 +237,6 @@ def test_game_at_another_speed_is_practice_and_its_export_has_all_that_simulates
         assert file["speeds"].tolist() == [[9, 0.25]]
         assert file["actions"].tolist() == [0, 1, 1, 0]
         assert "values" not in file, "nobody's V is known"
-
-
-def test_game_is_paused_when_the_last_stream_of_its_player_ends(
-    sqlite_service: RunningService, redis_url: str
-) -> None:
-    service = sqlite_service
-    add_host(service.engine, "a", environments=[BREAKOUT])
-    session_id = open_session(service.client, BREAKOUT)["id"]
-    with (
-        redis.Redis.from_url(redis_url) as client,
-        client.pubsub(ignore_subscribe_messages=True) as listener,  # type: ignore[no-untyped-call]
-    ):
-        listener.subscribe(play_channel(session_id))
-
-        def received() -> dict[str, Any]:
-            message = None
-            while message is None:
-                message = listener.get_message(timeout=1.0)
-            content: dict[str, Any] = json.loads(message["data"])
-            return content
-
-        with playing(service.client, session_id) as first:
-            first.hold(1)
-            assert received()["action"] == 1
-            with playing(service.client, session_id) as second:
-                second.hold(2)
-                assert received()["action"] == 2
-            first.send(type="jump")  # handled after the end of the other
-            first.refusal()
-            first.hold(3)
-            assert received() == {"type": "action", "action": 3, "seq": 0}
-        assert received() == {"type": "pause", "paused": True}
 
 
 def test_session_with_an_expired_lease_ends_and_its_game_is_kept(service: RunningService) -> None:

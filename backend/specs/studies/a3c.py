@@ -1,5 +1,7 @@
 """Mnih et al. 2016: asynchronous methods for deep reinforcement learning."""
 
+from typing import Any
+
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.studies.base import (
     CENTRED,
@@ -330,7 +332,7 @@ TABLE_2 = Definition(
 )
 
 _FINAL = ReductionRule(source="evaluations")
-_SHARED_ADAM: dict[str, object] = {"optimizer": "shared_adam", "t_max": 20, "learning_rate": 0.002}
+_SHARED_ADAM: dict[str, Any] = {"optimizer": "shared_adam", "t_max": 20, "learning_rate": 0.002}
 """With which an LSTM learns Memory within 10,000 agent steps."""
 TABLES_1_S1 = Definition(
     id="a3c-tables-1-s1",

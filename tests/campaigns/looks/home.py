@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -157,8 +158,13 @@ def _collapse() -> dict[str, np.ndarray[Any, Any]]:
 def train(script: httpx.Client, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     """Train the runs of a request, and return them when they have finished."""
     runs: list[dict[str, Any]] = script.post("/api/v1/runs", json=wanted).raise_for_status().json()["items"]
+
+    def has_finished(run_id: str) -> bool:
+        state: str = script.get(f"/api/v1/runs/{run_id}").json()["state"]
+        return state == "finished"
+
     for run in runs:
-        until(lambda id=run["id"]: script.get(f"/api/v1/runs/{id}").json()["state"] == "finished", _SLOW_S)
+        until(partial(has_finished, run["id"]), _SLOW_S)
     return runs
 
 

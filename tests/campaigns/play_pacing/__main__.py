@@ -4,8 +4,9 @@
 
 Starts an installation in an empty home, with a training run beside the games unless it is left out, and plays
 each environment by key presses in Chromium. Prints the interval between two drawn frames, and the time from a
-key press to the painted frame of the first decision that has read it. Actions are read every four frames, as
-agents' are, or at every frame. For an idle machine only.
+key press to the painted frame of the first decision that has read it. Only frames within a game count, as one
+that is over shows two a second; the next game starts at once. Actions are read every four frames, as agents'
+are, or at every frame. For an idle machine only.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +38,15 @@ OBSERVE = """
 () => {
   const drawn = [], presses = [], painted = [];
   const clear = () => { drawn.length = presses.length = painted.length = 0; };
-  window.pacing = { drawn, presses, painted, clear };
-  let pressedAt = null, latest = 0;
+  const isOver = () => latest.over;
+  window.pacing = { drawn, presses, painted, clear, isOver };
+  let pressedAt = null, latest = { seq: 0, game: 0, over: false };
   addEventListener('keydown', (event) => { if (!event.repeat) pressedAt = event.timeStamp; }, true);
   const send = WebSocket.prototype.send;
   WebSocket.prototype.send = function (text) {
     const message = JSON.parse(text);
     if (message.type === 'action' && pressedAt !== null) {
-      presses.push({ seq: message.seq, at: pressedAt });
+      if (!latest.over) presses.push({ seq: message.seq, at: pressedAt });
       pressedAt = null;
     }
     return send.call(this, text);
@@ -55,24 +58,25 @@ OBSERVE = """
       this.addEventListener('message', ({ data }) => {
         if (typeof data === 'string') return;
         const length = new DataView(data).getUint16(0, true);
-        latest = JSON.parse(new TextDecoder().decode(data.slice(2, 2 + length))).seq ?? latest;
+        const status = JSON.parse(new TextDecoder().decode(data.slice(2, 2 + length)));
+        if ('seq' in status) latest = status;
       });
     }
   };
   const Original = Blob;
   window.Blob = class extends Original {
-    constructor(...given) { super(...given); this.seq = latest; }
+    constructor(...given) { super(...given); this.status = latest; }
   };
   const decode = window.createImageBitmap;
   window.createImageBitmap = async (blob) => {
     const bitmap = await decode(blob);
-    bitmap.seq = blob.seq;
+    bitmap.status = blob.status;
     return bitmap;
   };
   const draw = CanvasRenderingContext2D.prototype.drawImage;
   CanvasRenderingContext2D.prototype.drawImage = function (image, ...given) {
-    drawn.push(performance.now());
-    const { seq } = image;
+    const { seq, game, over } = image.status;
+    drawn.push({ at: performance.now(), game, over });
     requestAnimationFrame(() => setTimeout(() => painted.push({ seq, at: performance.now() })));
     return draw.call(this, image, ...given);
   };
@@ -157,12 +161,16 @@ def _play(
     page.wait_for_timeout(WARM_UP_MS)
     page.evaluate("pacing.clear()")
     for press in range(1000 * seconds // (PRESS_MS + BETWEEN_MS)):
+        if page.evaluate("pacing.isOver()"):
+            page.keyboard.press("n")
         key = PRESSED_KEYS[press % 2]
         page.keyboard.down(key)
         page.wait_for_timeout(PRESS_MS)
         page.keyboard.up(key)
         page.wait_for_timeout(BETWEEN_MS)
-    measured: dict[str, Any] = page.evaluate("({ ...pacing, clear: null })")
+    measured: dict[str, Any] = page.evaluate(
+        "({ drawn: pacing.drawn, presses: pacing.presses, painted: pacing.painted })"
+    )
     page.keyboard.up(held_key)
     page.get_by_role("button", name="End session").click()
     page.get_by_text("The session has ended").wait_for()
@@ -171,7 +179,12 @@ def _play(
         next((frame["at"] - press["at"] for frame in painted if frame["seq"] >= press["seq"]), None)
         for press in measured["presses"]
     ]
-    return list(np.diff(measured["drawn"])), [delay for delay in delays if delay is not None]
+    intervals = [
+        after["at"] - before["at"]
+        for before, after in pairwise(measured["drawn"])
+        if before["game"] == after["game"] and not after["over"]
+    ]
+    return intervals, [delay for delay in delays if delay is not None]
 
 
 def _percentiles(values: Sequence[float]) -> str:

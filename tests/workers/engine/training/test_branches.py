@@ -1,8 +1,10 @@
 """Continuations of a recorded episode, against a simulation of each from the beginning."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -202,6 +204,17 @@ def test_value_of_an_agent_of_single_lives_predicts_up_to_a_lost_life(tmp_path: 
     assert all(line.n_valued < 150 and line.last_value is None for line in cut.continuations)
 
 
+@pytest.fixture
+def one_core() -> Iterator[None]:
+    """Run on one core, with one thread."""
+    cores, threads = os.sched_getaffinity(0), torch.get_num_threads()
+    os.sched_setaffinity(0, {min(cores)})
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    os.sched_setaffinity(0, cores)
+
+
 def _space_invaders() -> AtariEnv:
     return AtariEnv("ALE/SpaceInvaders-v5", AtariConfig(sticky_actions=0.25))
 
@@ -234,3 +247,20 @@ def test_copied_atari_games_go_on_bit_for_bit_like_those_of_power_on() -> None:
                 assert step == alone[k].step(action, observations[k])
                 assert games.lives(k) == alone[k].lives()
             np.testing.assert_array_equal(games.observation_N, observations)
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("maximum", ["luminance", "rgb"])
+@pytest.mark.parametrize("game", ["Pong", "Breakout"])
+def test_time_of_a_branch_on_one_core(tmp_path: Path, one_core: None, game: str, maximum: str) -> None:
+    """32 continuations of 500 decisions with `nips`. For an idle machine only."""
+    spec = spec_of("paac", f"ALE/{game}-v5", {"network": "nips"}, frame_maximum=maximum)
+    file = tmp_path / "r.npz"
+    record(spec, file, 12, lambda t: 1)
+    plan = BranchPlan(decision=10, continuations=32, horizon=500, seed=7)
+    began = perf_counter()
+    outcome = _branch(spec, file, plan)
+    took_s = perf_counter() - began
+    n_decisions = sum(len(line.rewards) for line in outcome.continuations)
+    print(f"\n{game}, {maximum}: {n_decisions:,} decisions in {took_s:.1f} s")  # noqa: T201
+    assert len(outcome.continuations) == 32

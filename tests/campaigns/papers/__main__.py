@@ -3,10 +3,10 @@
 At the scale minutes, all that have it; at the scale hours, those whose figures the repository keeps, of which
 each takes up to 100 minutes of two idle cores: `make papers ARGS="--scale hours"`.
 
-A study that this version has finished in the home is skipped, and one that was interrupted continues, so that
-the campaign can be stopped at any time, by Ctrl-C or a kill, and goes on with the same command. Runs that
-failed are tried once more in each call. The figures, data and settings of a study are written as soon as it
-has ended.
+What this version has finished is skipped, whether the home has its study or the output folder its export,
+and a study that was interrupted continues. So the campaign can be stopped at any time, by Ctrl-C or a kill,
+and goes on with the same command, on another machine too. Runs that failed are tried once more in each
+call. The figures, data and settings of a study are written as soon as it has ended.
 """
 
 import argparse
@@ -79,8 +79,11 @@ def _run(client: httpx.Client, scale: str, names: list[str], output: Path) -> li
     incomplete = []
     for at, name in enumerate(names, 1):
         _say(f"{at} of {len(names)}: {name}")
-        study, minutes = _ended(client, name, scale)
         folder = output / (name if scale == "minutes" else f"{name}-{scale}")
+        if _is_complete(folder):
+            _say(f"  {folder} has it")
+            continue
+        study, minutes = _ended(client, name, scale)
         if minutes is not None or not _is_written(study, folder):
             _write(client, study, folder, minutes)
         counts = ", ".join(f"{n} {state}" for state, n in study["runs"].items())
@@ -190,6 +193,17 @@ def _write(client: httpx.Client, study: dict[str, Any], folder: Path, minutes: f
         assert sum(1 for _ in csv.reader(runs)) == study["n_runs"] + 1
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether the folder has the export of a study of this version all of whose runs have finished."""
+    readme, table = folder / "README.md", folder / "runs.csv"
+    if not (readme.exists() and table.exists()):
+        return False
+    if f"`make papers`, Callboard {__version__}, ended" not in readme.read_text("utf-8"):
+        return False
+    with table.open(encoding="utf-8", newline="") as runs:
+        return all(run["state"] == "finished" for run in csv.DictReader(runs))
 
 
 def _is_written(study: dict[str, Any], folder: Path) -> bool:

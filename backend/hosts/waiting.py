@@ -51,7 +51,7 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
             if run.wanted_host is None
             else f"the requested host {run.wanted_host} is unknown"
         )
-    subject = run.wanted_host or "every host that serves this queue"
+    subject = run.wanted_host or "every host that can run it"
     for test, problem in _NEEDS:
         able = [candidate for candidate in allowed if test(candidate.host, run)]
         if not able:

@@ -134,7 +134,7 @@ def test_drained_host_starts_no_run_until_undrained(page: Page, script: httpx.Cl
     expect(page.get_by_text("draining", exact=True)).to_be_visible()
     run = start(script, name="waits for a host")
     page.goto(f"/runs/{run['id']}")
-    expect(page.get_by_text("every host that serves this queue is draining")).to_be_visible()
+    expect(page.get_by_text("every host that can run it is draining")).to_be_visible()
     page.goto("/hosts")
     page.get_by_role("button", name="Accept runs again").click()
     expect(page.get_by_text("accepting runs")).to_be_visible()

@@ -54,14 +54,24 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
         (_run(queue="gpu"), [_host()], "no host serves this queue"),
         (_run(host="b"), [_host()], "the requested host b is unknown"),
         (_run(host="a"), [_host(alive=False)], "a is offline"),
-        (_run(), [_host(alive=False)], "every host that serves this queue is offline"),
+        (_run(), [_host(alive=False)], "every host that can run it is offline"),
         (_run(host="a"), [_host(alive=False, stopped_at=NOW)], "a is stopped"),
         (
             _run(),
             [_host(alive=False, stopped_at=NOW), _host("b", alive=False)],
-            "every host that serves this queue is offline",
+            "every host that can run it is offline",
         ),
-        (_run(), [_host(draining=True)], "every host that serves this queue is draining"),
+        (
+            _run(device="cuda"),
+            [_host(), _host("b", alive=False, devices=["cuda:0"])],
+            "every host that can run it is offline",
+        ),
+        (
+            _run(device="cuda"),
+            [_host(), _host("b", draining=True, devices=["cuda:0"])],
+            "every host that can run it is draining",
+        ),
+        (_run(), [_host(draining=True)], "every host that can run it is draining"),
         (_run(), [_host(runs=(_run(),))], "all slots are in use"),
         (
             _run(),

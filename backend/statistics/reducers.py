@@ -18,8 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-import numpy as np
-
 from backend.statistics.cells import (
     CENTRES,
     Cell,
@@ -294,20 +292,15 @@ class RatioTo:
         prefix = f"speed-up over {self.arm}" if self.inverse else f"relative to {self.arm}"
 
         def ratio(cell: Cell) -> float | None:
-            value, base = cell.value, reduction.value(self.arm, cell.environment)
-            above, below = (base, value) if self.inverse else (value, base)
-            return None if above is None or not below else finite(above / below)
+            value, base = finite(cell.value), finite(reduction.value(self.arm, cell.environment))
+            numerator, denominator = (base, value) if self.inverse else (value, base)
+            return None if numerator is None or not denominator else finite(numerator / denominator)
 
         return map_cells(
             reduction,
             prefix,
             "ratio",
-            lambda cell: replace(
-                cell,
-                value=ratio(cell) if cell.value is not None and np.isfinite(cell.value) else None,
-                low=None,
-                high=None,
-            ),
+            lambda cell: replace(cell, value=ratio(cell), low=None, high=None),
         )
 
     def missing_references(self, environments: Iterable[str]) -> tuple[str, ...]:

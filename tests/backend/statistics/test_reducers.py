@@ -160,6 +160,15 @@ def test_ratio_of_times_is_the_speed_up_over_the_arm() -> None:
         RatioTo("8", Last()).reduce(runs)
 
 
+@pytest.mark.parametrize("inverse", [False, True])
+def test_no_ratio_to_an_arm_that_never_reached_the_reference(inverse: bool) -> None:
+    runs = [run_of(0, 0, 0, arm="1"), run_of(0, 0, 5, arm="2")]
+    times = TimeTo({PONG: 5.0})
+    assert times.reduce(runs).value("1", PONG) == np.inf
+    ratios = RatioTo("1", times, inverse=inverse).reduce(runs)
+    assert [ratios.value(arm, PONG) for arm in ("1", "2")] == [None, None]
+
+
 def test_normalised_is_linear_between_random_and_target() -> None:
     """Pong: random −20.7, human 9.3; 1.8 is 22.5 of 30 above random play."""
     runs = [run_of(i, 1.8 + i - 2) for i in range(5)]

@@ -27,8 +27,8 @@ _DIGITS = re.compile(r"\d+")
 class Bounds:
     """The bounds of one attempt.
 
-    What it has counted holds for committed batches: a batch is counted in a copy, which takes the original's
-    place after the commit, so that a retried batch is not counted twice.
+    It counts committed batches: a batch is counted in a copy, which takes the original's place once the
+    commit is known, so that a retried batch is not counted twice.
     """
 
     def __init__(self) -> None:

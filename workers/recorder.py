@@ -169,7 +169,7 @@ class Recorder:
         log = claims.lock_attempt(session, self._run_id, self._attempt)
         if log.log_offset_bytes != self._offset:
             # An earlier try was committed, but its response was lost.
-            self._offset = log.log_offset_bytes
+            self._offset, self._bounds = log.log_offset_bytes, self._bounds_after
             return False
         log.log_offset_bytes = batch.offset
         revision = runs.touch(session, run, _parts(batch.events))

@@ -27,6 +27,7 @@ from tests.support.rows import PROVENANCE, add_host, make_run
 from tests.support.waiting import PATIENCE_S, Patience
 from tests.workers.support import claim, expire_lease, points, run_row, stored_points
 from workers import recorder
+from workers.bounds import MAX_LINES_PER_MINUTE
 from workers.clean_up import delete_removed_files
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
@@ -429,6 +430,30 @@ def test_retried_batch_counts_once_towards_bounds(
     with reading(engine) as session:
         rows = session.scalars(select(LogLine.message).where(LogLine.attempt == 1).order_by(LogLine.id))
         assert list(rows)[-401:] == ["starting: importing", *messages]
+
+
+def test_batch_whose_response_was_lost_counts_towards_bounds(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    now = time.time()
+    starting = events.StartingEvent(time=now, phase="importing")
+    logged = [events.LogEvent(time=now, level="info", message=f"line {n}") for n in range(400)]
+    claimed.write(starting, *logged)
+    lost = [Exception("connection lost")]
+    lossy = _LostResponse(context.settings, context.db_engine, context.store, context.bus, lost)
+    run_recorder = Recorder(lossy, claimed.run_id, 1)
+    with pytest.raises(OperationalError):
+        run_recorder.record()
+    claimed.write(starting, *logged)
+    patience = Patience()
+    while patience.lasts() and run_recorder.record():
+        pass
+    with reading(engine) as session:
+        rows = session.scalars(select(LogLine.message).where(LogLine.attempt == 1).order_by(LogLine.id))
+        messages = list(rows)
+    assert messages.count("starting: importing") == 1
+    assert sum(message.startswith("line ") for message in messages) == MAX_LINES_PER_MINUTE - 1
+    assert messages[-1].startswith("201 log lines were dropped")
 
 
 def test_recorder_of_superseded_attempt_raises_and_stores_nothing(

@@ -157,7 +157,7 @@ def _remove_audit_entries(context: Context, days: int | None, stopping: Callable
 def delete_removed_files(
     context: Context, grace_s: float, stopping: Callable[[], bool] = lambda: False
 ) -> int:
-    """Delete the removed files from the artifact store; return their number.
+    """Delete the removed files from the artifact store; return their number, all of a deleted run as one.
 
     A file that cannot be deleted now is tried again the next time.
     """
@@ -169,11 +169,11 @@ def delete_removed_files(
         if not due:
             break
         after = due[-1].id
-        done = needed + [row for row in due if row not in needed and _is_deleted(context, row)]
-        if done:
+        deleted = [row for row in due if row not in needed and _is_deleted(context, row)]
+        if settled := needed + deleted:
             with context.writing() as session:
-                storage.forget(session, done)
-        n_deleted += len(done)
+                storage.forget(session, settled)
+        n_deleted += len(deleted)
     return n_deleted
 
 

@@ -282,7 +282,7 @@ def test_video_that_is_rendered_again_is_not_deleted(
         row = session.get_one(Episode, episode.id)
         assert (row.video, row.removed) == (None, False)
         row.video, row.video_rendered_at = f"{episode.id}.mp4", datetime.now(UTC)
-    delete_removed_files(context, grace_s=0)
+    assert delete_removed_files(context, grace_s=0) == 0
     assert context.store.size_bytes(run.id, "videos", f"{episode.id}.mp4") == 4
 
 

@@ -12,7 +12,7 @@ from backend.db.changes import record_host_change, record_work
 from backend.db.clock import database_now
 from backend.errors import Conflict, NotFound
 from backend.hosts import repository
-from backend.hosts.waiting import ActiveHost, can_run, expected_wait_s, misfits, serves, why_waiting
+from backend.hosts.waiting import ActiveHost, can_run, capacity_warnings, expected_wait_s, serves, why_waiting
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 
@@ -99,7 +99,7 @@ def queue_place(session: Session, run: Run, lease_s: float) -> PlaceInQueue:
 def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
     """Why no host that may claim these runs, which are of one request, can run them well; none for external
     runs, which no host may claim."""
-    return misfits(runs, repository.all_hosts(session))
+    return capacity_warnings(runs, repository.all_hosts(session))
 
 
 def is_alive(session: Session, host_id: str, lease_s: float) -> bool:

@@ -70,13 +70,15 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
     return "a host is about to claim it"
 
 
-def misfits(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
+def capacity_warnings(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     """Why no host that may claim these runs can run them well, and which presets fit.
 
-    Empty while no host provides their environment and device, unless the wanted host does not exist.
+    Returns an empty list if no host provides their environment and device, unless the wanted host does not
+    exist.
 
     Args:
-        runs: runs of one request, at least one: they differ in their settings alone. The largest counts.
+        runs: runs of one request, at least one: they differ in config and seed alone. The largest memory
+            estimate is used.
         hosts: every host.
     """
     largest = max(runs, key=lambda run: run.memory_estimate_bytes)
@@ -160,7 +162,7 @@ def _has_packages(host: Host, run: Run) -> bool:
 
 
 def _extra(run: Run) -> str | None:
-    """The extra that the run's algorithm needs; None for none, and of an algorithm of another version."""
+    """The extra that the run's algorithm needs; None without one, or for an algorithm of another version."""
     return ALGORITHMS[run.algorithm].extra if run.algorithm in ALGORITHMS else None
 
 
@@ -194,7 +196,7 @@ def _too_large(run: Run, memory_bytes: int) -> str:
     )
     try:
         return f"{reason}: {memory_advice(parse_run_spec(run.spec), memory_bytes)}"
-    except InvalidSpec:  # stored by another version, whose settings were others
+    except InvalidSpec:  # stored by another version, whose config was another
         return reason
 
 

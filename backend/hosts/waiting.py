@@ -73,8 +73,8 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
 def capacity_warnings(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     """Why no host that may claim these runs can run them well, and which presets fit.
 
-    Returns an empty list if no host provides their environment and device, unless the wanted host does not
-    exist.
+    Returns an empty list if no host provides their environment, packages and device, unless the wanted host
+    does not exist.
 
     Args:
         runs: runs of one request, at least one: they differ in config and seed alone. The largest memory
@@ -84,8 +84,8 @@ def capacity_warnings(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     largest = max(runs, key=lambda run: run.memory_estimate_bytes)
     if largest.wanted_host and all(host.id != largest.wanted_host for host in hosts):
         return [f"there is no host {quoted(largest.wanted_host)}: the run waits until there is one"]
-    able = [host for host in hosts if serves(host, largest) and _provides(host, largest)]
-    able = [host for host in able if _has_device(host, largest)]
+    tests = (serves, _provides, _has_packages, _has_device)
+    able = [host for host in hosts if all(test(host, largest) for test in tests)]
     if not able:
         return []
     memory_bytes = max(host.memory_bytes for host in able)

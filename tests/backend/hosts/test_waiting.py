@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from backend.db import Host, Run
-from backend.hosts.waiting import ActiveHost, expected_wait_s, why_waiting
+from backend.hosts.waiting import ActiveHost, capacity_warnings, expected_wait_s, why_waiting
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, host_row
@@ -108,6 +108,14 @@ def test_reason_is_the_first_condition_that_no_host_meets(
     run: Run, hosts: list[ActiveHost], reason: str
 ) -> None:
     assert why_waiting(run, hosts) == reason
+
+
+def test_capacity_warning_is_of_the_hosts_that_have_the_packages() -> None:
+    run = _run(algorithm="gorila_dqn", memory_estimate_bytes=16 * GIB)
+    large = host_row("a", memory_bytes=64 * GIB, versions={"torch": "2"})
+    hosts = [large, host_row("b", versions={"ray": "2"})]
+    (warning,) = capacity_warnings([run], hosts)
+    assert "the largest host that may claim it has 8.0 GiB" in warning
 
 
 RATES = {("paac", "CartPole-v1"): 10.0}

@@ -21,7 +21,7 @@ alone may be that of a proxy.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backend.specs.extras import PACKAGES, command
+from backend.specs.extras import PACKAGES, install_command
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, quoted
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
@@ -127,7 +127,8 @@ class Invalid(Problem):
             extra: the extra.
             instead: what can be had without it.
         """
-        needed = f"{what} need {PACKAGES[extra]}, which this server lacks: there, {command(extra)}; {instead}"
+        lacking = f"{what} need {PACKAGES[extra]}, which this server lacks"
+        needed = f"{lacking}: there, {install_command(extra)}; {instead}"
         return cls.field(field, needed, code="missing_extra")
 
 

@@ -11,7 +11,7 @@ from ulid import ULID
 
 from backend.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.extras import PACKAGES, command, installed
+from backend.specs.extras import PACKAGES, install_command, installed
 from backend.specs.problems import quoted
 from backend.specs.protocols import UnsupportedProtocolError, starts_protocol
 from backend.specs.start_sets import STARTS_FILE
@@ -158,7 +158,7 @@ def _check_extras(spec: "RunSpec") -> None:
     needed = {"algorithm": ALGORITHMS[spec.algorithm].extra, "environment": spec.catalogue_environment.extra}
     for field, extra in needed.items():
         if extra is not None and not installed(extra):
-            raise fail(f"{field}: {getattr(spec, field)} needs {PACKAGES[extra]}: {command(extra)}")
+            raise fail(f"{field}: {getattr(spec, field)} needs {PACKAGES[extra]}: {install_command(extra)}")
 
 
 def _check_device(spec: "RunSpec") -> None:

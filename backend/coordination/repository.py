@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.hosts.repository import CLAIM_ORDER
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.extras import missing
+from backend.specs.extras import missing_extras
 from backend.specs.states import LEASED, RunState
 
 
@@ -18,7 +18,7 @@ def first_eligible(session: Session, host: Host, queues: Sequence[str], free_mem
     eligible = [Run.environment.in_(host.environments), Run.memory_estimate_bytes <= free_memory_bytes]
     if not any(device.startswith("cuda") for device in host.devices):
         eligible.append(Run.spec["device"].as_string() != "cuda")
-    lacking = missing(host.versions)
+    lacking = missing_extras(host.versions)
     eligible.append(Run.algorithm.not_in([a.id for a in ALGORITHMS.values() if a.extra in lacking]))
     return session.scalars(
         select(Run)

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from backend.db import Run
 from backend.hosts.waiting import ActiveHost, why_waiting
 from backend.schemas import Id, Number, Page
-from backend.specs.extras import missing
+from backend.specs.extras import missing_extras
 from backend.specs.fields import Schema
 from backend.specs.states import RunState
 
@@ -180,7 +180,7 @@ class HostOut(Schema):
         """From the rows of the host and of its runs."""
         row = {name: getattr(active.host, name) for name in cls.model_fields if hasattr(active.host, name)}
         runs = [HostRun.model_validate(run) for run in active.runs]
-        lacking = missing(active.host.versions)
+        lacking = missing_extras(active.host.versions)
         return cls.model_validate(row | {"alive": active.alive, "runs": runs, "missing_extras": lacking})
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from backend.db import Host, Run
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.extras import PACKAGES, command, missing
+from backend.specs.extras import PACKAGES, install_command, missing_extras
 from backend.specs.fit import memory_advice, process_warning
 from backend.specs.problems import InvalidSpec, quoted
 from backend.specs.run import parse_run_spec
@@ -158,7 +158,7 @@ def _provides(host: Host, run: Run) -> bool:
 
 
 def _has_packages(host: Host, run: Run) -> bool:
-    return _extra(run) not in missing(host.versions)
+    return _extra(run) not in missing_extras(host.versions)
 
 
 def _extra(run: Run) -> str | None:
@@ -169,7 +169,7 @@ def _extra(run: Run) -> str | None:
 def _no_environment(run: Run) -> str:
     environment = ENVIRONMENTS.get(run.environment)
     extra = environment.extra if environment else None
-    hint = f": on a host, {command(extra)}" if extra else ""
+    hint = f": on a host, {install_command(extra)}" if extra else ""
     return f"no host that may claim it provides the environment {run.environment}{hint}"
 
 
@@ -177,7 +177,7 @@ def _no_packages(run: Run) -> str:
     extra = _extra(run) or ""
     return (
         f"no host that may claim it has {PACKAGES[extra]}, which {run.algorithm} needs: on a host, "
-        f"{command(extra)}"
+        f"{install_command(extra)}"
     )
 
 

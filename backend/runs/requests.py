@@ -19,7 +19,7 @@ from backend.runs.schemas import RunEstimate, RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.annealing import annealing_warning
 from backend.specs.external import ExternalFields, external_spec
-from backend.specs.extras import PACKAGES, command, missing_everywhere
+from backend.specs.extras import PACKAGES, install_command, missing_everywhere
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, is_custom
 from backend.specs.run_fields import EXTERNAL
@@ -81,7 +81,7 @@ def _require_extras(session: Session, planned: Sequence[RunSpec]) -> None:
     problems = [
         FieldProblem(
             field=field,
-            message=f"needs {PACKAGES[extra]}, which every host lacks: on a host, {command(extra)}",
+            message=f"needs {PACKAGES[extra]}, which every host lacks: on a host, {install_command(extra)}",
         )
         for field, extra in needed.items()
         if extra is not None and missing_everywhere(extra, versions)

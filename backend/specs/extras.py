@@ -13,12 +13,12 @@ PACKAGES = {"envpool": "envpool", "gorila": "ray", "parquet": "pyarrow", "racing
 """Extra -> the package that it installs, whose module has the same name."""
 
 
-def command(extra: str) -> str:
+def install_command(extra: str) -> str:
     """What installs an extra."""
     return f"pip install 'callboard[{extra}]'"
 
 
-def missing(versions: Mapping[str, str]) -> list[str]:
+def missing_extras(versions: Mapping[str, str]) -> list[str]:
     """The extras that a host lacks.
 
     Args:
@@ -35,7 +35,7 @@ def missing_everywhere(extra: str, hosts: Iterable[Mapping[str, str]]) -> bool:
         extra: the extra.
         hosts: the versions that each host reports.
     """
-    lacking = [extra in missing(versions) for versions in hosts]
+    lacking = [extra in missing_extras(versions) for versions in hosts]
     return bool(lacking) and all(lacking)
 
 

@@ -21,8 +21,8 @@ ABSENT = "import sys; sys.modules |= dict.fromkeys(('Box2D', 'envpool', 'pyarrow
 
 
 def test_hosts_lack_what_they_do_not_report() -> None:
-    assert extras.missing({}) == []
-    assert extras.missing({"torch": "2", "ray": "2", "pyarrow": "1"}) == ["envpool", "racing"]
+    assert extras.missing_extras({}) == []
+    assert extras.missing_extras({"torch": "2", "ray": "2", "pyarrow": "1"}) == ["envpool", "racing"]
     assert not extras.missing_everywhere("racing", [])
     assert extras.missing_everywhere("racing", [{"torch": "2"}, {"torch": "2", "ray": "2"}])
     assert not extras.missing_everywhere("racing", [{"torch": "2"}, {"Box2D": "2"}])

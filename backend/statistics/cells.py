@@ -88,7 +88,7 @@ def _mean_of(scored: Scored) -> Picked:
     return Picked(value, _draws(scored), *ends)
 
 
-def mean_of_first(scored: Scored, k: int) -> Picked:
+def mean_of_best(scored: Scored, k: int) -> Picked:
     """The mean of the k highest scores."""
     return Picked(float(np.mean([score for _, score in scored[:k]])), _draws(scored[:k]))
 

@@ -92,7 +92,7 @@ class MemberRun:
     """Value of the setting that the study draws or lists, such as the learning rate; runs with the same value
     differ by seed only."""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Means of other metrics over the run, for `Top`."""
+    """Means of other metrics over the run, for `MeanOfTopByMetric`."""
     training: History | None = None
     """The scores of training, in place of those of `points`."""
 

@@ -3,13 +3,13 @@
 A cell is an arm (say, n-step Q) on an environment. A reducer gives it a value, an interval where one is
 defined, the runs it used and a caption in the paper's words, as in "mean of the best 5 of 50 runs".
 
-Papers select differently, and by how much that flatters differs too:
+Papers select differently, and the resulting optimistic bias differs too:
 
 - Mnih et al. 2016 (A3C), Figure 1: mean of the best 5 of 50 runs; Figures 3 and 4: of the three best learning
   rates; Table 2: time to a reference score, relative to one actor-learner.
 - Clemente et al. 2017 (PAAC), Table 1: best of three agents.
 - Nair et al. 2015 (Gorila), section 5.2: best parameters of each training kept, mean of five trainings;
-  Figures 3 and 4: normalised scores; Figure 5: time to DQN's score and to the own peak.
+  Figures 3 and 4: normalised scores; Figure 5: time to DQN's score and to its own peak.
 - Babaeizadeh et al. 2017 (GA3C), Figures 3 and 4: the top three configurations by TPS.
 """
 
@@ -28,8 +28,8 @@ from backend.statistics.cells import (
     counts_of,
     finite,
     map_cells,
+    mean_of_best,
     mean_of_best_settings,
-    mean_of_first,
     reduce_cells,
     runs_in_words,
 )
@@ -95,10 +95,10 @@ class Reference:
 
 
 class _NeedsNoReference:
-    """Part of the rules that compare with nothing."""
+    """Mixin: needs no reference."""
 
     def missing_references(self, environments: Iterable[str]) -> tuple[str, ...]:
-        """None."""
+        """Always empty."""
         return ()
 
 
@@ -148,14 +148,14 @@ class BestOf(_NeedsNoReference):
     source: ScoreSource = "evaluations"
 
     def reduce(self, runs: Sequence[MemberRun], planned: Planned | None = None) -> Reduction:
-        """See `Reducer.reduce`. Further draws are neither in nor planned."""
+        """See `Reducer.reduce`. Runs with draw >= k are ignored and not counted as planned."""
         counts = {key: min(n, self.k) for key, n in (planned or counts_of(runs)).items()}
         return reduce_cells(
             [run for run in runs if run.draw < self.k],
             counts,
             unit="score",
             score=lambda run: last_score(run, self.source),
-            pick=lambda scored: mean_of_first(scored, 1),
+            pick=lambda scored: mean_of_best(scored, 1),
             rule=lambda n: f"best of {runs_in_words(self.k if n is None else n)}",
         )
 
@@ -165,7 +165,7 @@ class MeanOfBest(_NeedsNoReference):
     """The mean of the k highest scores at the end of training.
 
     With `of="settings"` the mean over the seeds of each setting comes first, and the k best settings count
-    (A3C: the three best learning rates). Runs without a setting are then not in.
+    (A3C: the three best learning rates). Runs without a setting are then excluded.
     """
 
     k: int
@@ -181,7 +181,7 @@ class MeanOfBest(_NeedsNoReference):
                 planned,
                 unit="score",
                 score=lambda run: last_score(run, self.source),
-                pick=lambda scored: mean_of_first(scored, self.k),
+                pick=lambda scored: mean_of_best(scored, self.k),
                 rule=lambda n: (
                     f"mean of the best {self.k} " + ("runs" if n is None else f"of {runs_in_words(n)}")
                 ),
@@ -230,7 +230,7 @@ class TimeTo:
 
 @dataclass(frozen=True)
 class TimeToPeak(_NeedsNoReference):
-    """When the score first had the run's own maximum: the median over runs."""
+    """When the score first reached the run's own maximum: the median over runs."""
 
     axis: Axis = "wall_time_s"
     source: ScoreSource = "evaluations"
@@ -250,7 +250,7 @@ class TimeToPeak(_NeedsNoReference):
 
 
 @dataclass(frozen=True)
-class Top(_NeedsNoReference):
+class MeanOfTopByMetric(_NeedsNoReference):
     """The mean of the k highest means of a metric; `Cell.members` are their draws, the highest first."""
 
     k: int
@@ -265,7 +265,7 @@ class Top(_NeedsNoReference):
             planned,
             unit=self.metric,
             score=lambda run: finite(run.metrics.get(self.metric)),
-            pick=lambda scored: mean_of_first(scored, self.k),
+            pick=lambda scored: mean_of_best(scored, self.k),
             rule=lambda n: (
                 f"top {self.k} " + ("runs" if n is None else f"of {runs_in_words(n)}") + f" by {name}"
             ),
@@ -312,7 +312,7 @@ class RatioTo:
 class Normalised:
     """The value of each cell by another rule, as 100 (score - random) / (target - random).
 
-    There is no value where the target does not exceed random play.
+    There is no value where the target does not exceed random play: see `normalise`.
     """
 
     of: Reducer
@@ -325,9 +325,6 @@ class Normalised:
 
         def normalised(cell: Cell) -> Cell:
             reference = self.references[cell.environment]
-            span = reference.target - reference.random
-            if span <= 0:
-                return replace(cell, value=None, low=None, high=None)
             value, low, high = (normalise(score, reference) for score in (cell.value, cell.low, cell.high))
             return replace(cell, value=value, low=low, high=high)
 
@@ -342,9 +339,9 @@ class Normalised:
 
 
 def normalise(score: float | None, reference: Reference) -> float | None:
-    """100 (score - random) / (target - random); None without a score or where target and random are equal."""
+    """100 (score - random) / (target - random); None without a score, or if target does not exceed random."""
     span = reference.target - reference.random
-    return None if score is None or span == 0 else 100 * (score - reference.random) / span
+    return None if score is None or span <= 0 else 100 * (score - reference.random) / span
 
 
 def _require(reducer: Reducer, runs: Sequence[MemberRun], planned: Planned | None) -> None:

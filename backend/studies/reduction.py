@@ -441,7 +441,7 @@ def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
     for member in data.members:
         reference = references.get(member.environment)
-        if reference is None or reference.target <= reference.random or member.arm not in frame.arms:
+        if reference is None or member.arm not in frame.arms:
             continue
         value = normalise(_score(member, rule), reference)
         if value is not None:

@@ -11,13 +11,13 @@ from backend.statistics.reducers import (
     BestOf,
     Last,
     MeanOfBest,
+    MeanOfTopByMetric,
     Normalised,
     RatioTo,
     Reducer,
     Reference,
     TimeTo,
     TimeToPeak,
-    Top,
 )
 
 LABELS = {"human": "human", "dqn": "DQN"}
@@ -54,7 +54,7 @@ def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Map
     if rule.rule == "mean_of_best":
         return MeanOfBest(k, rule.of, rule.source)
     if rule.rule == "top":
-        return Top(k, rule.metric or "")
+        return MeanOfTopByMetric(k, rule.metric or "")
     if rule.rule == "time_to_peak":
         return TimeToPeak(rule.axis, rule.source)
     if rule.rule == "time_to":

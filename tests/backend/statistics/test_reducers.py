@@ -21,14 +21,15 @@ from backend.statistics.reducers import (
     BestOf,
     Last,
     MeanOfBest,
+    MeanOfTopByMetric,
     MissingReferenceError,
     Normalised,
     RatioTo,
     Reference,
     TimeTo,
     TimeToPeak,
-    Top,
     UnknownArmError,
+    normalise,
 )
 
 PONG = "ALE/Pong-v5"
@@ -142,7 +143,7 @@ def test_top_by_metric() -> None:
         replace(run_of(draw, 1), metrics={"speed/updates_per_s": tps})
         for draw, tps in enumerate([10.0, 40.0, 20.0, float("nan")])
     ]
-    reduction = Top(2, "speed/updates_per_s", "TPS").reduce(runs, {("a", PONG): 25})
+    reduction = MeanOfTopByMetric(2, "speed/updates_per_s", "TPS").reduce(runs, {("a", PONG): 25})
     (cell,) = reduction.cells
     assert (cell.value, cell.members, cell.n) == (30.0, (1, 2), 3)
     assert cell.caption == "top 2 of 25 runs by TPS; 3 of 25 runs are in"
@@ -178,6 +179,7 @@ def test_normalised_is_linear_between_random_and_target() -> None:
     assert cell.caption.startswith("human-normalised: median of the last evaluations of 5 runs")
     below = Normalised(Last(), {PONG: Reference(10.0, 9.0)}, "DQN").reduce(runs)
     assert below.value("a", PONG) is None
+    assert normalise(9.5, Reference(10.0, 9.0)) is None
     assert reducer.missing_references([PONG, "ALE/Boxing-v5"]) == ("ALE/Boxing-v5",)
 
 

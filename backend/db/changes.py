@@ -75,5 +75,11 @@ def take_work(session: Session) -> list[str]:
     return list(session.info.pop(_WAKE_UPS, {}))
 
 
+def discard_changes(session: Session) -> None:
+    """Clear the recorded changes and queues, so that the commit publishes nothing."""
+    take_changes(session)
+    take_work(session)
+
+
 def _note(session: Session, key: tuple[str, str], change: dict[str, Any]) -> None:
     session.info.setdefault(_CHANGES, {})[key] = change

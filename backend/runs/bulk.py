@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.db.changes import take_changes, take_work
+from backend.db.changes import discard_changes
 from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import actions, listing, repository, service
 from backend.schemas import Id
@@ -66,7 +66,7 @@ class BulkRequest(Strict):
     )
     dry_run: bool = Field(default=False, description="Return what would be done, and change nothing.")
 
-    def conflicts(self) -> list[FieldProblem]:
+    def problems(self) -> list[FieldProblem]:
         """Errors of fields that do not fit the others."""
         problems = {}
         if self.ids is None and self.filter is None:
@@ -127,7 +127,7 @@ def apply(
 
     Args:
         session: a session to read with.
-        transaction: the next transaction, committed at the end of its block.
+        transaction: starts a transaction, which is committed at the end of its block.
         request: what to do.
 
     Raises:
@@ -136,8 +136,8 @@ def apply(
         Conflict: another number of runs matches than expected.
         SQLAlchemyError: the database has failed before anything was committed.
     """
-    if conflicts := request.conflicts():
-        raise Invalid(conflicts)
+    if problems := request.problems():
+        raise Invalid(problems)
     ids, next_after = _ids(session, request)
     # In a fixed order, so that concurrent requests cannot deadlock.
     left, items = sorted(set(ids)), list[BulkItem]()
@@ -161,12 +161,11 @@ def _batch(session: Session, request: BulkRequest, run_ids: list[str]) -> list[B
     items: list[BulkItem] = []
     ends_at = monotonic() + BATCH_S
     for run_id in run_ids:
-        items.append(_one(session, request, run_id))
+        items.append(_apply_to_run(session, request, run_id))
         if monotonic() > ends_at:
             break
     if request.dry_run:
-        take_changes(session)
-        take_work(session)
+        discard_changes(session)  # rolled back savepoints have left theirs
     return items
 
 
@@ -195,11 +194,11 @@ def _ids(session: Session, request: BulkRequest) -> tuple[list[str], str | None]
     return ids[:limit], ids[limit - 1]
 
 
-def _one(session: Session, request: BulkRequest, run_id: str) -> BulkItem:
+def _apply_to_run(session: Session, request: BulkRequest, run_id: str) -> BulkItem:
     name = None
     savepoint = session.begin_nested()
     try:
-        if request.action == "restore":
+        if request.action == "restore":  # `service.get` does not find deleted runs
             run = actions.restore(session, run_id)
         else:
             run = service.get(session, run_id, for_update=True)
@@ -242,7 +241,7 @@ _ACTIONS: dict[Action, Callable[[Session, Run, BulkRequest], object]] = {
     "archive": lambda session, run, request: actions.archive(session, run.id, True),
     "unarchive": lambda session, run, request: actions.archive(session, run.id, False),
     "delete": lambda session, run, request: actions.delete(session, run.id, restorable=request.restorable),
-    "restore": lambda session, run, request: None,
+    "restore": lambda session, run, request: None,  # done when the run was read
     "tag": _tag,
     "untag": _untag,
     "prioritise": _prioritise,

@@ -1,14 +1,19 @@
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import text, update
+from sqlalchemy import Engine, text, update
+from sqlalchemy.orm import Session
 
 from backend.db import Run
+from backend.db.changes import take_changes, take_work
 from backend.db.engine import reading, writing
 from backend.db.run import RESTORABLE_S
+from backend.runs import bulk
 from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.support.rows import make_run
@@ -65,6 +70,23 @@ def test_bulk_dry_run_changes_nothing(service: RunningService, redis_url: str) -
     assert wet["n_done"] == 3
     assert _audited(service) == ["change_runs"]
     assert _states(service) != before
+
+
+def test_dry_run_records_nothing_to_publish(engine: Engine) -> None:
+    run = make_run(engine, RunState.FAILED)
+    published: list[object] = []
+
+    @contextmanager
+    def transaction() -> Iterator[Session]:
+        with writing(engine) as session:
+            yield session
+        published.extend([*take_changes(session), *take_work(session)])
+
+    for dry_run in (True, False):
+        with reading(engine) as session:
+            request = bulk.BulkRequest(action="resume", ids=[run.id], dry_run=dry_run)
+            assert bulk.apply(session, transaction, request).n_done == 1
+        assert bool(published) is not dry_run
 
 
 def test_bulk_selects_runs_by_filter(service: RunningService) -> None:

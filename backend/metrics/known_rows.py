@@ -15,13 +15,17 @@ from backend.metrics.chunks import Array, Columns, decode
 from backend.metrics.repository import ChunkInfo
 from backend.metrics.rollups import bucket_rows
 
-_MOSTLY_ENOUGH = 4
-"""Buckets of which one mostly has another x than the next."""
+_NEARBY_BUCKETS = 4
+"""Buckets that are read first; x usually changes within them."""
 _ROWS_BEFORE = 256
 """Rows before the new ones that smoothing and merging mostly need: they are fetched at once."""
 
-_KEPT_ROWS, _KEPT_CHUNKS, _KEPT_RANGES = 2**20, 4096, 2**16
-"""At most some 24 MB with three columns each."""
+_KEPT_ROWS = 2**20
+"""Decoded rows that are kept: about 24 MB with three columns each."""
+_KEPT_CHUNKS = 4096
+"""Chunks whose decoded columns are kept."""
+_KEPT_RANGES = 2**16
+"""Chunks whose ranges are kept, by column."""
 _RANGES_AT_ONCE = 64
 _Key = tuple[str, ChunkInfo]
 """A run's id and a chunk of it. Within a run, no two chunks with different points are equal; a database may
@@ -36,7 +40,8 @@ class _DecodedChunks:
         self._chunks: OrderedDict[_Key, Columns] = OrderedDict()
         self._n_rows = 0
         self.ranges: dict[tuple[str, ChunkInfo, str], tuple[float, float]] = {}
-        """By run id, chunk and column, the lowest and the highest value."""
+        """By run id, chunk and column, the lowest and the highest value. Needs no lock: one read or write is
+        atomic, threads write equal values, and a dict that another thread replaces stays valid."""
         self._lock = Lock()
 
     def get(self, keys: Sequence[_Key]) -> list[Columns]:
@@ -139,15 +144,15 @@ def rows_known(
 ) -> dict[int, int]:
     """By series id, how many rows arrived up to the client's revision; without series that were cut
     after it."""
-    rows, edges = {}, {}
-    for row in series:
-        revision = since[row.run_id]
-        if row.cut_revision > revision:
+    n_rows_by_series, edges = {}, {}
+    for member in series:
+        revision = since[member.run_id]
+        if member.cut_revision > revision:
             continue
-        rows[row.id] = chunks[row.id][-1].end_row if chunks[row.id] else 0
-        for chunk in chunks[row.id]:
+        n_rows_by_series[member.id] = chunks[member.id][-1].end_row if chunks[member.id] else 0
+        for chunk in chunks[member.id]:
             if chunk.revision > revision:
-                edges[row.id] = (chunk, revision)
+                edges[member.id] = (chunk, revision)
                 break
     points_of.prepare(
         chunk
@@ -158,8 +163,8 @@ def rows_known(
     data = points_of([chunk for chunk, _ in edges.values()], ("revision",))
     for series_id, (chunk, revision) in edges.items():
         before = np.searchsorted(data[chunk.id]["revision"], revision, side="right")
-        rows[series_id] = chunk.first_row + int(before)
-    return rows
+        n_rows_by_series[series_id] = chunk.first_row + int(before)
+    return n_rows_by_series
 
 
 def rows_kept(
@@ -169,22 +174,26 @@ def rows_kept(
     max_points: int,
     known: Mapping[int, int],
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """For a client that has buckets merged at equal x: by series id, how many of the known rows it keeps, and
-    in which row the last merged bucket that it keeps starts.
+    """For clients that merge adjacent buckets with equal x.
 
-    A bucket is sent again if any row of the next one, which may have been shorter for the client, has its x.
+    The client keeps the whole buckets before the first new row. It does not keep the last merged one of them
+    if any row of the next bucket has its x, since the client may have had fewer rows of the next bucket.
+
+    Returns:
+        By series id, the number of known rows that the client keeps, and the first row of the last merged
+        bucket that it keeps.
     """
     kept, last_kept, undecided = dict(known), dict[int, int](), {}
     for series_id, n in known.items():
         n_rows = chunks[series_id][-1].end_row if chunks[series_id] else 0
         size = bucket_rows(n_rows, max_points)
-        if size <= n < n_rows:
+        if size <= n < n_rows:  # otherwise no whole bucket is kept, or no row is new
             start = n // size * size
             # The open chunks are few rows, and mostly contain a bucket with another x.
             series_chunks = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
             undecided[series_id] = (size, start, series_chunks)
-    # First look at the nearest buckets; only if they are all at one x, at the whole series.
-    for n_buckets in (_MOSTLY_ENOUGH, None):
+    # First look at the nearest buckets; if they are all at one x, at all of `series_chunks`.
+    for n_buckets in (_NEARBY_BUCKETS, None):
         near = {
             series_id: [
                 c for c in series_chunks if n_buckets is None or c.end_row >= start - size * n_buckets
@@ -215,6 +224,6 @@ def rows_kept(
 
 
 def _n_equal(values: Array) -> int:
-    """How many values at the start are equal."""
+    """Length of the leading run of equal values."""
     others = np.flatnonzero(values != values[:1])
     return int(others[0]) if len(others) else len(values)

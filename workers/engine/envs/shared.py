@@ -31,13 +31,14 @@ class EnvArrays(SharedArrays):
     crashed_B: NDArray[np.bool_]
     """The environment crashed in this step and was reset; the decision and its episode do not count."""
     lives_B: NDArray[np.int8]
-    seed_B: NDArray[np.uint32]
-    """Seed of the episode that begins when the current one ends."""
+    next_seed_B: NDArray[np.uint32]
+    """Seed of the episode that begins when the current one ends. `VectorEnv` writes it."""
     episode_return_B: NDArray[np.float64]
     """Like the next three, of the current episode, or of the one that ended in this step."""
     episode_length_B: NDArray[np.int32]
     episode_frames_B: NDArray[np.int32]
     episode_seed_B: NDArray[np.uint32]
+    """`EnvSlice` writes it. `VectorEnv` writes that of the new episode once it has read the ended one's."""
     live_environment: NDArray[np.int32]
     """The one environment that is watched, or `NOT_WATCHED`."""
     live_frame: NDArray[np.uint8]
@@ -69,7 +70,7 @@ class EnvArrays(SharedArrays):
                 "frames_B": (b, "int32"),
                 "crashed_B": (b, "bool"),
                 "lives_B": (b, "int8"),
-                "seed_B": (b, "uint32"),
+                "next_seed_B": (b, "uint32"),
                 "episode_return_B": (b, "float64"),
                 "episode_length_B": (b, "int32"),
                 "episode_frames_B": (b, "int32"),

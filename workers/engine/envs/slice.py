@@ -48,7 +48,7 @@ class EnvSlice:
         self._encoder = FrameEncoder()
 
     def reset(self) -> None:
-        """Begin an episode everywhere, into slot 0."""
+        """Reset every environment; the first observations go into slot 0."""
         shared = self._shared
         for i in self._envs:
             shared.episode_over_B[i] = False
@@ -56,7 +56,7 @@ class EnvSlice:
             self._begin(i, 0)
 
     def step(self, slot: int, group: int) -> None:
-        """Take a group's decisions in `action_B`; where an episode ends the next begins immediately."""
+        """Step a group with its actions in `action_B`; where an episode ends, the next begins immediately."""
         if self._shared.live_environment[0] != self._watched:
             self._watch(int(self._shared.live_environment[0]))
         for i in self._groups[group]:
@@ -93,8 +93,8 @@ class EnvSlice:
 
     def _begin(self, i: int, slot: int) -> None:
         shared = self._shared
-        shared.episode_seed_B[i] = shared.seed_B[i]
-        self._envs[i].reset(int(shared.seed_B[i]), shared.observation_SB[slot, i])
+        shared.episode_seed_B[i] = shared.next_seed_B[i]
+        self._envs[i].reset(int(shared.next_seed_B[i]), shared.observation_SB[slot, i])
         shared.lives_B[i] = self._envs[i].lives()
 
     def _step(self, i: int, slot: int) -> None:

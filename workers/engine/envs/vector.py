@@ -18,6 +18,7 @@ from workers.engine.envs.slice import RESET, EnvSlice, run_slice
 from workers.engine.processes.child import Child, preload, stop
 
 MAX_COMMANDS = RESET
+"""Step commands are the bytes below `RESET`."""
 START_TIMEOUT_S = 120.0
 
 
@@ -36,7 +37,7 @@ class FinishedEpisode:
 
 
 class VectorEnv:
-    """B environments behind one `step`; each begins its next episode in the step in which one ends.
+    """B environments behind one `step`, with autoreset in the same step.
 
     Observations lie in shared memory, in `slots` slots; a step fills one of them and leaves the others. With
     several groups, one group can step while the actions of another are computed: see `begin_step`.
@@ -60,13 +61,13 @@ class VectorEnv:
         Args:
             spec: the run.
             environments: B.
-            processes: the number of processes that step them, at most one an environment of a group; 0 steps
-                them in this process.
+            processes: the number of processes that step them, at most one per environment of a group; 0
+                steps them in this process.
             slots: S; S times the number of groups is at most 255.
             groups: equal parts of the environments, in order, that can step at different times.
             next_seed: environment index -> seed of its next episode (below 2**32).
             protocol: protocol of an evaluation; None: play as in training.
-            starts: file of the states from which its episodes start; an episode's seed is then its number.
+            starts: file of start states; seed k then means the k-th, modulo their number.
             with_info: whether `take_info` will be called now and then.
 
         Raises:
@@ -130,25 +131,25 @@ class VectorEnv:
             commands.settimeout(None)  # a machine that sleeps is not a dead one
 
     def reset(self) -> None:
-        """Begin an episode everywhere; the first observations are in slot 0."""
-        for i in range(len(self.shared.seed_B)):
-            self.shared.seed_B[i] = self._next_seed(i)
+        """Reset every environment; the first observations are in slot 0."""
+        for i in range(len(self.shared.next_seed_B)):
+            self.shared.next_seed_B[i] = self._next_seed(i)
         if self._local is not None:
             self._local.reset()
         else:
             self._send(RESET)
         self._await_answers()
-        self._reseed(range(len(self.shared.seed_B)))
+        self._reseed(range(len(self.shared.next_seed_B)))
 
     def step(
         self, action_B: NDArray[Any], slot: int, acting_B: NDArray[np.bool_] | None = None
     ) -> list[FinishedEpisode]:
-        """Take a decision everywhere; the next observations are in `slot`, the rest in `shared`.
+        """Step every environment; the next observations are in `slot`, rewards and episode ends in `shared`.
 
         Args:
             action_B: (B,) integers, or (B, D) float32 in a `Box`.
             slot: where the next observations go.
-            acting_B: (B,) who acts, where not all do; the others rest.
+            acting_B: (B,) which environments step; None: all of them.
 
         Raises:
             ChildError: a process failed, or has exited.
@@ -165,7 +166,7 @@ class VectorEnv:
         group: int,
         acting_B: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Start a decision in one group; `finish_step` waits for it. Arguments as of `step`, of the group.
+        """Start a step of one group; `finish_step` waits for it. Arguments as of `step`, of the group.
 
         Raises:
             ChildError: a process failed, or has exited.
@@ -179,7 +180,7 @@ class VectorEnv:
             self._send(slot * len(self.groups) + group)
 
     def finish_step(self, group: int) -> list[FinishedEpisode]:
-        """Wait for the decision that `begin_step` started in this group; the first started ends first.
+        """Wait for the step that `begin_step` started in this group. Call in the order of `begin_step`.
 
         Raises:
             ChildError: a process failed, or has exited.
@@ -200,7 +201,7 @@ class VectorEnv:
             for i in ended
         ]
         for i in ended:
-            shared.episode_seed_B[i] = shared.seed_B[i]
+            shared.episode_seed_B[i] = shared.next_seed_B[i]
         self._reseed(ended)
         return finished
 
@@ -219,7 +220,7 @@ class VectorEnv:
         return totals
 
     def watch(self, environment: int | None) -> None:
-        """Draw this environment while it is stepped, or none."""
+        """Render this environment while it is stepped, or none."""
         self.shared.live_environment[0] = NOT_WATCHED if environment is None else environment
 
     def take_frame(self) -> bytes | None:
@@ -241,7 +242,7 @@ class VectorEnv:
 
     def _reseed(self, environments: Any) -> None:
         for i in environments:
-            self.shared.seed_B[i] = self._next_seed(i)
+            self.shared.next_seed_B[i] = self._next_seed(i)
 
     def _send(self, command: int) -> None:
         for commands, child in zip(self._commands, self.children, strict=True):

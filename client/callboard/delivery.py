@@ -1,4 +1,4 @@
-"""Sends a spool's batches to its server, in order and each once."""
+"""Sends a spool's batches to its server, in order and exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _PATHS = {
     "checkpoint": "checkpoints",
     "video": "videos",
 }
-_COLUMNS = {"points": "series", "episodes": "episodes", "log": "lines"}
+_ROWS_FIELD = {"points": "series", "episodes": "episodes", "log": "lines"}
+"""The field of the body that holds the rows, by kind of request."""
 _ENDS_RUN = frozenset({(404, "run_not_found"), (409, "run_not_external"), (409, "too_many_sources")})
 """Status and code of the problems after which nothing of a spool can be sent."""
 _ENDS_REQUEST = frozenset({(422, "invalid_fields")})
@@ -34,8 +35,7 @@ REFUSES_START = (
     | _ENDS_REQUEST
     | frozenset({(400, "bad_request"), (401, "unauthenticated"), (403, "forbidden")})
 )
-"""Status and code of the problems that are raised in a script that starts, at once."""
-
+"""Status and code of the problems that `callboard.init` raises immediately."""
 
 _DROPPED = {
     "agent_steps_decrease": "agent steps that decrease",
@@ -54,9 +54,10 @@ class Delivered:
 
     n_rows: int = 0
     n_dropped: int = 0
-    """Rows of these requests that the server has dropped."""
+    """Rows that the server has dropped, of the requests whose answers arrived here."""
     dropped: dict[str, int] = field(default_factory=dict)
-    """All rows of the spool's process that the server has dropped so far, by reason."""
+    """All rows of the spool that the server has dropped so far, by reason. It also includes those of requests
+    whose answers were lost, or were received by an earlier process."""
     n_refused: int = 0
     """Rows that the server has refused, or that are damaged: they are set aside in the spool."""
 
@@ -93,11 +94,11 @@ class Delivery:
             Unreachable: the server cannot take it now; nothing is lost.
             RunUnavailable: the server takes nothing of the spool any more, all of which is set aside.
         """
-        with _writing():
+        with _oserror_as_unreachable():
             return self._send_next()
 
     def _send_next(self) -> bool:
-        run_id = self.run_id()
+        run_id = self.ensure_run()
         request = self._spool.next()
         if n_damaged := self._spool.take_damaged():
             self.delivered.n_refused += n_damaged
@@ -112,42 +113,42 @@ class Delivery:
             self._refuse(request, str(error))
             return True
         except RequestTooLarge:
-            if request.n_rows < 2 or request.kind not in _COLUMNS:
+            if request.n_rows < 2 or request.kind not in _ROWS_FIELD:
                 raise
             self._resolve_too_large(run_id, request)
             return True
         except Rejected as error:
-            self._judge(error, request)
+            self._handle_rejection(error, request)
             return True
         # Counted first: a caller that waits for the spool to be empty reads the counts next.
         self.delivered.n_rows += request.n_rows
         self._count_dropped(answer)
-        # A batch without rows, of `_resolve_too_large`, may be stored after it, though the answer was lost.
+        # The server may be one ahead: it stored `_resolve_too_large`'s empty batch, whose answer was lost.
         request = replace(request, sequence=answer.get("sequence", request.sequence))
         self._confirm(request, stored=request.kind != "state")
         return True
 
-    def _judge(self, error: Rejected, request: Request) -> None:
+    def _handle_rejection(self, error: Rejected, request: Request) -> None:
         """Set the request aside if the server never accepts it.
 
         Raises:
             Unreachable: the server may accept it later.
             RunUnavailable: the server accepts nothing of the spool.
         """
-        self._judge_run(error)
+        self._raise_if_run_refused(error)
         if (error.status, error.code) not in _ENDS_REQUEST:
             self._file = None  # the server may have lost it
             raise Unreachable(str(error)) from None
         self._refuse(request, str(error))
 
-    def _judge_run(self, error: Rejected, more: frozenset[tuple[int, str]] = frozenset()) -> None:
-        """Set aside all that is left if the server accepts nothing of it.
+    def _raise_if_run_refused(self, error: Rejected, more: frozenset[tuple[int, str]] = frozenset()) -> None:
+        """Set aside what is left of the spool if the server accepts nothing of it.
 
         Raises:
             RunUnavailable: the server accepts nothing of it.
         """
         if (error.status, error.code) in _ENDS_RUN | more:
-            with _writing():
+            with _oserror_as_unreachable():
                 self._spool.refuse_all(str(error))
             raise RunUnavailable(str(error)) from None
 
@@ -162,7 +163,7 @@ class Delivery:
         try:
             answer = self._validate_stored(request, permitted(send))
         except Rejected as error:
-            self._judge_run(error)
+            self._raise_if_run_refused(error)
             if error.code != "batch_missing" or not 0 < (error.expected or 0) <= request.sequence:
                 raise Unreachable(str(error)) from None
             self._spool.halve(self._spool.renumber(request, error.expected or 1))
@@ -172,7 +173,7 @@ class Delivery:
             self._confirm(replace(request, sequence=answer["sequence"]), stored=True)
 
     def _count_dropped(self, answer: dict[str, Any]) -> None:
-        """Count what the server has dropped; of a lost answer, the next one has the sum."""
+        """Count what the server has dropped; `dropped_in_all` includes what lost answers reported."""
         dropped = self.delivered.dropped
         self.delivered.n_dropped += answer.get("dropped", 0)
         for part in answer.get("dropped_rows", ()):
@@ -237,17 +238,17 @@ class Delivery:
             Unreachable: the server cannot take it now.
             RunUnavailable: the run was deleted.
         """
-        with _writing():
-            path = f"runs/{self.run_id()}/heartbeat"
+        with _oserror_as_unreachable():
+            path = f"runs/{self.ensure_run()}/heartbeat"
         try:
             answer = permitted(partial(self._transport.request, "POST", path, body={"state": "running"}))
         except Rejected as error:
-            self._judge_run(error)
+            self._raise_if_run_refused(error)
             raise Unreachable(str(error)) from None
         return bool(self._transport.fields_of(answer, state=str, stop_requested=bool)["stop_requested"])
 
-    def run_id(self) -> str:
-        """The run's id; creates the run if the server could not be reached before.
+    def ensure_run(self) -> str:
+        """Create the run, or rewind it, if the server could not be reached before; return its id.
 
         Raises:
             Unreachable: the server cannot take it now.
@@ -260,7 +261,7 @@ class Delivery:
             try:
                 run = permitted(partial(create_run, self._transport, manifest))
             except Rejected as error:
-                self._judge_run(error, _ENDS_REQUEST)
+                self._raise_if_run_refused(error, _ENDS_REQUEST)
                 raise Unreachable(str(error)) from None
             manifest = replace(manifest, run=run)
             self._spool.set_manifest(manifest)
@@ -280,7 +281,7 @@ class Delivery:
                 partial(self._transport.request, "POST", f"runs/{run_id}/heartbeat", body=body)
             )
         except Rejected as error:
-            self._judge_run(error)
+            self._raise_if_run_refused(error)
             raise Unreachable(str(error)) from None
         self._transport.fields_of(answer, state=str, stop_requested=bool)
         self._spool.set_manifest(replace(self._spool.manifest, rewind_to=None))
@@ -318,7 +319,7 @@ class Delivery:
             [fields] = json.loads(request.rows)
             batch = {"source": self._spool.manifest.source, "sequence": request.sequence}
             return json.dumps(batch | fields | self._file.checksum()).encode()
-        source, name = self._spool.manifest.source, _COLUMNS[request.kind]
+        source, name = self._spool.manifest.source, _ROWS_FIELD[request.kind]
         return b'{"source":"%s","sequence":%d,"%s":%s}' % (
             source.encode(),
             request.sequence,
@@ -328,8 +329,8 @@ class Delivery:
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
-    """Raise `Unreachable` if the spool cannot be written: what is not recorded there is sent later."""
+def _oserror_as_unreachable() -> Iterator[None]:
+    """Raise `Unreachable` for an `OSError` of the spool: unconfirmed rows are sent again."""
     try:
         yield
     except OSError as error:

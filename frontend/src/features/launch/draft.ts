@@ -57,13 +57,14 @@ export const algorithmsFor = ({ algorithms }: Catalogue, environment: Environmen
 export function presetsOf(catalogue: Catalogue, draft: Draft): Preset[] {
   const environment = environmentOf(catalogue, draft);
   if (!environment) return [];
-  const suits = (meant: readonly string[], own: string): boolean => meant.length === 0 || meant.includes(own);
+  const matches = (allowed: readonly string[], value: string): boolean =>
+    allowed.length === 0 || allowed.includes(value);
   return (algorithmOf(catalogue, draft)?.presets ?? []).filter(
     ({ observation, actions, families, environments }) =>
       observation === environment.observation &&
-      suits(actions, environment.actions) &&
-      suits(families, environment.family) &&
-      suits(environments, environment.id),
+      matches(actions, environment.actions) &&
+      matches(families, environment.family) &&
+      matches(environments, environment.id),
   );
 }
 
@@ -102,7 +103,7 @@ const presetRaw = (preset: Preset | undefined): Record<string, Raw> =>
       }
     : { 'stop.agent_steps': toRaw(DEFAULT_AGENT_STEPS) };
 
-/** The values that its preset gives a draft, by path; the other fields have their defaults. */
+/** The values of the draft's preset, by path; the other fields have their defaults. */
 export const baseOf = (catalogue: Catalogue, draft: Draft): Record<string, Raw> =>
   presetRaw(presetsOf(catalogue, draft).find(({ id }) => id === draft.preset));
 
@@ -112,7 +113,7 @@ export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null
   return { ...draft, preset: preset?.id ?? null, raw: presetRaw(preset) };
 }
 
-/** The draft with what the home offers for its environment and algorithm, or with the first preset. */
+/** The draft with the home page's offer for its environment and algorithm, or with the first preset. */
 function withProposedPreset(catalogue: Catalogue, draft: Draft): Draft {
   const presets = presetsOf(catalogue, draft);
   const offer = offerFor(draft.environment, draft.algorithm);
@@ -130,10 +131,10 @@ function withProtocol(
   protocol: string | undefined,
 ): Draft {
   if (!protocol || !environment?.evaluation_protocols.includes(protocol)) return draft;
-  const own = environment.evaluation_protocols.includes(algorithm?.evaluation_protocol ?? '')
+  const defaultProtocol = environment.evaluation_protocols.includes(algorithm?.evaluation_protocol ?? '')
     ? algorithm?.evaluation_protocol
     : environment.evaluation_protocol;
-  if (protocol === own && !(PROTOCOL in draft.raw)) return draft;
+  if (protocol === defaultProtocol && !(PROTOCOL in draft.raw)) return draft;
   return { ...draft, raw: { ...draft.raw, [PROTOCOL]: protocol } };
 }
 
@@ -182,7 +183,7 @@ function extendedStop(stop: StopSpec, { agent_steps, wall_time_s, score }: Run):
   return extended;
 }
 
-/** A draft filled in from a run, to clone or to fork it. */
+/** A draft filled in from a run, to copy or to fork it. */
 export function draftFrom(catalogue: Catalogue, run: Run, purpose: 'copy' | 'fork' = 'copy'): Draft {
   const spec = run.spec as unknown as RunFields;
   const raw = {

@@ -1,8 +1,8 @@
 """Clean-up: applies retention, deletes removed files, and purges deleted runs, a little at a time.
 
 Every step can be interrupted and repeated: rows change first, files are deleted later, and what is left is
-found again by the next clean-up, of this worker or another. A slow store delays its own thread only. A step
-that fails, such as for one bad file, is logged and tried again later; the others follow.
+found again by the next clean-up, of this worker or another. A slow store delays only the clean-up thread. A
+step that fails, such as for one bad file, is logged and tried again later; the others follow.
 """
 
 import shutil
@@ -27,9 +27,10 @@ CHECK_INTERVAL_S = 60.0
 PASS_INTERVAL_S = 3600.0
 """Time between two passes of retention over all runs, which the workers share."""
 HOST_INTERVAL_S = 600.0
-"""Time between two passes over the run directories of this host."""
+"""Time between two passes over the run directories of this host. Ended play sessions, of which there are few,
+are deleted as often."""
 URGENT_INTERVAL_S = 60.0
-"""The same, while a disk fills."""
+"""Minimum time between urgent clean-ups, while a disk fills."""
 RUNS_PER_STEP = 50
 MIN_AGE_S = 3600.0
 """A deleted run's folder is removed once it has been unchanged for this long."""
@@ -45,7 +46,7 @@ class CleanUpThread:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._urgent = False
-        self._host_at = 0.0
+        self._next_host_pass_at = 0.0
         self._thread = threading.Thread(target=self._run, name="clean-up", daemon=True)
 
     def start(self) -> None:
@@ -80,23 +81,23 @@ class CleanUpThread:
 
     def _clean(self, *, urgent: bool) -> None:
         context, stopping = self._context, self._stopping.is_set
-        of_host = urgent or monotonic() >= self._host_at
+        host_pass_due = urgent or monotonic() >= self._next_host_pass_at
         grace_s = storage.SHORT_GRACE_S if urgent else storage.GRACE_S
         delete = partial(delete_removed_files, context, grace_s, stopping)
         if urgent:
             log.info("clean_up.disk_fills")
             self._step("delete", delete)
             self._step("start_pass", partial(_start_pass, context))
-        if of_host:
-            self._host_at = monotonic() + HOST_INTERVAL_S
+        if host_pass_due:
+            self._next_host_pass_at = monotonic() + HOST_INTERVAL_S
             self._step("deleted_runs", partial(remove_deleted_runs, context))
             self._step("copies", partial(host_files.remove_all_copies, context, stopping))
         self._step("retention", partial(apply_retention, context, stopping))
         self._step("purge", partial(purge_deleted_runs, context))
-        if of_host:
+        if host_pass_due:
             self._step("play", partial(remove_ended_sessions, context, stopping))
         self._step("delete", delete)
-        if of_host:
+        if host_pass_due:
             # Last, because it needs space.
             self._step("event_logs", partial(host_files.shorten_logs, context, stopping, now_due=urgent))
 

@@ -187,8 +187,8 @@ def curves(
         has_gaps: also the columns of `rollups.NOT_FINITE` of series with such values.
     """
     chunks = repository.live_chunks(session, [row.id for row in series])
-    known = conversions(session, [row.run_id for row in series], axes.x)
-    conversion_of = {row.id: known.get(row.run_id) for row in series}
+    by_run = conversions(session, [row.run_id for row in series], axes.x)
+    conversion_of = {row.id: by_run.get(row.run_id) for row in series}
     points_of = PointReader(session, series)
 
     # What the client has: the rows whose buckets it keeps.
@@ -321,10 +321,11 @@ def _plan(
     *,
     has_gaps: bool,
 ) -> _Plan:
-    n_rows = chunks[-1].end_row if chunks else 0
+    n_series_rows = chunks[-1].end_row if chunks else 0
     n_joining = 0
     if rows is None:
-        size, end = bucket_rows(n_rows, axes.max_points), n_rows
+        n_rows = end = n_series_rows
+        size = bucket_rows(n_rows, axes.max_points)
         reset = n_known_rows is None or bucket_rows(n_known_rows, axes.max_points) != size
         if reset or n_known_rows is None:
             first_bucket = 0
@@ -338,9 +339,9 @@ def _plan(
         size = bucket_rows(rows[1] - rows[0], axes.max_points)
         while -(-rows[1] // size) - rows[0] // size > axes.max_points:
             size *= 2
-        start, end = rows[0] // size * size, min(n_rows, -(-rows[1] // size) * size)
+        start, end = rows[0] // size * size, min(n_series_rows, -(-rows[1] // size) * size)
         n_rows = end - start
-        reset = n_known_rows is None or (n_known_rows < end and n_known_rows != chunks[-1].end_row)
+        reset = n_known_rows is None or (n_known_rows < end and n_known_rows != n_series_rows)
         first_bucket = 0
         if not reset:
             first_bucket, start = -(-n_rows // size), end

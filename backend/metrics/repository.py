@@ -191,7 +191,7 @@ def _cut_series(
     after_agent_steps: int,
     revision: int,
 ) -> _SeriesCut:
-    """Divide the live chunks of a series; those before `first_row` have no row to set aside."""
+    """Divide the live chunks of a series; those before `first_row` have no superseded row."""
     before = [chunk for chunk in chunks if chunk.end_row <= first_row]
     rest = [chunk for chunk in chunks if chunk.first_row >= first_row]
     divided = [chunk for chunk in rest if chunk.min_agent_steps <= after_agent_steps]

@@ -45,8 +45,8 @@ class _Member:
     y: Array
     n_known: int
     """Rows that the client has."""
-    at: float
-    """Until where its last value holds."""
+    holds_until: float
+    """x until which its last value holds."""
     reached: float
     """Current x of the run."""
     not_finite: Columns
@@ -74,11 +74,10 @@ def group_curve(
         x = convert(rows[axes.column], conversion)
         x, y, delay = _smoothed(rows["value"], x, axes)
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
-        at = np.array([reached[series.run_id]])
         gaps = not_finite(rows["value"], max(1, len(rows["value"])))
-        current = float(convert(at, conversion)[0])
+        current = float(convert(np.array([reached[series.run_id]]), conversion)[0])
         loaded.append(_Member(x, y, had, current - delay, current, gaps))
-    rows_of = [_Rows(member.x, member.y, member.at) for member in loaded]
+    rows_of = [_Rows(member.x, member.y, member.holds_until) for member in loaded]
     step, columns, values = _grid(rows_of, axes, spread)
     is_open = _open_points(rows_of, columns["x"], step, [member.reached for member in loaded])
     grid = _without(columns, is_open)
@@ -121,11 +120,11 @@ def _smoothed(values: Array, x: Array, axes: Axes) -> tuple[Array, Array, float]
 
 
 class _Rows(NamedTuple):
-    """Rows of a run, and until where its last value holds."""
+    """Rows of a run, and the x until which its last value holds."""
 
     x: Array
     y: Array
-    at: float
+    holds_until: float
 
 
 def _grid(rows: Sequence[_Rows], axes: Axes, spread: Spread) -> tuple[float, Columns, Array]:
@@ -135,7 +134,7 @@ def _grid(rows: Sequence[_Rows], axes: Axes, spread: Spread) -> tuple[float, Col
     step = grid_step(high - low, axes.max_points)
     first = max(0, int(low / step) - 1)
     n_points = max(1, int(np.ceil(high / step)) - first) if high >= max(low, 0) else 0
-    values = np.array([on_grid(run.x, run.y, step, n_points, run.at, first) for run in rows])
+    values = np.array([on_grid(run.x, run.y, step, n_points, run.holds_until, first) for run in rows])
     return step, {"x": step * (first + np.arange(1, n_points + 1))} | summary(values, spread), values
 
 
@@ -143,8 +142,8 @@ def _open_points(rows: Sequence[_Rows], x: Array, step: float, reached: Sequence
     """Which grid points some run leaves open, of runs that have come to `reached`."""
     first = round(x[0] / step) - 1 if len(x) else 0
     is_open = np.zeros(len(x), bool)
-    for run, at in zip(rows, reached, strict=True):
-        is_open |= leaves_open(run.x, step, len(x), run.at, at, first)
+    for run, current in zip(rows, reached, strict=True):
+        is_open |= leaves_open(run.x, step, len(x), run.holds_until, current, first)
     return is_open
 
 

@@ -79,7 +79,7 @@ def attempt_outcome(
     elif exit_status is not None and exit_status >= 0:
         if not has_unread_tail:
             return AttemptOutcome(RunState.FAILED, died, output_tail or died)
-        # It closed its log before it exited, so that the disk has damaged it.
+        # It closed its log before it exited, so the disk must have damaged it.
         died = f"the end of its event log is damaged (check the disk of {run.host})"
     state, reason = claims.state_after_death(run)
     if state == RunState.FAILED:

@@ -92,6 +92,7 @@ def compare(
     # Where runs are compared: at the end of the shortest run of an environment, or each at its own.
     lineages = roots(session, runs.values())
     ends = _common_ends(measured, repetitions(runs.values(), lineages, measured.furthest))
+    # 0 in an environment in which no run that counts has a score.
     common = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}
     if threshold is not None:  # it may be reached anywhere
         histories = measured.read(None)
@@ -107,7 +108,7 @@ def compare(
         for run_id, history in histories.items()
     }
     # A fork that counts has no score before its first agent step; there, its parent counts.
-    scored = {run_id for run_id, score in scores.items() if score is not None}
+    scored = {run_id for run_id, value in scores.items() if value is not None}
     results = _Results(histories, scores, repetitions(runs.values(), lineages, scored))
 
     names = group_names([group_runs[0] for group_runs in members.values()])

@@ -63,7 +63,7 @@ class ScoreTable:
 
     scores: Scores
     runs: Mapping[tuple[str, str], list[float]]
-    """By column and environment of the table's protocol, the human-normalised scores of the runs of an
+    """By shown column and environment of the table's protocol, the human-normalised scores of the runs of an
     algorithm; published scores are means, and not among them."""
 
 

@@ -273,6 +273,8 @@ def _listed(names: frozenset[str]) -> str:
 def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     """Validate a request and fill in its defaults, which may depend on algorithm and environment.
 
+    The problem of a field that is in the wrong section names the right one.
+
     Args:
         data: JSON values, with the fields of `RunSpec`; `config`, `environment_config` and `seed` are
             optional. For a custom environment, `custom` is its host's description of it.
@@ -346,7 +348,13 @@ def _refusals(environment: Environment, sections: Mapping[str, Any]) -> Iterator
 def _conflicts(
     environment: Environment, sections: Mapping[str, Any], annealing_agent_steps: Any
 ) -> Iterator[FieldProblem]:
-    """The settings of the algorithm that do not fit the rest of the run; all sections are valid."""
+    """The settings of the algorithm that do not fit the rest of the run.
+
+    Args:
+        environment: the environment.
+        sections: all sections, which are valid.
+        annealing_agent_steps: as requested, not validated: `conflicts` may only ask whether it is None.
+    """
     agent_steps = sections["stop"].agent_steps
     facts = _facts(
         environment, sections["environment_config"], agent_steps, annealing_agent_steps or agent_steps

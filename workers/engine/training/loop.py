@@ -177,6 +177,7 @@ class Training:
             reason, state = self._end_reason()
             since_s = counters.wall_time_s - self._checkpoints.saved_at_s
             # The last checkpoint is saved once, after the last evaluation: no event of its step follows it.
+            # An evaluation may have saved it: `Checkpoints.save` saves a step once.
             if reason is None and since_s >= self.spec.config.checkpoint_interval_s:
                 self._report()
                 self._checkpoint(learner)

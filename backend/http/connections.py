@@ -138,6 +138,8 @@ class HttpConnection(_SendTimeout, H11Protocol):
 
     _request_timer: asyncio.TimerHandle | None = None
     _awaited: tuple[object, object] | None = None
+    _is_upgraded = False
+    """Whether it is a WebSocket's now: no more of the request comes, though its end has not been read."""
     waits_since: float | None = None
     """When it began to wait for more of a request (the event loop's time); None while it responds."""
 
@@ -191,6 +193,7 @@ class HttpConnection(_SendTimeout, H11Protocol):
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Pass the connection on."""
+        self._is_upgraded = True
         self._stop_watching()
         self._cancel_send_timer()
         super().handle_websocket_upgrade(event)
@@ -202,7 +205,7 @@ class HttpConnection(_SendTimeout, H11Protocol):
 
     def _watch(self) -> None:
         state = self.conn.their_state
-        if self._awaited == (state, self.cycle) or self.transport.is_closing():
+        if self._is_upgraded or self._awaited == (state, self.cycle) or self.transport.is_closing():
             return
         self._stop_watching()
         self._awaited = (state, self.cycle)

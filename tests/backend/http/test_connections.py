@@ -104,6 +104,20 @@ def test_body_byte_by_byte_may_take_a_few_packets(sqlite_service: RunningService
         assert status_of(client) == 401
 
 
+def test_websocket_is_not_cut_like_a_request_whose_body_does_not_come(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BODY_TIMEOUT_S", 0.3)
+    run = make_run(sqlite_service.engine)
+    url = f"{sqlite_service.url.replace('http', 'ws')}/api/v1/runs/{run.id}/live"
+    with sqlite_service.client_as(Role.VIEWER) as viewer:
+        headers = {"Authorization": viewer.headers["Authorization"]}
+        with connect(url, additional_headers=headers, open_timeout=PATIENCE_S) as live:
+            with connected(sqlite_service.url, HALF_A_BODY) as later:
+                await_closed(later)
+            assert live.ping().wait(PATIENCE_S)
+
+
 def test_websocket_client_that_sends_much_is_disconnected(
     sqlite_service: RunningService, subtests: pytest.Subtests
 ) -> None:

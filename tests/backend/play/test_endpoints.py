@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import redis
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from backend.artifacts import game_file
@@ -15,16 +16,19 @@ from backend.db.engine import reading, writing
 from backend.jobs import service as jobs
 from backend.play import service as play
 from backend.principals import Role
+from backend.pubsub.bus import WATCH_CHANNEL, play_channel
 from backend.recordings import repository as recording_rows
 from backend.recordings import service as recordings
 from backend.specs.recordings import GameStart, Part
 from tests.support.playing import Player, open_session, playing
 from tests.support.rows import add_host
 from tests.support.service import RunningService
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.service
 
 BREAKOUT = "ALE/Breakout-v5"
+_WATCHED = WATCH_CHANNEL.encode()
 GAME = GameStart(
     seed=7, frames_per_step=4, action_names=["NOOP", "FIRE"], rom_sha256="0" * 64, versions={"ale-py": "1"}
 )
@@ -131,6 +135,42 @@ def _flood(player: Player) -> None:
         player.hold(1)
     while True:
         player.next()
+
+
+def test_closing_a_tab_pauses_the_game_only_if_its_player_has_no_other(
+    sqlite_service: RunningService,
+) -> None:
+    service = sqlite_service
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    session_id = open_session(service.client, BREAKOUT)["id"]
+    streams = service.app_state.limits.sockets
+    with (
+        redis.Redis.from_url(service.settings.redis) as client,
+        client.pubsub(ignore_subscribe_messages=True) as worker,  # type: ignore[no-untyped-call]
+    ):
+        worker.subscribe(play_channel(session_id), WATCH_CHANNEL)
+
+        def received() -> dict[str, object]:
+            while (message := until(lambda: worker.get_message(timeout=1.0)))["channel"] == _WATCHED:
+                pass
+            action_or_pause: dict[str, object] = json.loads(message["data"])
+            return action_or_pause
+
+        with playing(service.client, session_id) as first:
+            # Published as soon as the service can publish at all.
+            assert until(lambda: worker.get_message(timeout=1.0))["channel"] == _WATCHED
+            first.hold(1)
+            assert received()["type"] == "action"
+            with playing(service.client, session_id) as second:
+                second.hold(2)
+                assert received()["action"] == 2
+            with service.client_as(Role.VIEWER) as viewer, playing(viewer, session_id) as watcher:
+                watcher.hold(1)
+                watcher.refusal()
+            until(lambda: streams.n_taken == 1)
+            first.hold(3)
+            assert received()["action"] == 3, "neither the closed tab nor a watcher that left has paused it"
+        assert received() == {"type": "pause", "paused": True}
 
 
 def test_only_its_player_or_an_admin_ends_a_session_and_viewers_may_not_play(

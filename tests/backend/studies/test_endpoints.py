@@ -12,10 +12,11 @@ from backend.db.engine import reading, writing
 from backend.principals import Role
 from backend.runs import service as runs
 from backend.specs.states import ENDED, RunState
+from backend.specs.studies import ITEMS
 from backend.studies import service as studies
 from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
 from tests.support.service import RunningService
-from tests.support.start_sets import add_game, mark_verified
+from tests.support.start_sets import add_game, add_recording, mark_verified
 
 pytestmark = pytest.mark.service
 
@@ -465,3 +466,43 @@ def test_item_that_needs_people_offers_agent_starts_of_every_game_of_a_scale(
     wrong = starts | {games[1]: "human_starts:set-1"}
     [error] = client.post(STUDIES, json=body | {"starts": wrong}).json()["errors"]
     assert (error["field"], "was not played by people" in error["message"]) == (f"starts.{games[1]}", True)
+
+
+@pytest.mark.parametrize(
+    "item_id", sorted(item.id for _, _, item in ITEMS.values() if item.needs_people), ids=str
+)
+def test_item_that_needs_people_starts_from_sets_of_their_games_and_says_whose_and_how_many(
+    sqlite_service: RunningService, item_id: str
+) -> None:
+    service, client = sqlite_service, sqlite_service.client
+    _, definition, item = ITEMS[item_id]
+    scale = "hours" if "hours" in definition.scales else "paper"
+    games = definition.scales[scale].environments
+    with service.client_as(Role.OPERATOR) as other:
+        people = [person.get("/api/v1/auth/me").json()["id"] for person in (client, other)]
+    starts = {}
+    for number, game in enumerate(games):
+        n_games = 5 if number == 0 else 2
+        played = [
+            add_recording(service.engine, people[k % 2], environment=game, n=30) for k in range(n_games)
+        ]
+        body = {"name": f"set-{number}", "recordings": played, "points": 60 if number == 0 else 20}
+        mark_verified(service.engine, client.post("/api/v1/start-sets", json=body).json()["id"])
+        starts[game] = f"human_starts:set-{number}"
+    answer = client.post(STUDIES, json={"item": item_id, "scale": scale, "starts": starts, "name": "ours"})
+    assert answer.status_code == 201, answer.text
+    study = detail(client, answer.json())
+    assert study["spec"]["starts"] == {game: f"{protocol}@1" for game, protocol in starts.items()}
+    assert study["differs"][0].startswith("States of games that people have played here")
+    evaluated = {
+        run["environment"]: client.get(f"/api/v1/runs/{run['id']}").json()["spec"]["config"]
+        for run in client.get("/api/v1/runs", params={"group": "ours"}).json()["items"]
+    }
+    assert evaluated, "runs have been queued"
+    for game, config in evaluated.items():
+        assert config["evaluation_protocol"] == f"{starts[game]}@1"
+    assert item.figure is not None
+    drawn = client.get(f"{STUDIES}/{study['id']}/figures/{item.figure.id}").json()
+    assert "human starts, set-0 v1: 60 starts from 5 games by 2 people, 500 frames" in drawn["caption"]
+    small = "20 starts from 2 games by 2 people, 200 frames; small: fewer than 5 games"
+    assert f"human starts, set-1 v1: {small}" in drawn["caption"]

@@ -32,8 +32,9 @@ MAX_MESSAGE_BYTES = 256
 _TYPES = "action, pause, speed, new_game and control"
 WAIT_S = 0.25
 RETRY_S = 0.05
-"""Pause between tries of the first notification, while the subscription connects."""
-
+"""Pause between tries to publish while the subscription connects, as for the first stream of a process."""
+CONNECT_S = 1.0
+"""How long a message waits for that."""
 
 _players: Counter[str] = Counter()
 """Open streams of the player of each session: a browser may have it in several tabs."""
@@ -171,8 +172,11 @@ async def _forward(state: AppState, client: _Client, message: str | bytes) -> st
     if client.viewer.credential.kind == "token" and not client.scripted:
         await run_in_threadpool(_set_scripted, state, client.session_id)
         client.scripted = True
-    if not await state.subscription.publish(play_channel(client.session_id), parsed.model_dump_json()):
-        return "Redis does not respond: the worker cannot be reached at present"
+    deadline = time.monotonic() + CONNECT_S
+    while not await state.subscription.publish(play_channel(client.session_id), parsed.model_dump_json()):
+        if time.monotonic() > deadline:
+            return "Redis does not respond: the worker cannot be reached at present"
+        await asyncio.sleep(RETRY_S)
     return None
 
 

@@ -16,7 +16,7 @@ from backend.db.engine import reading, writing
 from backend.jobs import service as jobs
 from backend.play import service as play
 from backend.principals import Role
-from backend.pubsub.bus import WATCH_CHANNEL, play_channel
+from backend.pubsub.bus import play_channel
 from backend.recordings import repository as recording_rows
 from backend.recordings import service as recordings
 from backend.specs.recordings import GameStart, Part
@@ -28,7 +28,6 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.service
 
 BREAKOUT = "ALE/Breakout-v5"
-_WATCHED = WATCH_CHANNEL.encode()
 GAME = GameStart(
     seed=7, frames_per_step=4, action_names=["NOOP", "FIRE"], rom_sha256="0" * 64, versions={"ale-py": "1"}
 )
@@ -148,19 +147,15 @@ def test_closing_a_tab_pauses_the_game_only_if_its_player_has_no_other(
         redis.Redis.from_url(service.settings.redis) as client,
         client.pubsub(ignore_subscribe_messages=True) as worker,  # type: ignore[no-untyped-call]
     ):
-        worker.subscribe(play_channel(session_id), WATCH_CHANNEL)
+        worker.subscribe(play_channel(session_id))
 
         def received() -> dict[str, object]:
-            while (message := until(lambda: worker.get_message(timeout=1.0)))["channel"] == _WATCHED:
-                pass
-            action_or_pause: dict[str, object] = json.loads(message["data"])
-            return action_or_pause
+            message: dict[str, object] = json.loads(until(lambda: worker.get_message(timeout=1.0))["data"])
+            return message
 
         with playing(service.client, session_id) as first:
-            # Published as soon as the service can publish at all.
-            assert until(lambda: worker.get_message(timeout=1.0))["channel"] == _WATCHED
             first.hold(1)
-            assert received()["type"] == "action"
+            assert received()["type"] == "action", "also the first message to a service that has just started"
             with playing(service.client, session_id) as second:
                 second.hold(2)
                 assert received()["action"] == 2

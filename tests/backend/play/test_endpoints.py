@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -177,6 +178,9 @@ def test_only_its_player_or_an_admin_ends_a_session_and_viewers_may_not_play(
     assert viewer.post("/api/v1/play", json={"environment": BREAKOUT}).status_code == 403
     address = f"/api/v1/play/{session['id']}"
     assert viewer.get(address).status_code == 200
+    for other in (operator, viewer):
+        assert other.delete(address).status_code == 403
+    assert viewer.get(address).json()["state"] == "queued"
     own = open_session(operator, BREAKOUT)
     assert service.client.delete(f"/api/v1/play/{own['id']}").status_code == 204
     assert service.client.delete(address).status_code == 204
@@ -196,6 +200,8 @@ def test_parts_of_a_session_that_a_host_no_longer_holds_change_nothing(service: 
     session_id = _claim(service)
     recording = _record(service, session_id, _part(0, 1, 0))
     with writing(service.engine) as session:
+        assert play.renew(session, "b", [session_id], 60.0) == set()
+        assert play.renew(session, "a", [session_id], 60.0) == {session_id}
         assert not play.record(session, session_id, "b", recording, _part(2, 1))
         assert not play.record(session, session_id, "a", recording, _part(1, 1))
         assert play.record(session, session_id, "a", recording, _part(2, 1, finished=True))
@@ -294,6 +300,20 @@ def test_session_with_an_expired_lease_ends_and_its_game_is_kept(service: Runnin
     kept = service.client.get(f"/api/v1/recordings/{recording}").json()
     assert (kept["length_steps"], kept["finished"]) == (2, False)
     assert kept["ended_at"] is not None
+
+
+def test_session_that_no_worker_claims_ends_with_the_reason(service: RunningService) -> None:
+    add_host(service.engine, "a", environments=[BREAKOUT])
+    late, recent = (open_session(service.client, BREAKOUT)["id"] for _ in range(2))
+    with writing(service.engine) as session:
+        assert not play.has_expired(session)
+        play.get(session, late).created_at -= timedelta(seconds=play.QUEUED_S + 1)
+    with writing(service.engine) as session:
+        assert play.has_expired(session)
+        assert play.expire(session) == [late]
+    ended = service.client.get(f"/api/v1/play/{late}").json()
+    assert (ended["state"], ended["end_reason"]) == ("ended", "no worker had a place within 10 minutes")
+    assert service.client.get(f"/api/v1/play/{recent}").json()["state"] == "queued"
 
 
 def test_recording_with_a_changed_byte_is_refused(service: RunningService) -> None:

@@ -129,6 +129,7 @@ def test_actions_are_read_at_every_frame_on_request() -> None:
         session.after(7)
         session.send(type="new_game")
         session.until(game=2)
+        assert session.status["action"] is None, "a new game waits for a key that is pressed in it"
     part = session.parts()[0].part
     assert len(part.actions) == part.n_frames
     assert [action for _, _, action in part.inputs] == [1]

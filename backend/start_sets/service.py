@@ -128,7 +128,11 @@ def games_of_people(session: Session, environment: str) -> RecordedGames:
         raise Invalid.field("environment", message)
     rows = recordings.latest_of_people(session, environment, MAX_GAMES)
     if not rows:
-        raise Invalid.field("environment", f"nobody has played {environment} here: play it, or give a run")
+        message = (
+            f"nobody has played {environment} here at the console's speed, or only in a session that is "
+            "still open: play it, end the session, or give a run"
+        )
+        raise Invalid.field("environment", message)
     return _games_of_recordings(session, rows, ["environment"] * len(rows), skips_damaged=True)
 
 

@@ -307,7 +307,7 @@ def test_games_of_an_open_play_session_are_no_source(service: RunningService) ->
     recording = add_recording(service.engine, me, session_id=session)
     body = {"name": "wall", "points": 10}
     of_game = _errors(service.client.post(URL, json=body | {"environment": GAME}))
-    assert "nobody has played" in of_game["environment"]
+    assert "only in a session that is still open" in of_game["environment"]
     of_recording = _errors(service.client.post(URL, json=body | {"recordings": [recording]}))
     assert "session is open" in of_recording["recordings.0"]
     assert service.client.delete(f"/api/v1/play/{session}").status_code == 204

@@ -375,10 +375,10 @@ class Player:
                     self._held = action
                     elapsed_ms = int(1000 * (monotonic() - self._started_at))
                     self._inputs.append((self._game_frames, elapsed_ms, -1 if action is None else action))
-                if action is not None and not self._over:
+                if action is not None:
                     self._paused = False
             case Pause(paused=paused):
-                self._paused = paused or self._over
+                self._paused = paused
             case SetSpeed(speed=speed):
                 self._speed = float(speed)
             case NewGame():

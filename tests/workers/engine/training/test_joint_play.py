@@ -63,7 +63,7 @@ def _moment(actions: list[int], **changes: Any) -> Moment:
 
 
 def _actions(n: int) -> list[int]:
-    return [1, *np.random.default_rng(1).integers(4, size=n - 1).tolist()]
+    return [1, *np.random.default_rng(6).integers(4, size=n - 1).tolist()]
 
 
 def test_session_from_a_decision_has_the_memory_and_screen_of_the_episode_there() -> None:
@@ -81,7 +81,7 @@ def test_session_from_a_decision_has_the_memory_and_screen_of_the_episode_there(
             assert np.array_equal(env.ale.getScreenRGB(), screen)
             assert session.shown[-1][1] == encoded(screen)
             assert session.status["frames"] == 4 * K
-            assert session.status["score"] == sum(rewards)
+            assert session.status["score"] == sum(rewards) > 0
             session.send(type="speed", speed=4)
             session.send(type="action", action=3)
             session.after(4 * K + 20)

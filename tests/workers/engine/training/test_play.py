@@ -102,12 +102,15 @@ def test_game_is_simulated_again_to_the_same_memory_and_screen() -> None:
         memory, screen = env.ale.getRAM(), env.ale.getScreenRGB()
         assert session.status["practice"]
         session.send(type="new_game")
-        session.until(game=2, practice=False)
+        session.until(game=2)
+        assert not session.status["practice"]
     [start, *_] = session.reports
     assert isinstance(start, GameStarted)
     parts = [report.part for report in session.parts()]
     actions = [action for part in parts for action in part.actions]
     assert {names[action] for action in actions} == {"NOOP", "FIRE", "RIGHT"}
+    changes = [names[action] if action >= 0 else None for part in parts for _, _, action in part.inputs]
+    assert changes == ["FIRE", "RIGHT", None]
     assert parts[-1].left
     assert [change for part in parts for change in part.speeds] == [(1, 4.0)], "from the first frame on"
     assert sum(part.n_frames for part in parts) == 4 * len(actions)

@@ -6,12 +6,13 @@ import { keys } from '@/api/keys';
 import { endPlaySession, type PlaySession } from '@/api/play';
 import { ButtonLink } from '@/components/controls';
 import { Problem } from '@/components/feedback';
-import { formatScore } from '@/lib/format';
+import { DASH, formatScore } from '@/lib/format';
 import { ControlPad } from './ControlPad';
 import { actionOf, controlsIn } from './controls';
 import classes from './play.module.css';
 import { useHeldControls } from './useHeldControls';
 import { usePlayStream } from './usePlayStream';
+import { heldAction, noticeOf, recordedAs } from './words';
 
 const SPEEDS = [0.25, 0.5, 1, 2];
 
@@ -111,14 +112,14 @@ export function PlayView({ session, mine }: Props) {
           <dl className={classes.facts}>
             {(status?.lives ?? 0) > 0 && (
               <>
-                <dt>Lives</dt>
-                <dd className="num">{status?.lives}</dd>
+                <dt className={classes.brief}>Lives</dt>
+                <dd className={`num ${classes.brief}`}>{status?.lives}</dd>
               </>
             )}
             <dt>Game</dt>
-            <dd className="num">{status?.game ?? 1}</dd>
+            <dd className="num">{status?.game ?? DASH}</dd>
             <dt>Action</dt>
-            <dd className="mono">{status?.action == null ? 'none' : names[status.action]}</dd>
+            <dd className="mono">{heldAction(names, status)}</dd>
             {hasAgent && (
               <>
                 <dt>Acting</dt>
@@ -127,8 +128,8 @@ export function PlayView({ session, mine }: Props) {
             )}
             <dt>Player</dt>
             <dd>{session.player}</dd>
-            <dt>Recorded as</dt>
-            <dd>{recordedAs(session, status?.practice ?? false)}</dd>
+            <dt className={classes.brief}>Recorded as</dt>
+            <dd className={classes.brief}>{recordedAs(session, status)}</dd>
           </dl>
         </div>
         {mine && isOpen && (
@@ -209,39 +210,3 @@ export function PlayView({ session, mine }: Props) {
 const leave = ({ detail, currentTarget }: MouseEvent<HTMLButtonElement>): void => {
   if (detail > 0) currentTarget.blur();
 };
-
-/** The protocol of the present game, in words. */
-function recordedAs({ source, agent, scripted }: PlaySession, isPractice: boolean): string {
-  if (source !== null || agent !== null) return 'joint';
-  return scripted ? 'scripted' : isPractice ? 'practice' : 'human play';
-}
-
-type Moment = {
-  session: PlaySession;
-  ended: string | null;
-  ready: boolean;
-  paused: boolean;
-  over: boolean;
-  mine: boolean;
-  hasAgent: boolean;
-  agentActs: boolean;
-  isSilent: boolean;
-  started: boolean;
-};
-
-/** What stands over the game; null while it is played. */
-function noticeOf(moment: Moment): string | null {
-  const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started } = moment;
-  if (ended !== null || session.state === 'ended')
-    return `The session has ended: ${ended ?? session.end_reason ?? ''}.${ready ? ' Its games are recorded.' : ''}`;
-  if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
-  if (isSilent) return 'No frame has come for some seconds: the worker is busy, or has died.';
-  if (!ready) return 'The game is starting…';
-  if (over) return mine ? 'The game is over. Press New game, or N.' : 'The game is over.';
-  if (paused && mine && agentActs) return 'Paused. Press P to let the agent go on, or T to take over.';
-  if (paused && mine) {
-    const how = hasAgent ? ', or T to hand over to the agent' : '';
-    return started ? `Paused. Press a control to go on${how}.` : `Press a control to start${how}.`;
-  }
-  return paused ? 'Paused.' : null;
-}

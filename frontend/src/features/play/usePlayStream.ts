@@ -12,7 +12,7 @@ type PlayStream = {
   status: Status | null;
   /** Why the session has ended; null while it is open. */
   ended: string | null;
-  /** Why the service has refused a message. */
+  /** Why the service has refused the latest message. */
   refused: string | null;
   /** Whether frames have come, and none for some seconds. */
   isSilent: boolean;
@@ -103,6 +103,7 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
   }, [session, canvas]);
 
   const send = useCallback((message: object) => {
+    setRefused(null);
     if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(JSON.stringify(message));
   }, []);
   return { status, ended, refused, isSilent, connection, send };

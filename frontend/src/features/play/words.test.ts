@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import type { PlaySession } from '@/api/play';
+import type { Status } from './stream';
+import { recordedAs } from './words';
+
+const status = (changes: Partial<Status>): Status => ({
+  score: 0,
+  lives: 3,
+  frames: 0,
+  action: null,
+  paused: true,
+  over: false,
+  speed: 1,
+  practice: false,
+  game: 2,
+  acting: 'person',
+  seq: 0,
+  ...changes,
+});
+
+const ALONE = { source: null, agent: null, scripted: false };
+const AGENT = { run_id: 'R', checkpoint_id: 'C', agent_steps: 100 } as PlaySession['agent'];
+
+it.each([
+  ['a game that starts', ALONE, null, 'human play'],
+  ['a game at the speed of the console', ALONE, status({}), 'human play'],
+  ['a game of which a part was played at another speed', ALONE, status({ practice: true }), 'practice'],
+  ['the next game at the speed that was chosen in the one before', ALONE, status({ speed: 2 }), 'practice'],
+  ['another speed chosen after the end of a game', ALONE, status({ speed: 2, over: true }), 'human play'],
+  ['a game of a script', { ...ALONE, scripted: true }, status({ speed: 2 }), 'scripted'],
+  ['a game in which an agent can act', { ...ALONE, agent: AGENT }, status({ practice: true }), 'joint'],
+])('%s is marked as what is recorded', (_, session, shown, words) => {
+  expect(recordedAs(session, shown)).toBe(words);
+});

@@ -189,7 +189,7 @@ def _add_mean_of_whole_returns(
         x=[x],
         y=[float(totals.mean())],
         error_y={"type": "data", "array": [half], "color": colour, "thickness": 2, "width": 5},
-        name=f"mean of whole returns, 95 % interval: what {plain_text(value_name)} predicts",
+        name=f"mean whole return, 95 %: what {plain_text(value_name)} predicts",
         mode="markers",
         marker={"size": 9, "symbol": "diamond", "color": colour},
         hovertemplate="%{y:.4~g}<extra>%{fullData.name}</extra>",

@@ -93,6 +93,31 @@ def test_rewards_are_clipped_as_the_agent_learns_from_them(service: RunningServi
     assert outcome["true_return"]["mean"] == 0
 
 
+@pytest.mark.parametrize(
+    ("lives", "n_valued"),
+    [((3, 3, 2, 2, 0), 2), ((3, 2, 2, 2, 0), 1), ((3, 3, 3, 3, 3), 4)],
+    ids=["a life lost on the way", "a life lost at the decision", "none lost"],
+)
+def test_episode_is_valued_up_to_its_next_lost_life_if_the_agent_learned_so(
+    sqlite_service: RunningService, tmp_path: Path, lives: tuple[int, ...], n_valued: int
+) -> None:
+    def valued_return(*, life_loss_terminal: bool) -> float:
+        run = make_run(
+            sqlite_service.engine,
+            environment="ALE/Pong-v5",
+            environment_config={"life_loss_terminal": life_loss_terminal},
+            config={"gamma": 0.5},
+        )
+        episode = make_episode(sqlite_service.engine, run, sqlite_service.artifacts, tmp_path, lives)
+        make_checkpoint(sqlite_service.engine, run)
+        row = _create(sqlite_service, episode, decision=1)
+        assert row["episode"]["true_return"] == 4
+        return float(row["episode"]["discounted_return"])
+
+    assert valued_return(life_loss_terminal=True) == sum(0.5**t for t in range(n_valued))
+    assert valued_return(life_loss_terminal=False) == 1.875
+
+
 def test_branch_takes_the_nearest_checkpoint_or_one_of_another_run(
     service: RunningService, tmp_path: Path
 ) -> None:
@@ -261,7 +286,7 @@ def test_fan_draws_continuations_their_mean_the_episode_and_the_value(
 
     discounted = drawn("discounted")
     assert discounted["mean so far ± standard error"]["y"] == [0, 2, 3]
-    whole = discounted["mean of whole returns, 95 % interval: what V predicts"]
+    whole = discounted["mean whole return, 95 %: what V predicts"]
     assert whole["y"] == [3.25], "of 3.5, with V of its last state, and 3"
     assert whole["error_y"]["array"] == pytest.approx([12.706 * 0.25])
     assert discounted["the episode itself"]["y"] == [0, 1, 1.5]
@@ -271,7 +296,7 @@ def test_fan_draws_continuations_their_mean_the_episode_and_the_value(
     true = drawn("true")
     assert true["mean so far ± standard error"]["y"] == [0, 2, 4]
     assert "V at the decision" not in true, "it predicts discounted rewards"
-    assert not any("whole returns" in name for name in true)
+    assert not any("whole return" in name for name in true)
     heights = [
         service.client.get(figure, params={"branch": row["id"], "width": width})
         .json()["layout"]

@@ -26,7 +26,7 @@ import { RelativeTime } from '@/components/text';
 import { DASH, formatCount, formatInteger, formatScore } from '@/lib/format';
 import { BranchForm } from './BranchForm';
 import classes from './branches.module.css';
-import { shortName, valueName, verdict } from './words';
+import { formatError, shortName, valueName, verdict } from './words';
 
 const HEIGHT = 360;
 const RETURNS = [
@@ -84,12 +84,12 @@ export default function BranchesPanel({ run, episode, selected, onSelect, from, 
             <thead>
               <tr>
                 <th>Branch</th>
-                <th>Policy</th>
-                <th>First action</th>
+                <th className="wide">Policy</th>
+                <th className="wide">First action</th>
                 <th className="right">V or max Q</th>
                 <th className="right">Discounted return</th>
-                <th className="right">True return</th>
-                <th>State</th>
+                <th className="right wide">True return</th>
+                <th className="wide">State</th>
                 <th className="actions">
                   <span className="visually-hidden">Actions</span>
                 </th>
@@ -108,21 +108,21 @@ export default function BranchesPanel({ run, episode, selected, onSelect, from, 
                       {shortName(branch)}
                     </button>
                   </td>
-                  <td className="nowrap">
+                  <td className="nowrap wide">
                     <Link to="/runs/$runId" params={{ runId: branch.policy.run_id }}>
                       {branch.policy.run_name ?? 'deleted run'}
                     </Link>{' '}
                     <span className="muted">at {formatCount(branch.policy.agent_steps)}</span>
                   </td>
-                  <td className="nowrap">
+                  <td className="nowrap wide">
                     {branch.first_action === null
                       ? DASH
                       : (names[branch.first_action] ?? branch.first_action)}
                   </td>
                   <td className="right num">{formatScore(branch.outcome?.value)}</td>
                   <td className="right num nowrap">{withError(branch.outcome?.discounted_return)}</td>
-                  <td className="right num nowrap">{withError(branch.outcome?.true_return)}</td>
-                  <td className={branch.error === null ? 'nowrap' : classes.problem}>
+                  <td className="right num nowrap wide">{withError(branch.outcome?.true_return)}</td>
+                  <td className={`wide ${branch.error === null ? 'nowrap' : classes.problem}`}>
                     {branch.error === null ? branch.state : `failed: ${lastLine(branch.error)}`}
                   </td>
                   <td className="actions">
@@ -161,7 +161,7 @@ export default function BranchesPanel({ run, episode, selected, onSelect, from, 
 const withError = (of: { mean: number | null; standard_error: number | null } | undefined): string =>
   of === undefined
     ? DASH
-    : `${formatScore(of.mean)}${of.standard_error === null ? '' : ` ± ${formatScore(of.standard_error)}`}`;
+    : `${formatScore(of.mean)}${of.standard_error === null ? '' : ` ± ${formatError(of.standard_error)}`}`;
 
 const lastLine = (text: string): string => text.trim().split('\n').at(-1) ?? text;
 
@@ -185,7 +185,7 @@ function Fan({ branch }: { branch: Branch }) {
             ? branch.state === 'running'
               ? 'A worker is playing the continuations…'
               : 'Waiting for a worker…'
-            : 'It could not be played.'}
+            : `It could not be played: ${lastLine(branch.error ?? 'the reason is not known')}`}
         </p>
       ) : (
         <>

@@ -35,6 +35,13 @@ it.each([
     'V 1.00 beside a mean discounted return of 2.00 (95 % interval ±0.25) in 8 continuations: V is too low.',
   ],
   [
+    1,
+    2,
+    0.25,
+    7,
+    'V 1.00 beside a mean discounted return of 2.00 (95 % interval ±0.25): too few to tell (7 continuations, at least 8 are needed).',
+  ],
+  [
     2.09,
     2,
     0.1,
@@ -54,6 +61,13 @@ it.each([
     null,
     1,
     'V 3.00 beside a mean discounted return of 2.00: too few to tell (1 continuation, at least 8 are needed).',
+  ],
+  [
+    100.5,
+    100,
+    0.0021234,
+    16,
+    'V 100.5 beside a mean discounted return of 100.0 (95 % interval ±0.002123) in 16 continuations: V is too high.',
   ],
   [null, 2, 0.1, 16, 'V or the returns are not finite.'],
 ])('a value of %s beside a mean of %s ± %s of %s is put in words', (value, mean, half, n, words) => {

@@ -1,5 +1,5 @@
 import type { Branch } from '@/api/branches';
-import { formatInteger, formatScore, plural } from '@/lib/format';
+import { formatInteger, formatNumber, formatScore, plural } from '@/lib/format';
 
 type Outcome = NonNullable<Branch['outcome']>;
 
@@ -10,6 +10,10 @@ export const valueName = ({ policy, first_action }: Pick<Branch, 'policy' | 'fir
 /** From fewer continuations nothing is concluded: their returns may be alike by chance. */
 const MIN_CONTINUATIONS = 8;
 
+/** The half width of an interval, or a standard error; a small one is not 0.00. */
+export const formatError = (value: number): string =>
+  value > 0 && value < 0.005 ? formatNumber(value) : formatScore(value);
+
 /** What the agent expected beside what came, in a sentence. */
 export function verdict(
   branch: Pick<Branch, 'policy' | 'first_action'>,
@@ -18,7 +22,7 @@ export function verdict(
   const name = valueName(branch);
   if (value === null || mean === null) return `${name} or the returns are not finite.`;
   const n = continuations.length;
-  const interval = half === null ? '' : ` (95 % interval ±${formatScore(half)})`;
+  const interval = half === null ? '' : ` (95 % interval ±${formatError(half)})`;
   const beside = `${name} ${formatScore(value)} beside a mean discounted return of ${formatScore(mean)}${interval}`;
   if (half === null || n < MIN_CONTINUATIONS)
     return `${beside}: too few to tell (${plural(n, 'continuation', 'continuations')}, at least ${MIN_CONTINUATIONS} are needed).`;

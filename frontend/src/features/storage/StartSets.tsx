@@ -106,12 +106,12 @@ export function StartSets() {
               <tr>
                 <th>Set</th>
                 <th>Game</th>
-                <th className="right">Points</th>
+                <th className="right wide">Points</th>
                 <th className="right">Games</th>
-                <th className="right">Frames</th>
+                <th className="right wide">Frames</th>
                 <th>Played by</th>
                 <th>State</th>
-                <th>ale-py</th>
+                <th className="wide">ale-py</th>
                 <th className="actions">
                   <span className="visually-hidden">Actions</span>
                 </th>
@@ -124,19 +124,21 @@ export function StartSets() {
                     {titleOf(set)}
                   </td>
                   <td className="nowrap">{shortEnvironmentName(set.environment)}</td>
-                  <td className="right num">{formatInteger(set.n_points)}</td>
-                  <td className="right num" title={set.caption}>
+                  <td className="right num wide">{formatInteger(set.n_points)}</td>
+                  <td className="right num nowrap" title={set.caption}>
                     {formatInteger(set.n_games)}
                     {set.is_small && <span className="muted"> (small)</span>}
                   </td>
-                  <td className="right num">{set.n_frames === null ? DASH : formatInteger(set.n_frames)}</td>
+                  <td className="right num wide">
+                    {set.n_frames === null ? DASH : formatInteger(set.n_frames)}
+                  </td>
                   <td className="nowrap" title={set.origin}>
                     {playersOf(set)}
                   </td>
                   <td className={set.error === null ? 'nowrap' : classes.problem}>
                     {set.error === null ? set.state : `failed: ${set.error}`}
                   </td>
-                  <td className="nowrap">{set.ale_py ?? DASH}</td>
+                  <td className="nowrap wide">{set.ale_py ?? DASH}</td>
                   <td className="actions">
                     <span className={classes.buttons}>
                       {set.state === 'ready' && (

@@ -12,3 +12,13 @@ if (!('groupBy' in Map)) {
   };
   Object.assign(Map, { groupBy });
 }
+
+// Node's own way prints an element with its window: thousands of lines for one warning that names it.
+const MAX_PRINTED = 500;
+Object.defineProperty(Node.prototype, Symbol.for('nodejs.util.inspect.custom'), {
+  configurable: true,
+  value(this: Node): string {
+    const markup = this instanceof Element ? this.outerHTML : this.nodeName;
+    return markup.length > MAX_PRINTED ? `${markup.slice(0, MAX_PRINTED)}…` : markup;
+  },
+});

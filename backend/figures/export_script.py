@@ -579,13 +579,29 @@ def add_lines_and_texts(axes, number, line_width, font_size):
                       fontsize=font_size * 0.9)
 
 
+def in_lines(figure, label, width, font_size):
+    """The text in lines that are not wider than so many pixels, and the width of the widest."""
+    text = figure.text(0, 0, "", fontsize=font_size)
+    room = max(1, len(label))
+    while True:
+        lines = textwrap.fill(label, room)
+        text.set_text(shown(lines))
+        widest = text.get_window_extent().width
+        if widest <= width or room <= 4:
+            break
+        room = max(4, min(room - 1, int(room * width / widest)))
+    text.remove()
+    return lines, widest
+
+
 def add_legend(figure, axes, handles, labels, place, width_in, font_size):
     if place == "none" or not labels:
         return
-    # About half an em a character, and three for the line before it.
-    room = int((width_in if place == "below" else width_in * 0.4) * 72 / (0.52 * font_size)) - 6
-    lines = [textwrap.fill(label, max(room, 12)) for label in labels]
-    columns = max(1, min(len(lines), room // (max(map(len, "\n".join(lines).split("\n"))) + 6)))
+    em = font_size / 72 * figure.dpi
+    room = width_in * figure.dpi * (1 if place == "below" else 0.4) - 4.5 * em  # beside its line and margins
+    fitted = [in_lines(figure, label, room, font_size) for label in labels]
+    lines = [label for label, _ in fitted]
+    columns = max(1, min(len(lines), int((room + 5 * em) / (max(width for _, width in fitted) + 4.5 * em))))
     common = {"frameon": False, "handlelength": 1.5, "borderaxespad": 0.2}
     # The texts are set afterwards: matplotlib leaves out entries that begin with an underscore.
     names = [f"series {number}" for number in range(len(lines))]
@@ -646,7 +662,9 @@ def main():
         if len(labels) > 1:
             add_legend(figure, every[0], handles, labels, options.legend, options.width, options.font_size)
         if options.title:
-            figure.suptitle(textwrap.fill(shown(options.title), int(options.width * 144 / options.font_size)))
+            room = 0.97 * options.width * figure.dpi
+            title, _ = in_lines(figure, options.title, room, options.font_size)
+            figure.suptitle(shown(title), fontsize=options.font_size)
         if options.height is None and figure.legends and options.legend == "below":
             figure.set_size_inches(options.width, height + 20)  # room for any legend
             figure.draw_without_rendering()

@@ -2,6 +2,7 @@ import ast
 import csv
 import io
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -331,6 +332,28 @@ def test_script_redraws_bars_on_top_of_or_beside_each_other(mode: str, way: str)
 )
 def test_script_redraws_every_kind_of_figure(figure: Figure, legend: str, tmp_path: Path) -> None:
     redrawn(figure, tmp_path, legend=legend, title="A title of $5")
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("place", ["below", "right", "inside"])
+@pytest.mark.parametrize("name", ["W" * 90, "M" * 12 + " and " + "W" * 40, "short"])
+def test_script_keeps_legends_with_wide_letters_within_the_page(
+    name: str, place: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "figure.py"
+    script.write_text(matplotlib_script(groups(["A", "B"])), encoding="utf-8")
+    drawing = runpy.run_path(str(script))
+    with drawing["matplotlib"].rc_context({"font.size": 8, "legend.fontsize": 8}):
+        figure = drawing["Figure"](figsize=(3.25, 4), layout="constrained")
+        drawing["FigureCanvasAgg"](figure)
+        axes = figure.add_subplot()
+        lines = [drawing["Line2D"]([], []) for _ in range(3)]
+        drawing["add_legend"](figure, axes, lines, [name, "another", name], place, 3.25, 8)
+        figure.draw_without_rendering()
+        [legend] = figure.legends or [axes.get_legend()]
+        place_of_legend = legend.get_window_extent()
+    assert place_of_legend.x0 >= 0
+    assert place_of_legend.x1 <= figure.bbox.width
 
 
 def hostile() -> Figure:

@@ -6,6 +6,7 @@ Scores come from finished runs alone: any other was cut short. Curves also have 
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_UP, Context
 from threading import Lock
 from typing import Any
 
@@ -401,8 +402,8 @@ def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[st
             n = sum(dot.y >= half for dot in panel_dots)
             where = f"{best.x:.3g}" if isinstance(best.x, int | float) else best.x
             sentences.append(
-                f"{panel}: highest score {best.y:.4g} at {where}; {n} of {len(panel_dots)} runs in the upper "
-                f"half of the range of scores."
+                f"{panel}: highest score {in_tables(best.y)} at {where}; {n} of {len(panel_dots)} runs in the "
+                f"upper half of the range of scores."
             )
     return drawing, " ".join(sentences)
 
@@ -702,7 +703,9 @@ def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) ->
     )
     finding = ""
     if lines:
-        said = [f"{title} from {values[0]:.4g} to {values[-1]:.4g}" for _, title, _, values in lines]
+        said = [
+            f"{title} from {in_tables(values[0])} to {in_tables(values[-1])}" for _, title, _, values in lines
+        ]
         finding = "; ".join(said) + "."
     return StudyDrawing(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(data.cells))
 
@@ -711,6 +714,21 @@ def _unit_title(reduction: Reduction) -> str:
     return {"score": "Score", "%": "Normalised score (%)", "s": "Training time (s)", "ratio": "Ratio"}.get(
         reduction.unit, describe(reduction.unit).axis
     )
+
+
+def in_tables(value: float | None) -> str:
+    """A value as the tables of pages write it: four significant digits, from a thousand on six, halves
+    rounded up.
+    """
+    number = float(value or 0.0)
+    size = abs(number)
+    if size != 0 and not 1e-3 <= size < 1e9:
+        return f"{number:.4g}"
+    if number.is_integer():
+        return f"{number:,.0f}"
+    # Of the decimal digits: 44.985 is stored as slightly less.
+    rounded = Context(prec=6 if size >= 1000 else 4, rounding=ROUND_HALF_UP).create_decimal(repr(number))
+    return f"{float(rounded):,.10g}"
 
 
 def _finding(data: _Data, reduction: Reduction) -> str:
@@ -726,7 +744,7 @@ def _finding(data: _Data, reduction: Reduction) -> str:
         if not known:
             continue
         best = max(known, key=lambda cell: cell.value or 0.0)
-        text = f"{data.title(environment)}: {best.arm} {best.value:.4g}{unit}"
+        text = f"{data.title(environment)}: {best.arm} {in_tables(best.value)}{unit}"
         if len(known) > 1:
             least = min(known, key=lambda cell: cell.value or 0.0)
             word = "fastest" if reduction.unit in ("s", "agent steps") else "highest"
@@ -734,8 +752,8 @@ def _finding(data: _Data, reduction: Reduction) -> str:
             if word == "fastest":
                 best, least = least, best
             text = (
-                f"{data.title(environment)}: {word} {best.arm} with {best.value:.4g}{unit}, {other} "
-                f"{least.arm} with {least.value:.4g}{unit}"
+                f"{data.title(environment)}: {word} {best.arm} with {in_tables(best.value)}{unit}, {other} "
+                f"{least.arm} with {in_tables(least.value)}{unit}"
             )
         sentences.append(f"{text}.")
     return " ".join(sentences)

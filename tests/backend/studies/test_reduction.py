@@ -19,6 +19,7 @@ from backend.metrics import repository as metrics
 from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
+from backend.studies import reduction
 from tests.support.rows import PATHS, evaluation_row
 from tests.support.service import RunningService
 
@@ -89,6 +90,15 @@ def numbers(values: Any) -> list[float]:
 
 def cells_of(table: dict[str, Any]) -> dict[str, list[float | None]]:
     return {row["label"]: [cell["value"] for cell in row["cells"]] for row in table["rows"] + table["foot"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(44.985, "44.99"), (45.0, "45"), (0.12345, "0.1235"), (12_345.678, "12,345.7"),
+     (1_234_567.8, "1,234,570"), (500, "500"), (12_345, "12,345"), (-20.125, "-20.13"), (0.0, "0")],
+)  # fmt: skip
+def test_finding_states_numbers_as_the_table_beside_it(value: float, text: str) -> None:
+    assert reduction.in_tables(value) == text
 
 
 def test_table_has_the_rule_of_its_figure(service: RunningService) -> None:

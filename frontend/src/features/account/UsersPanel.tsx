@@ -20,7 +20,6 @@ export function UsersPanel({ me }: { me: string }) {
   const remove = useAccountMutation((id: string) => accountActions.deleteUser(id));
   return (
     <section ref={panel} tabIndex={-1} className={`panel ${classes.panel}`} aria-label="Users">
-      <h2 className="section-title">Users</h2>
       <NewUser />
       {change.isError && <Problem error={change.error} />}
       {error && <Problem error={error} onRetry={() => void refetch()} />}

@@ -51,6 +51,10 @@ const SYSTEM_SECTIONS: ReadonlySet<string> = new Set(['system', 'speed']);
 
 const isSystemMetric = (metric: string): boolean => SYSTEM_SECTIONS.has(metric.split('/')[0] ?? '');
 
+/** Whether its curve will stay empty: what it has sent stands below and should be in view. */
+const isWithoutReturns = (run: RunDetail): boolean =>
+  isExternal(run) && hasEnded(run.state) && run.return_metric === null && run.episodes === 0;
+
 export default function RunPage() {
   const { runId } = route.useParams();
   const { data: run, error, refetch } = useQuery(runQuery(runId));
@@ -176,7 +180,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
           <FullDisk run={run} />
           <SilentHost run={run} />
           <Notice run={run} />
-          <div className={classes.body}>
+          <div className={classes.body} data-short={isWithoutReturns(run) || undefined}>
             <LearningCurve
               run={run}
               onNotes={() => setNoted(undefined)}

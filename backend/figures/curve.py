@@ -9,7 +9,7 @@ import numpy as np
 from backend.figures.figure import Figure, Label
 from backend.figures.gaps import add_gap_notes, add_gaps
 from backend.figures.palette import Look, Theme, look
-from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, muted, plain_text
+from backend.figures.theme import LEGEND_AT_RIGHT, error, faint, ground, layout, muted, plain_text
 from backend.metrics.catalogue import X_AXES, describe, is_exact
 from backend.metrics.chunks import Array, Columns
 from backend.metrics.rollups import merge_at_equal_x
@@ -23,6 +23,8 @@ MANY = 10
 MIN_ENVELOPE = 8
 """Points of a bucket from which its range is drawn; the mean of fewer is drawn as a point."""
 BAND_NAMES: dict[Band, str] = {"sd": "± 1 s.d.", "min_max": "min–max"}
+LARGEST = 1e300
+"""Beyond about 1.8e304 Plotly takes values for missing ones, and draws the line at 0."""
 MAX_MARKED = 8
 """A line of up to this many points has markers; a line through one point would be invisible."""
 
@@ -97,10 +99,39 @@ def drawn_points(columns: Columns, *, smooth: bool) -> DrawnCurve:
     """Where a line goes, as it is smoothed; NaN where it may not pass."""
     if smooth and "window_mean" in columns:
         mean, deviation = columns["window_mean"], columns["window_deviation"]
-        low, high = mean - deviation, mean + deviation
-        return DrawnCurve(columns["window_x"], mean, {"low": low, "high": high, "n": columns["window_n"]})
-    details = {"low": columns["min"], "high": columns["max"], "n": columns["count"]}
-    return DrawnCurve(columns["x"], columns["smoothed" if smooth else "mean"], details)
+        low, high = _drawable(mean - deviation), _drawable(mean + deviation)
+        details = {"low": low, "high": high, "n": columns["window_n"]}
+        return DrawnCurve(columns["window_x"], _drawable(mean), details)
+    low, high = _drawable(columns["min"]), _drawable(columns["max"])
+    details = {"low": low, "high": high, "n": columns["count"]}
+    return DrawnCurve(columns["x"], _drawable(columns["smoothed" if smooth else "mean"]), details)
+
+
+def _drawable(values: Array) -> Array:
+    """The values, NaN for those that the drawing library cannot place."""
+    is_large = np.isfinite(values) & (np.abs(values) > LARGEST)
+    return np.where(is_large, np.nan, values) if is_large.any() else values
+
+
+def _add_note_of_large(figure: Figure, lines: Sequence[CurveLine], theme: Theme) -> None:
+    """A text that says that values are too large to be drawn, if any are."""
+    ends = [np.abs(line.columns[name]) for line in lines for name in ("min", "max")]
+    if not any(bool((np.isfinite(end) & (end > LARGEST)).any()) for end in ends):
+        return
+    figure.add_annotation(
+        name="too_large",
+        text=f"Values beyond {LARGEST:.0e} are not drawn".replace("+", ""),
+        x=0.99,
+        xref="x domain",
+        xanchor="right",
+        y=0.99,
+        yref="y domain",
+        yanchor="top",
+        showarrow=False,
+        font={"color": error(theme), "size": 11},
+        bgcolor=faint(ground(theme), 0.8),
+        borderpad=1,
+    )
 
 
 def curve_figure(
@@ -136,6 +167,7 @@ def curve_figure(
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
     add_gap_notes(figure, [line.columns for line in lines], theme)
+    _add_note_of_large(figure, lines, theme)
     add_lines(figure, lines, metric=metric, smooth=smooth, band=band, styles=styles, theme=theme)
     return figure
 
@@ -287,7 +319,7 @@ def _add_points(figure: Figure, line: CurveLine, sent: Columns, colour: str) -> 
         sent["bucket"][is_point],
         line.start,
         points_look,
-        {"x": sent["x"][is_point], "y": sent["mean"][is_point]},
+        {"x": sent["x"][is_point], "y": _drawable(sent["mean"][is_point])},
         may_shrink=not is_point.all(),
     )
 

@@ -200,8 +200,9 @@ def average_windows(values: Array, x: Array, scale: float, first: int = 0, size:
     numbers = np.arange(first_bucket, len(ends))
     window_starts = np.minimum(np.searchsorted(at, at[ends[numbers]] - scale, side="right"), ends[numbers])
     is_whole = bool(finite.all())  # as is usual: then nothing is to be counted
-    columns = np.array([known, known * known] if is_whole else [known, known * known, finite])
-    total, squares, *counted = _sum_windows(columns, window_starts, numbers, size)
+    with np.errstate(over="ignore"):  # the squares of values beyond 1e154
+        columns = np.array([known, known * known] if is_whole else [known, known * known, finite])
+        total, squares, *counted = _sum_windows(columns, window_starts, numbers, size)
     n = (ends[numbers] - window_starts + 1).astype("<f8") if is_whole else counted[0]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = total / n

@@ -402,8 +402,8 @@ def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[st
             n = sum(dot.y >= half for dot in panel_dots)
             where = f"{best.x:.3g}" if isinstance(best.x, int | float) else best.x
             sentences.append(
-                f"{panel}: highest score {in_tables(best.y)} at {where}; {n} of {len(panel_dots)} runs in the "
-                f"upper half of the range of scores."
+                f"{panel}: highest score {in_tables(best.y)} at {where}; {n} of {len(panel_dots)} runs in "
+                f"the upper half of the range of scores."
             )
     return drawing, " ".join(sentences)
 

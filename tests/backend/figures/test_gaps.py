@@ -70,6 +70,15 @@ def test_every_value_that_is_not_finite_is_in_a_hatched_stretch_and_counted(
     assert notes == ([in_words(kinds, len(measured))] if sum(kinds) else [])
 
 
+@pytest.mark.parametrize("smooth", ["", "over 35 agent steps"])
+def test_values_that_plotly_cannot_place_are_left_out_and_noted(smooth: str) -> None:
+    figure = figure_of([1.0, 2.0, 1.7e308, -1.7e308, 1e299, 3.0], 1, smooth)
+    for trace in drawn(valid(figure)):
+        assert all(value is None or abs(value) <= 1e300 for value in trace.y)
+    assert any(value is not None for trace in drawn(valid(figure)) for value in trace.y)
+    assert [note["text"] for note in figure.layout["annotations"]] == ["Values beyond 1e300 are not drawn"]
+
+
 def test_update_has_the_stretches_of_new_buckets_from_the_last_known_one_on() -> None:
     whole = curve([1.0, float("nan"), 3.0, float("inf"), float("nan")], 1, 35.0)
     at = np.arange(2, 5)

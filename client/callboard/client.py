@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from callboard.rows import items, number
+from callboard.rows import items, number, run_id_of
 from callboard.runs import Run, Runs
 from callboard.spool import new_ulid
 from callboard.transport import Transport, find_server
@@ -86,9 +86,10 @@ class Client:
         """A run by its id.
 
         Raises:
+            ValueError: this is not the id of a run.
             Rejected: there is no such run.
         """
-        return Run(self.transport, self.transport.request("GET", f"runs/{id}"))
+        return Run(self.transport, self.transport.request("GET", f"runs/{run_id_of(id)}"))
 
     def runs(
         self, query: str | None = None, *, sort: str = "-created_at", limit: int | None = None, **fields: Any

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from itertools import islice
 from typing import Any, NamedTuple, Union
 
-from callboard.cleaning import as_number, shown
+from callboard.cleaning import as_number, as_text, shown
 from callboard.handlers import pass_on
 from callboard.limits import (
     MAX_EPISODES,
@@ -228,6 +228,22 @@ def seed_of(value: Any) -> int:
     if not is_seed(value):
         raise ValueError(f"seed: must be a whole number from 0 to 2**63 - 1: got {shown(value)}")
     return int(value)
+
+
+RUN_ID = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+"""The id of a run."""
+
+
+def run_id_of(value: Any) -> str:
+    """The id of a run, without space around it.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    text = as_text(value).strip()
+    if not RUN_ID.fullmatch(text):
+        raise ValueError(f"id: must be the id of a run, 26 digits and capital letters: got {shown(text)}")
+    return text
 
 
 def items(argument: str, values: Any, example: str, most: int = 10_000) -> list[Any]:

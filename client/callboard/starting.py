@@ -14,7 +14,7 @@ from typing import Any, SupportsIndex
 
 import httpx
 
-from callboard.cleaning import as_steps, as_text, kind_of, shown
+from callboard.cleaning import as_steps, kind_of, shown
 from callboard.config import FlatConfig, flat_config
 from callboard.delivery import REFUSES_START, create_run
 from callboard.errors import Rejected, Unreachable
@@ -29,12 +29,11 @@ from callboard.limits import (
     MAX_TAGS,
 )
 from callboard.names import Names
-from callboard.rows import dumps, items, seed_of, text
+from callboard.rows import dumps, items, run_id_of, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
 from callboard.syncing import waiting_steps
 from callboard.transport import Transport, find_server
 
-_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _WORD = re.compile(r'[^"\\\x00-\x1f]+')
 
 log = logging.getLogger("callboard")
@@ -89,9 +88,7 @@ def init(
     source = new_ulid()
     if id is not None:
         others = (name, algorithm, environment, config, seed, group, notes, return_metric, step_unit)
-        id = as_text(id).strip()
-        if not _ULID.fullmatch(id):
-            raise ValueError(f"id: must be the id of a run, 26 digits and capital letters: got {shown(id)}")
+        id = run_id_of(id)
         if any(other is not None for other in others):
             raise ValueError("id: cannot be combined with other arguments about the run, which exists")
         manifest = Manifest(source, server.url, id, None, id, _rewind(rewind_to))

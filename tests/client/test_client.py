@@ -83,7 +83,15 @@ def test_refused_requests_name_the_fields(target: Target) -> None:
             client.runs("score>")
         with pytest.raises(callboard.Rejected):
             client.run("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        for odd in ("01ARZ3NDEKTSV4RRFFQ69G5FAV\nx", "../hosts", "?limit=1", "", "x/log", "é", None, 5):
+            with pytest.raises(ValueError, match="must be the id of a run"):
+                client.run(odd)  # type: ignore[arg-type]
         assert target.runs() == []
+
+
+def test_space_around_an_id_is_ignored(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run, callboard.connect() as client:
+        assert client.run(f" {run.id}\n").id == run.id
 
 
 def test_series_of_many_runs_come_as_columns(target: Target) -> None:

@@ -147,6 +147,34 @@ def test_monitors_of_a_folder_are_one_run_with_its_progress(target: Target, tmp_
     assert times == [1.5, 2.5, 3.75, 4.75]
 
 
+@pytest.mark.service
+def test_monitors_and_a_table_of_iterations_are_one_run_only_with_a_factor(
+    target: Target, tmp_path: Path
+) -> None:
+    (tmp_path / "monitor.csv").write_text('#{"t_start": 100.0}\nr,l,t\n1,10,1.5\n3,20,3.5\n')
+    (tmp_path / "progress.csv").write_text("epoch,train/loss\n1,0.5\n2,0.25\n")
+    monitors = {
+        "rollout/episode_return": [(10, 1.0), (30, 3.0)],
+        "rollout/episode_length": [(10, 10.0), (30, 20.0)],
+    }
+
+    def stored(*options: str) -> dict[tuple[str, str], dict[str, list[tuple[int, float]]]]:
+        done = imported("csv", tmp_path, *options)
+        assert done.exit_code == 0, done.output
+        return {(run["name"], run["step_unit"]): rows(target, run["id"]) for run in target.runs()}
+
+    name = tmp_path.name
+    apart = {
+        (name, "agent_steps"): monitors,
+        (f"{name}/progress", "iterations"): {"train/loss": [(1, 0.5), (2, 0.25)]},
+    }
+    together = {(name, "agent_steps"): monitors | {"train/loss": [(15, 0.5), (30, 0.25)]}}
+    assert stored() == apart
+    assert stored("--step", "epoch*15") == together, "instead of both"
+    assert stored("--step", "epoch*15") == together
+    assert stored() == apart
+
+
 MONITOR = '#{"t_start": 100.0, "env_id": "CartPole-v1"}\nr,l,t,level,total\n1,10,1.5,a,11\n3,20,3.5,b,33\n'
 SPECIAL_TABLES: Mapping[
     str, tuple[str, ColumnMapping, dict[str, dict[str, list[tuple[int, float, float]]]]]

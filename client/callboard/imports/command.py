@@ -104,7 +104,8 @@ def import_rows(
         step_column, factor = _split_factor(step)
     except _Failure as failure:
         return report_failure(str(failure))
-    mapping = ColumnMapping(step_column, wall_time, run, {column: name for column, _, name in pairs})
+    named = {column: name for column, _, name in pairs}
+    mapping = ColumnMapping(step_column, wall_time, run, named, factor is not None)
     of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapping.metrics)}
     returns = tuple(metric for metric in metrics if "=" not in metric)
     endings = JSON_ENDINGS if kind == "jsonl" else CSV_ENDINGS

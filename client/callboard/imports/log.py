@@ -47,6 +47,8 @@ class Column:
     agent_steps: array[int] = field(default_factory=lambda: array("q"))
     wall_time_s: array[float] = field(default_factory=lambda: array("d"))
     value: array[float] = field(default_factory=lambda: array("d"))
+    counts_agent_steps: bool = False
+    """Whether its steps are agent steps, whatever those of the log's other metrics count."""
 
     def add(
         self, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
@@ -100,6 +102,8 @@ class Log:
     """What the JSON of settings does not say, if they are those of a run."""
     group: str | None = None
     tags: list[str] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
+    """Identities of logs that are part of this one here, and that other options keep apart."""
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)
     """Unix time and text of each line."""

@@ -29,7 +29,8 @@ def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None =
     Args:
         log: what was read.
         metrics: `METRIC`, the return metric, or `METRIC=NAME`, another name for a metric.
-        step_factor: agent steps for each step of the log; default: what the names of its metrics imply.
+        step_factor: agent steps for each step of the log, but for metrics that count agent steps; default:
+            what the names of its metrics imply.
     """
     _name_metrics(log, metrics)
     if step_factor is None:
@@ -38,7 +39,7 @@ def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None =
     if step_factor is not None:
         units = series_units(log.series.keys(), unit)
         for metric, column in log.series.items():
-            if units[metric] == unit:
+            if units[metric] == unit and not column.counts_agent_steps:
                 log.not_kept.update(_scaled(column, step_factor))
         log.step_unit = "agent_steps"
 
@@ -92,7 +93,9 @@ def _count_by_metric(log: Log) -> None:
         log.step_unit = "iterations"
         return
     at, steps = np.array(counted.agent_steps), np.maximum.accumulate(np.array(counted.value))
-    for column in list(log.series.values()):
+    for column in log.series.values():
+        if column.counts_agent_steps:
+            continue
         converted = np.interp(np.array(column.agent_steps), at, steps)
         column.agent_steps = array("q", [int(step) for step in converted])
     log.step_unit = "agent_steps"

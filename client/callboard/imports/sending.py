@@ -104,7 +104,7 @@ def send(log: Log, transport: Transport, options: Options, *, is_complete: bool 
 
 
 def _send(log: Log, transport: Transport, options: Options, done: Imported, *, is_complete: bool) -> None:
-    mark = f"import-{hashlib.sha256(log.identity.encode()).hexdigest()[:20]}"
+    mark = _mark(log.identity)
     earlier = _find(transport, mark)
     options = options.earlier(_options_of(earlier[0])) if earlier else options
     current = next((run for run in earlier if _options_of(run) == options.stored()), None)
@@ -125,7 +125,7 @@ def _send(log: Log, transport: Transport, options: Options, done: Imported, *, i
             answer = _request(transport, "POST", "runs", body=body, idempotency_key=new_ulid())
             done.run = created = str(answer["items"][0]["id"])
         _send_rest(log, transport, done.run, done, {} if current is None else current["spec"])
-        for run in earlier:
+        for run in (*earlier, *(run for identity in log.merged for run in _find(transport, _mark(identity)))):
             if run is not current:
                 _delete(transport, str(run["id"]))
                 done.replaced = True
@@ -139,6 +139,11 @@ def _send(log: Log, transport: Transport, options: Options, done: Imported, *, i
         if created is not None:  # nothing is left half-imported
             _delete(transport, created)
             done.run, done.n_points, done.n_lines = None, 0, 0
+
+
+def _mark(identity: str) -> str:
+    """What the notes of a log's run end with."""
+    return f"import-{hashlib.sha256(identity.encode()).hexdigest()[:20]}"
 
 
 def _find(transport: Transport, mark: str) -> list[dict[str, Any]]:

@@ -59,6 +59,8 @@ class ColumnMapping:
     """Column whose values split the table into runs."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Column -> metric; without any, every other column with numbers is a metric."""
+    has_step_factor: bool = False
+    """Whether the steps of tables are going to be multiplied, so that they are agent steps."""
 
 
 def read(
@@ -67,7 +69,7 @@ def read(
     """The logs of a file, or of all files with these endings in and below a folder.
 
     A file is a log, or several; so is a folder with one file. The episodes that Stable-Baselines3's monitors
-    have written into a folder belong to one log.
+    have written into a folder belong to one log, together with a table, unless that counts iterations.
 
     Raises:
         UnreadableLog: the file is not a table, or lacks a column; there is no file; two columns are to have
@@ -109,7 +111,10 @@ def _read_folder(
         except Exception as error:
             logs.append(Log(name, "", problem=problem_of(error)))
     if episodes is not None:
-        if len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
+        counts_iterations = any(log.step_unit == "iterations" for log in logs)
+        if len(logs) == 1 and counts_iterations and not mapping.has_step_factor:
+            logs[0].name = f"{name}/{stem(others[0])}"  # no axis is that of both
+        elif len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
             series, named = logs[0].series, mapping.metrics.values()
             given = {metric: column for metric, column in series.items() if metric in named}
             for metric in given.keys() & episodes.series.keys():
@@ -117,6 +122,7 @@ def _read_folder(
                 episodes.not_kept[f"values of monitors, {cause}"] += 1
             episodes.series = series | episodes.series | given
             episodes.not_kept.update(logs[0].not_kept)
+            episodes.merged.append(logs[0].identity)
             logs = []
         logs.append(episodes)
     yield from logs
@@ -181,6 +187,8 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
         steps += length
         for metric, value in values:
             log.add(metric, steps, ended_at - min(starts), value)
+    for column in log.series.values():
+        column.counts_agent_steps = True
     return log
 
 

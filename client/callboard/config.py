@@ -37,6 +37,9 @@ _TABLE = re.compile(r"\|[\s:-]+\|[\s:-]+\|")
 
 Path = tuple[Any, ...]
 
+UNKNOWN = "unknown"
+"""Algorithm or environment of a run that names it later, if at all."""
+
 
 class FlatConfig(NamedTuple):
     """A config as flat JSON."""

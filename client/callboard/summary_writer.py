@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from callboard.cleaning import as_steps, as_text
-from callboard.config import SETTINGS_TAGS, config_of_table, plain_word
+from callboard.config import SETTINGS_TAGS, UNKNOWN, config_of_table, plain_word
 from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
 from callboard.handlers import pass_on
@@ -29,8 +29,8 @@ class SummaryWriter:
     counted in `n_not_kept`, and reported once each. `global_step` is read as agent steps.
 
     Algorithm and environment come from the arguments, else from the folder's name, as CleanRL's scripts
-    choose it (`runs/<environment>__<algorithm>__<seed>__<time>`), else they are the script's name and
-    `unknown`.
+    choose it (`runs/<environment>__<algorithm>__<seed>__<time>`), else from the settings (`exp_name`,
+    `env_id`) that come before the first scalar, else they are the script's name and `unknown`.
     """
 
     def __init__(
@@ -65,8 +65,11 @@ class SummaryWriter:
         self._log_dir = "" if log_dir is None else os.fspath(log_dir)
         self._own = run is None
         self._last_step = 0
+        self._default_algorithm: str | None = None
         if run is None:
             named = _from_folder(self._log_dir)
+            if algorithm is None and named["algorithm"] == UNKNOWN:
+                self._default_algorithm = plain_word(_script(), MAX_ALGORITHM)
             given = {"algorithm": algorithm, "environment": environment} | options
             fields = named | {name: value for name, value in given.items() if value is not None}
             fields["name"] = f"{fields['name']}{comment}"[:MAX_NAME]
@@ -82,6 +85,7 @@ class SummaryWriter:
     ) -> None:
         """Close the run in the state that the exception means."""
         if self._own:
+            self._name_algorithm()
             self.run.__exit__(kind, error, trace)
 
     @property
@@ -103,6 +107,8 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:
         """Log a value. Without `global_step` it has the last one."""
+        if self._default_algorithm is not None:
+            self._name_algorithm()
         self.run.log({as_text(tag): scalar_value}, agent_steps=self._step(global_step))
 
     def add_scalars(
@@ -153,6 +159,7 @@ class SummaryWriter:
     def close(self) -> None:
         """End the run as finished; one that was passed as `run` stays open."""
         if self._own:
+            self._name_algorithm()
             self.run.close()
 
     def add_histogram(self, *arguments: Any, **options: Any) -> None:
@@ -247,8 +254,15 @@ class SummaryWriter:
             warn("callboard: %s are not kept", kind)
         self.n_not_kept[kind] = self.n_not_kept.get(kind, 0) + 1
 
+    def _name_algorithm(self) -> None:
+        """Name the algorithm by default, unless a setting has named it."""
+        algorithm, self._default_algorithm = self._default_algorithm, None
+        if algorithm is not None:
+            self.run._describe({"algorithm": algorithm})
+
     def _log(self, values: Any, prefix: str, global_step: Any) -> None:
         """Log the values of several tags, with a prefix before each tag."""
+        self._name_algorithm()
         prefixed: Any = {}
         try:
             for tag, value in values.items():
@@ -268,11 +282,14 @@ class SummaryWriter:
         return global_step
 
 
+def _script() -> str:
+    return Path(sys.argv[0] if sys.argv else "").stem or "script"
+
+
 def _from_folder(log_dir: str) -> dict[str, Any]:
     """Name, algorithm, environment and perhaps seed, from the name of a folder or of the script."""
-    script = Path(sys.argv[0] if sys.argv else "").stem or "script"
-    name = Path(log_dir).name or script
-    fields: dict[str, Any] = {"name": name, "algorithm": script, "environment": "unknown"}
+    name = Path(log_dir).name or _script()
+    fields: dict[str, Any] = {"name": name, "algorithm": UNKNOWN, "environment": UNKNOWN}
     parts = name.split("__")
     if len(parts) >= 3:
         fields |= {"environment": parts[0], "algorithm": parts[1]}

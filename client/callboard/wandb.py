@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import glob
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from callboard.cleaning import as_number, as_steps, as_text
-from callboard.config import described_by, plain_word
+from callboard.config import UNKNOWN, described_by, plain_word
 from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
 from callboard.handlers import pass_on
-from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_GROUP, MAX_NAME, MAX_NOTES, MAX_TAG, MAX_TAGS
+from callboard.limits import MAX_ALGORITHM, MAX_GROUP, MAX_NAME, MAX_NOTES, MAX_TAG, MAX_TAGS
+from callboard.rows import RUN_ID
 from callboard.starting import init as start
 from callboard.tally import warn
 
@@ -62,7 +62,6 @@ summary: WandbSummary
 _STEP = "global_step"
 _DEFAULT_FPS = 4.0
 _MAX_DEPTH = 10
-_RUN_ID = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 _OF_START = frozenset(
     {"algorithm", "environment", "seed", "return_metric", "step_unit", "rewind_to", "url", "token"}
 )
@@ -252,13 +251,20 @@ class WandbSummary(dict[str, Any]):
 class WandbRun:
     """A run with the methods of W&B's. `init` creates it."""
 
-    def __init__(self, external: ExternalRun | None, settings: Mapping[str, Any], unit: str | None) -> None:
+    def __init__(
+        self,
+        external: ExternalRun | None,
+        settings: Mapping[str, Any],
+        unit: str | None,
+        default_algorithm: str | None = None,
+    ) -> None:
         """Wrap a run.
 
         Args:
             external: the run; None: nothing is logged (`mode="disabled"`).
             settings: the settings with which the run has started.
             unit: what its steps count, if the script has said so.
+            default_algorithm: the algorithm, if no setting names it before the first row.
         """
         self.external = external
         self.config = WandbConfig(settings, external)
@@ -269,10 +275,11 @@ class WandbRun:
         """Number of the row that is logged next."""
         self._is_automatic = unit is None
         self._unit = unit
+        self._default_algorithm = default_algorithm
         self._held: dict[Any, Any] = {}
         self._agent_steps: Any = None
         """The last `global_step`."""
-        atexit.register(self._log_held)  # before the run ends itself
+        atexit.register(self._complete)  # before the run ends itself
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -282,7 +289,7 @@ class WandbRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the run in the state that the exception means."""
-        self._log_held()
+        self._complete()
         if self.external is not None:
             self.external.__exit__(kind, error, trace)
         self._forget()
@@ -357,7 +364,7 @@ class WandbRun:
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """End the run: as finished, or as failed with another exit code than 0."""
-        self._log_held()
+        self._complete()
         if self.external is not None:
             if exit_code:
                 self.external.close("failed", f"exit code {exit_code}")
@@ -396,6 +403,17 @@ class WandbRun:
         """Count an artifact that is not kept: `save` keeps files."""
         self._not_kept("artifacts")
 
+    def _complete(self) -> None:
+        """Log what is held before the run ends."""
+        self._log_held()
+        self._name_algorithm()
+
+    def _name_algorithm(self) -> None:
+        """Name the algorithm by default, unless a setting has named it."""
+        algorithm, self._default_algorithm = self._default_algorithm, None
+        if algorithm is not None and self.external is not None:
+            self.external._describe({"algorithm": algorithm})
+
     def _log_held(self) -> None:
         """Log the row that is held."""
         row, self._held = self._held, {}
@@ -407,6 +425,7 @@ class WandbRun:
                 warn("callboard: a row is not kept: %s", as_text(error))
 
     def _log_row(self, external: ExternalRun, row: Mapping[Any, Any]) -> None:
+        self._name_algorithm()
         steps = self._steps_of(row)
         numbers = {}
         for name, value in row.items():
@@ -457,7 +476,7 @@ class WandbRun:
         self.n_not_kept[kind] = self.n_not_kept.get(kind, 0) + 1
 
     def _forget(self) -> None:
-        atexit.unregister(self._log_held)
+        atexit.unregister(self._complete)
         if _active.get("run") is self:
             del _active["run"]
 
@@ -486,7 +505,8 @@ def init(
         project: a tag of the run, as is `entity`.
         entity: see `project`.
         config: settings: a mapping, or an object with attributes. Its `env_id`, `exp_name` and `seed` are the
-            run's environment, algorithm and seed.
+            run's environment, algorithm and seed, also if they come later. A run whose settings name no
+            algorithm before its first row has that of the script's name.
         name: name of the run; default: that of the script.
         group: group of the run.
         tags: words to find the run by.
@@ -509,17 +529,21 @@ def init(
         active.finish()
     settings = _settings(config)
     given = {field: value for field, value in options.items() if field in _OF_START and value is not None}
-    external = None
+    external = default_algorithm = None
     if (mode or os.environ.get("WANDB_MODE")) != "disabled":
         if sync_tensorboard:
             warn("callboard: sync_tensorboard does nothing: write with callboard.SummaryWriter instead")
-        if id is not None and _RUN_ID.fullmatch(as_text(id)):
+        if id is not None and RUN_ID.fullmatch(as_text(id)):
             connection = {field: given[field] for field in ("rewind_to", "url", "token") if field in given}
             external = start(id=id, **connection)
             external.config.update(settings)
         else:
             labels = [project, entity, *([tags] if isinstance(tags, str) else tags or ())]
-            fields = _described(settings) | {
+            named = described_by(settings)
+            if "algorithm" not in {**named, **given}:
+                default_algorithm = plain_word(_script(), MAX_ALGORITHM)
+            fields = {"algorithm": UNKNOWN, "environment": UNKNOWN} | named
+            fields |= {
                 "name": name or _script(),
                 "group": None if group is None else as_text(group)[:MAX_GROUP],
                 "tags": [*dict.fromkeys(as_text(label)[:MAX_TAG] for label in labels if label)][:MAX_TAGS],
@@ -528,7 +552,7 @@ def init(
             }
             fields["name"] = as_text(fields["name"])[:MAX_NAME]
             external = start(**(fields | given))
-    _active["run"] = WandbRun(external, settings, given.get("step_unit"))
+    _active["run"] = WandbRun(external, settings, given.get("step_unit"), default_algorithm)
     return _active["run"]
 
 
@@ -616,15 +640,6 @@ def _settings(given: Any) -> dict[str, Any]:
         return dict(vars(given))
     except TypeError:
         raise ValueError(f"config: must be a mapping or a namespace: got {given!r:.80}") from None
-
-
-def _described(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Algorithm and environment of a run with these settings. Its seed is the one that they name last."""
-    named = described_by(settings)
-    return {
-        "algorithm": named.get("algorithm") or plain_word(_script(), MAX_ALGORITHM),
-        "environment": named.get("environment") or plain_word("unknown", MAX_ENVIRONMENT),
-    }
 
 
 def _flat(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 import inspect
 import logging
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,30 @@ def test_config_of_a_run_is_updated_live_and_after_a_resumption(target: Target) 
     assert stored["seed"] == 5
     run.config["x"] = 1
     assert run.dropped["the run is closed"] == 1
+
+
+@pytest.mark.service
+def test_algorithm_of_a_writer_is_that_of_its_settings_else_the_name_of_the_script(target: Target) -> None:
+    table = "|param|value|\n|-|-|\n|exp_name|ppo|\n|env_id|CartPole-v1|"
+    with callboard.SummaryWriter("runs/table") as writer:
+        writer.add_text("hyperparameters", table)
+        writer.add_scalar("a/b", 1.0, 1)
+    with callboard.SummaryWriter("runs/hparams") as writer:
+        writer.add_hparams({"exp_name": "ppo", "env_id": "CartPole-v1"}, {"a/b": 1.0})
+    with callboard.SummaryWriter("runs/given", algorithm="mine", environment="e") as writer:
+        writer.add_text("hyperparameters", table)
+    with callboard.SummaryWriter("runs/neither") as writer:
+        writer.add_scalar("a/b", 1.0, 1)
+    callboard.SummaryWriter("runs/empty").close()
+    script = Path(sys.argv[0]).stem
+    stored = {run["name"]: (run["algorithm"], run["environment"]) for run in target.runs()}
+    assert stored == {
+        "table": ("ppo", "CartPole-v1"),
+        "hparams": ("ppo", "CartPole-v1"),
+        "given": ("mine", "e"),
+        "neither": (script, "unknown"),
+        "empty": (script, "unknown"),
+    }
 
 
 @pytest.mark.service

@@ -1,6 +1,7 @@
 """Scripts written for W&B log to the real service when their import alone is changed."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,6 +76,33 @@ def test_script_of_wandb_changes_its_import_only(
     assert [record.message for record in caplog.records if "wandb.log" in record.message] == [
         "callboard: wandb.log does nothing without a run: call wandb.init() first"
     ]
+
+
+@pytest.mark.service
+def test_environment_and_algorithm_that_settings_name_later_are_those_of_the_run(target: Target) -> None:
+    script = Path(sys.argv[0]).stem
+    run = wandb.init(name="later")
+    run.config.update({"exp_name": "ppo", "env_id": "CartPole-v1"})
+    run.log({"a": 1.0})
+    run.finish()
+    run = wandb.init(name="in parts", config={"env_id": "CartPole-v1"})
+    run.config.exp_name = "ppo"
+    run.finish()
+    run = wandb.init(name="given", algorithm="mine", environment="e")
+    run.config.update({"exp_name": "ppo", "env_id": "CartPole-v1"})
+    run.finish()
+    run = wandb.init(name="neither")
+    run.log({"a": 1.0})
+    run.finish()
+    wandb.init(name="nothing logged").finish()
+    stored = {run["name"]: (run["algorithm"], run["environment"]) for run in target.runs()}
+    assert stored == {
+        "later": ("ppo", "CartPole-v1"),
+        "in parts": ("ppo", "CartPole-v1"),
+        "given": ("mine", "e"),
+        "neither": (script, "unknown"),
+        "nothing logged": (script, "unknown"),
+    }
 
 
 @pytest.mark.service

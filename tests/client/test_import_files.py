@@ -256,6 +256,25 @@ def test_column_that_an_option_names_replaces_the_values_of_monitors(tmp_path: P
     assert log.not_kept == {message: 1, 'column "level"': 1, 'column "total"': 1}
 
 
+@pytest.mark.parametrize(
+    ("content", "n_series", "n_points"),
+    [
+        ("step,=a,'=a,''=a\n1,5,6,7\n", 3, 3),
+        ("step,metric,value\n1,=a,5\n1,'=a,6\n1,''=a,7\n1,=a,8\n", 3, 4),
+        ("step,metric,value\n1,''=a,7\n1,'=a,6\n1,=a,5\n1,''=a,8\n", 3, 4),
+        ("step,metric,value,run\n1,a,5,=a\n1,a,6,'=a\n1,a,7,''=a\n", 3, 3),
+    ],
+)
+def test_names_that_differ_in_apostrophes_do_not_become_one(
+    tmp_path: Path, content: str, n_series: int, n_points: int
+) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    logs = list(read(tmp_path / "a.csv", ColumnMapping(), CSV_ENDINGS))
+    assert sum(len(log.series) for log in logs) == n_series
+    assert sum(log.n_points for log in logs) == n_points
+    assert all(not log.not_kept for log in logs)
+
+
 def test_what_is_torn_or_ragged_is_counted(tmp_path: Path) -> None:
     cases = [
         ("csv", PLAIN + "40,5", "a last line that is not complete"),

@@ -137,7 +137,10 @@ def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing
     state = _End()
     source = _Cells(state.watched(chain([header], lines), drops_open=is_growing), delimiter, not_kept)
     reader = _guard(path, source.read())
-    columns = [of_cell(name) for name in next(reader, [])]
+    columns = next(reader, [])
+    unescaped = [of_cell(name) for name in columns]
+    if len({*unescaped}) == len({*columns}):  # else the apostrophes are of the names themselves
+        columns = unescaped
     stripped = [name.strip() for name in columns]
     if len({*stripped}) == len({*columns}):
         columns = stripped

@@ -13,7 +13,8 @@ from typing import Any
 
 from callboard.imports.log import Log, UnreadableLog, problem_of, quoted
 from callboard.imports.rows import Rows, ending, read_rows, stem
-from callboard.names import Names, of_cell
+from callboard.limits import MAX_METRIC_CHARACTERS
+from callboard.names import Names, of_cell, with_checksum
 from callboard.rows import is_seed, seed_of
 
 STEP_COLUMNS = (
@@ -198,6 +199,10 @@ class _Table:
         self._name = name
         self._rows = rows
         self._not_kept: Counter[str] = Counter()
+        self._texts: dict[str, str] = {}
+        """The texts of cells that are names."""
+        self._cells: dict[str, str] = {}
+        """The cells of these texts."""
         columns = rows.columns
         is_of_tensorboard = columns == _TENSORBOARD
         self._curves = {} if mapping.metrics or mapping.run else _find_curves(columns)
@@ -281,8 +286,17 @@ class _Table:
         return log
 
     def _text(self, cell: Any) -> str:
-        """The text of a cell; in a CSV file an apostrophe may stand before it."""
-        return of_cell(str(cell)) if self._rows.is_csv else str(cell)
+        """The text of a cell; in a CSV file an apostrophe may stand before it. No two texts become one."""
+        given = str(cell)
+        if not self._rows.is_csv:
+            return given
+        text = self._texts.get(given)
+        if text is None:
+            text = of_cell(given)
+            while self._cells.setdefault(text, given) != given:
+                text = with_checksum(text, given, MAX_METRIC_CHARACTERS)
+            self._texts[given] = text
+        return text
 
     def _add(self, log: Log, row: Mapping[str, Any]) -> None:
         steps = self._parse_steps(log, row)

@@ -14,10 +14,11 @@ Handlers of the script are left alone. Python writes the number of each signal t
 (`signal.set_wakeup_fd`), from which the thread learns of signals that the script handles itself.
 
 What cannot be seen: the status of a SystemExit that the script raises itself after `python -m`, `python -c`
-or `runpy`, and of an `exit` that it has imported from `sys` before this package: its run is said to have
-finished. Whether a script that handles SIGHUP itself and ends within a minute has ended because of it: its
-run is said to be stopped. `run.close(state, reason)` says otherwise. If `init` is called in another thread
-than the main one, which alone can install handlers, SIGTERM and SIGHUP are not seen, and the run is lost.
+or `runpy`, of one that something keeps although nobody has caught it, as asyncio does with those of its
+tasks, and of an `exit` that it has imported from `sys` before this package: its run is said to have finished.
+Whether a script that handles SIGHUP itself and ends within a minute has ended because of it: its run is said
+to be stopped. `run.close(state, reason)` says otherwise. If `init` is called in another thread than the main
+one, which alone can install handlers, SIGTERM and SIGHUP are not seen, and the run is lost.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ async def _list_turn(request: Request, principal: Viewer, state: AppStateDep) ->
     """A turn for a list that compares or sorts all runs by more than a column, or has a long page."""
     given = request.query_params
     sort, limit = given.get("sort", "").removeprefix("-"), given.get("limit", "")
-    is_long = not limit.isdecimal() or int(limit) > SHORT_PAGE if limit else False
+    is_long = limit != "" and (not limit.isdecimal() or len(limit) > 20 or int(limit) > SHORT_PAGE)
     compares = given.get("filter") or given.get("search") or (sort and sort not in repository.SORTS)
     if not (compares or is_long):
         yield

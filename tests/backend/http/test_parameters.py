@@ -43,6 +43,15 @@ def test_every_list_accepts_the_parameters_of_lists(sqlite_service: RunningServi
 
 
 @pytest.mark.service
+@pytest.mark.parametrize("digits", ["9" * 400, "9" * 5_000, "-" + "9" * 5_000, "٣" * 5_000])
+def test_number_of_any_length_is_refused_and_named(sqlite_service: RunningService, digits: str) -> None:
+    for path, name in (("runs", "limit"), ("series", "points")):
+        answer = sqlite_service.client.get(f"/api/v1/{path}", params={name: digits})
+        assert answer.status_code == 422, answer.text
+        assert name in {error["field"] for error in answer.json()["errors"]}
+
+
+@pytest.mark.service
 def test_answer_to_many_unknown_parameters_is_short(sqlite_service: RunningService) -> None:
     names = "&".join(str(n) for n in range(10_000))
     with httpx.Client(base_url=str(sqlite_service.client.base_url)) as anyone:

@@ -35,7 +35,7 @@ from backend.metrics.chunks import Array, Columns, n_rows
 from backend.principals import Principal
 from backend.runs import actions
 from backend.runs import service as runs
-from backend.runs.external import HEARTBEAT_S, describe
+from backend.runs.external import HEARTBEAT_S, describe, require_storable
 from backend.specs.known_tags import is_per_episode, return_metric, run_unit, series_units
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run_fields import EXTERNAL
@@ -168,6 +168,7 @@ def add_config(session: Session, run_id: str, principal: Principal, batch: Confi
     source = _next(session, run, batch)
     if source is None:
         return _answer_again(session, run, batch)
+    require_storable(batch)
     describe(run, batch.model_dump(mode="json", exclude={"source", "sequence"}))
     if batch.return_metric is not None:
         run.return_metric = batch.return_metric

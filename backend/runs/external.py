@@ -2,16 +2,31 @@
 
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from backend.db import Run
 from backend.errors import Conflict
 from backend.specs.external import REFUSALS, ExternalFields, default_name, external_spec, seed_in
+from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
+from backend.text import UNSTORABLE, unstorable_paths
 
 UNKNOWN = "unknown"
 """Algorithm or environment of a run whose script has not named it."""
 HEARTBEAT_S = 60.0
 """Time without a request of its script after which an external run is lost."""
+
+
+def require_storable(fields: BaseModel) -> None:
+    """Check the names and texts of settings, which no model bounds.
+
+    Raises:
+        InvalidSpec: some cannot be stored.
+    """
+    # Not as JSON, which has other characters in the place of unpaired surrogates in names.
+    if unstorable := unstorable_paths(fields.model_dump()):
+        raise InvalidSpec([FieldProblem(field=path, message=UNSTORABLE) for path in unstorable])
 
 
 def describe(run: Run, changes: dict[str, Any]) -> None:

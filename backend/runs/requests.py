@@ -14,6 +14,7 @@ from backend.hosts import repository as hosts
 from backend.hosts.service import warnings as host_warnings
 from backend.principals import Principal
 from backend.runs import external, service
+from backend.runs.external import require_storable
 from backend.runs.grid import requested_specs
 from backend.runs.schemas import RunEstimate, RunFields
 from backend.specs.algorithms import ALGORITHMS
@@ -24,7 +25,6 @@ from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, is_custom
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
-from backend.text import UNSTORABLE, unstorable_paths
 
 
 def create(
@@ -141,9 +141,8 @@ def _create_external(session: Session, fields: ExternalFields, principal: Princi
     Raises:
         InvalidSpec: its settings have text that cannot be stored; nothing is stored.
     """
+    require_storable(fields)
     spec = external_spec(fields)
-    if unstorable := unstorable_paths(spec):
-        raise InvalidSpec([FieldProblem(field=path, message=UNSTORABLE) for path in unstorable])
     now = database_now(session)
     run = Run(
         id=new_run_id(),

@@ -180,6 +180,34 @@ def test_invalid_external_run_is_refused(sqlite_service: RunningService, subtest
     assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 0
 
 
+UNSTORABLE_PARTS: list[tuple[dict[str, Any], str]] = [
+    ({"config": {"x": "\udfff"}}, "config.x"),
+    ({"config": {"x": [1, "\ud800"]}}, "config.x.1"),
+    ({"config": {"\ud800": 1}}, "config.\ud800"),
+    ({"config": {"x": "\0"}}, "config.x"),
+    ({"config_details": {"x": {"path": ["\ud800"]}}}, "config_details.x.path.0"),
+    ({"config_details": {"x": {"type": "\ud800"}}}, "config_details.x.type"),
+    ({"import_options": {"step": "\ud800"}}, "import_options.step"),
+    ({"import_options": {"a": [{"\ud800": 1}]}}, "import_options.a.0.\ud800"),
+]
+
+
+def test_text_without_a_utf_8_form_is_refused_in_every_setting(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    run = create(sqlite_service.client)
+    for part, field in UNSTORABLE_PARTS:
+        bodies = [("/api/v1/runs", external_request(**part))]
+        if "import_options" not in part:
+            bodies.append((f"/api/v1/runs/{run['id']}/config", {"source": SOURCE, "sequence": 1} | part))
+        for path, body in bodies:
+            with subtests.test(path=path, field=ascii(field)):
+                answer = sqlite_service.post_json(path, body)
+                assert answer.status_code == 422, answer.text
+                assert field in {error["field"] for error in answer.json()["errors"]}
+    assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 1
+
+
 def test_seed_of_an_external_run_is_any_whole_number_below_2_to_the_63(
     sqlite_service: RunningService,
 ) -> None:

@@ -35,7 +35,7 @@ def run_client() -> int:
     if word is not None and word not in COMMANDS:
         sys.stderr.write(
             f"callboard: {word!r} is no command of the client ({', '.join(COMMANDS)}); the commands of the "
-            "server come with the package callboard: pip install callboard\n"
+            "server come with the package callboard, the other wheel of the server's release\n"
         )
         return 2
     return run(sys.argv[1:])

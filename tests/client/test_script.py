@@ -31,7 +31,7 @@ def test_client_alone_names_the_package_that_a_command_of_the_server_needs(
     assert run_client() == 2
     message = capsys.readouterr().err
     assert "'up' is no command of the client (sync, runs, import)" in message
-    assert message.endswith("pip install callboard\n")
+    assert message.endswith("the package callboard, the other wheel of the server's release\n")
 
 
 def test_commands_of_the_client_are_those_of_its_help(

@@ -542,7 +542,7 @@ def init(
             named = described_by(settings)
             if "algorithm" not in {**named, **given}:
                 default_algorithm = plain_word(_script(), MAX_ALGORITHM)
-            fields = {"algorithm": UNKNOWN, "environment": UNKNOWN} | named
+            fields: dict[str, Any] = {"algorithm": UNKNOWN, "environment": UNKNOWN} | named
             fields |= {
                 "name": name or _script(),
                 "group": None if group is None else as_text(group)[:MAX_GROUP],

@@ -137,7 +137,7 @@ def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing
     state = _End()
     source = _Cells(state.watched(chain([header], lines), drops_open=is_growing), delimiter, not_kept)
     reader = _guard(path, source.read())
-    columns = next(reader, [])
+    columns: list[str] = next(reader, [])
     unescaped = [of_cell(name) for name in columns]
     if len({*unescaped}) == len({*columns}):  # else the apostrophes are of the names themselves
         columns = unescaped

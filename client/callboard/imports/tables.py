@@ -188,8 +188,8 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
         steps += length
         for metric, value in values:
             log.add(metric, steps, ended_at - min(starts), value)
-    for column in log.series.values():
-        column.counts_agent_steps = True
+    for series in log.series.values():
+        series.counts_agent_steps = True
     return log
 
 

@@ -146,7 +146,7 @@ def test_closing_a_tab_pauses_the_game_only_if_its_player_has_no_other(
     streams = service.app_state.limits.sockets
     with (
         redis.Redis.from_url(service.settings.redis) as client,
-        client.pubsub(ignore_subscribe_messages=True) as worker,  # type: ignore[no-untyped-call]
+        client.pubsub(ignore_subscribe_messages=True) as worker,
     ):
         worker.subscribe(play_channel(session_id))
 

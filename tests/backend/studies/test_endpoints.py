@@ -13,6 +13,7 @@ from backend.principals import Role
 from backend.runs import service as runs
 from backend.specs.states import ENDED, RunState
 from backend.specs.studies import ITEMS
+from backend.specs.study import Scale
 from backend.studies import service as studies
 from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
 from tests.support.service import RunningService
@@ -476,7 +477,7 @@ def test_item_that_needs_people_starts_from_sets_of_their_games_and_says_whose_a
 ) -> None:
     service, client = sqlite_service, sqlite_service.client
     _, definition, item = ITEMS[item_id]
-    scale = "hours" if "hours" in definition.scales else "paper"
+    scale: Scale = "hours" if "hours" in definition.scales else "paper"
     games = definition.scales[scale].environments
     with service.client_as(Role.OPERATOR) as other:
         people = [person.get("/api/v1/auth/me").json()["id"] for person in (client, other)]

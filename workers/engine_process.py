@@ -117,8 +117,8 @@ class EngineProcess:
         with suppress(ValueError):  # closed
             select.select([self._control], [], [], timeout_s)
 
-    def frames(self) -> Iterator[bytes]:
-        """The frames received since the last call."""
+    def messages(self) -> Iterator[bytes]:
+        """The messages received since the last call: frames, and what else the engine sends."""
         with suppress(OSError):
             while frame := self._control.recv(MAX_FRAME_BYTES):
                 yield frame

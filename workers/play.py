@@ -1,7 +1,7 @@
 """Play sessions of a worker: each is an engine that a person's messages steer, beside the runs that train.
 
 A session takes no slot for training. Its lease is renewed with the host's; its games are recorded while they
-are played, so that a worker that dies loses a second of them.
+are played: a worker that dies loses at most their last second.
 """
 
 import json
@@ -256,15 +256,15 @@ class PlayRunner(threading.Thread):
 
     def _watch(self, process: EngineProcess) -> str:
         """Pass on what the engine sends until the session ends; return why it does."""
-        seen_at, is_left = monotonic(), False
+        seen_at, player_is_away = monotonic(), False
         while True:
             process.wait_for_frames(_TICK_S)
             self._pass_on(process)
             now = monotonic()
             if self._gameplay.is_watched(self._id, PLAYER_EXPIRES_S):
-                seen_at, is_left = now, False
-            elif not is_left:  # also if the web process has died and could not pause the game
-                is_left = True
+                seen_at, player_is_away = now, False
+            elif not player_is_away:  # also if the web process has died and could not pause the game
+                player_is_away = True
                 process.send_bytes(_PAUSE)
             if self._reason is not None:
                 return self._reason
@@ -291,7 +291,7 @@ class PlayRunner(threading.Thread):
 
     def _pass_on(self, process: EngineProcess) -> None:
         latest: bytes | None = None
-        for message in process.frames():
+        for message in process.messages():
             if message[:1] == REPORT:
                 self._reports.put(GAME_REPORT.validate_json(message[1:]))
             elif message[:1] == FRAME:

@@ -222,7 +222,7 @@ class Supervisor:
             self._process.send(Watch(on=watched))
             self._is_watched = watched
         if watched:
-            for frame in deque(self._process.frames(), maxlen=_FRAMES_PER_TICK):
+            for frame in deque(self._process.messages(), maxlen=_FRAMES_PER_TICK):
                 self._gameplay.publish(self.claim.run_id, frame)
 
     def _record(self, recorder: Recorder) -> None:

@@ -63,16 +63,16 @@ def discounted_return(
     return total if last_value is None else total + gamma**n_valued * last_value
 
 
-def valued_decisions(lives: Sequence[int], decision: int, *, lives_end_value: bool) -> int:
+def valued_decisions(lives: Sequence[int], decision: int, *, value_is_per_life: bool) -> int:
     """How many of an episode's decisions from this one on have rewards that V predicts.
 
     Args:
         lives: lives left after each decision of the episode; 0 after its last.
         decision: the first of them.
-        lives_end_value: whether V predicts the rewards up to a lost life only.
+        value_is_per_life: whether V predicts the rewards up to a lost life only.
     """
     n = len(lives) - decision
-    if not lives_end_value:
+    if not value_is_per_life:
         return n
     before = lives[decision - 1] if decision else max(lives, default=0)
     lost = np.flatnonzero(np.diff([before, *lives[decision:]]) < 0)
@@ -104,13 +104,13 @@ def outcome_of(played: BranchOutcome, gamma: float, clip: float | None) -> Outco
     )
 
 
-def packed(played: BranchOutcome) -> bytes:
+def pack_rewards(played: BranchOutcome) -> bytes:
     """The rewards of all continuations, one after the other."""
     rewards = [np.array(continuation.rewards, "<f4") for continuation in played.continuations]
     return zlib.compress(np.concatenate(rewards).tobytes())
 
 
-def unpacked(rewards: bytes, lengths: Sequence[int]) -> list[Floats]:
+def unpack_rewards(rewards: bytes, lengths: Sequence[int]) -> list[Floats]:
     """The rewards of each continuation, given their numbers."""
     together = np.frombuffer(zlib.decompress(rewards), "<f4")
     return list(np.split(together, np.cumsum(lengths)[:-1]))

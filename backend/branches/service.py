@@ -14,8 +14,8 @@ from backend.branches.outcomes import (
     Outcome,
     discounted_return,
     outcome_of,
-    packed,
-    unpacked,
+    pack_rewards,
+    unpack_rewards,
     valued_decisions,
 )
 from backend.branches.schemas import BranchRequest
@@ -37,13 +37,14 @@ from backend.specs.recordings import later_turns
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import MAX_SEED
 
-MAX_OF_EPISODE = 100
+MAX_PER_EPISODE = 100
 """Branches of one episode."""
-MAX_PLAYED_ON = 8
+MAX_HUMAN_CONTINUATIONS = 8
 """Games of people beside the continuations of a branch."""
 MAX_WAITING = 100
+"""Queued and running branches of all users."""
 MAX_WAITING_OF_USER = 20
-"""Branches that wait to be played or are, of all users and of one."""
+"""Queued and running branches of one user."""
 RETRY_S = 10.0
 
 
@@ -77,8 +78,8 @@ def create(
         created_by: id of the user.
 
     Raises:
-        Invalid: the episode or checkpoint does not exist, the decision or action does not, or the checkpoint
-            is not of an agent that can go on.
+        Invalid: the episode, the checkpoint, the decision or the action does not exist; or the agent of the
+            checkpoint cannot play on in this environment.
         Conflict: the run has no checkpoint, or the episode has too many branches.
         Gone: the episode's replay is damaged.
         TooMany: too many branches wait to be played.
@@ -142,8 +143,8 @@ def _check_action(action: int | None, trace: Trace) -> None:
 
 
 def _check_room(session: Session, episode_id: str, user_id: str | None) -> None:
-    if repository.count_of_episode(session, episode_id) >= MAX_OF_EPISODE:
-        raise Conflict(f"the episode has {MAX_OF_EPISODE} branches: delete some first")
+    if repository.count_of_episode(session, episode_id) >= MAX_PER_EPISODE:
+        raise Conflict(f"the episode has {MAX_PER_EPISODE} branches: delete some first")
     waiting = job_rows.count_waiting(session, BRANCH)
     if sum(waiting.values()) >= MAX_WAITING or waiting.get(user_id, 0) >= MAX_WAITING_OF_USER:
         raise TooMany("too many branches wait to be played: try again later", RETRY_S)
@@ -152,7 +153,7 @@ def _check_room(session: Session, episode_id: str, user_id: str | None) -> None:
 def _episode_outcome(trace: Trace, decision: int, policy_spec: RunSpec) -> EpisodeOutcome:
     rewards = np.array(trace.rewards[decision:], np.float64)
     gamma, clip = _discount_and_clip(policy_spec)
-    n_valued = valued_decisions(trace.lives, decision, lives_end_value=lives_end_value(policy_spec))
+    n_valued = valued_decisions(trace.lives, decision, value_is_per_life=value_is_per_life(policy_spec))
     return EpisodeOutcome(
         value=trace.values[decision],
         true_return=float(rewards.sum()),
@@ -168,7 +169,7 @@ def _discount_and_clip(spec: RunSpec) -> tuple[float, float | None]:
     return config["gamma"], config.get("reward_clip") or None
 
 
-def lives_end_value(spec: RunSpec) -> bool:
+def value_is_per_life(spec: RunSpec) -> bool:
     """Whether the agent of a run predicts the rewards up to a lost life only."""
     return bool(getattr(spec.environment_config, "life_loss_terminal", False))
 
@@ -185,11 +186,11 @@ def plan_of(branch: Branch) -> BranchPlan:
 
 
 def record(session: Session, branch_id: str, played: BranchOutcome) -> None:
-    """Record what the engine has played; of a branch that has been deleted nothing."""
+    """Record what the engine has played. Does nothing if the branch has been deleted."""
     branch = repository.get(session, branch_id)
     if branch is not None:
         branch.outcome = outcome_of(played, branch.gamma, branch.reward_clip).model_dump()
-        branch.rewards = packed(played)
+        branch.rewards = pack_rewards(played)
 
 
 def rewards_of(session: Session, branch: Branch) -> list[Floats]:
@@ -198,11 +199,11 @@ def rewards_of(session: Session, branch: Branch) -> list[Floats]:
     if row.outcome is None or row.rewards is None:
         return []
     played = Outcome.model_validate(row.outcome).continuations
-    return unpacked(row.rewards, [continuation.length_steps for continuation in played])
+    return unpack_rewards(row.rewards, [continuation.length_steps for continuation in played])
 
 
 @dataclass(frozen=True)
-class PlayedOn:
+class HumanContinuation:
     """How someone went on from a branch's decision in a play session."""
 
     who: str
@@ -215,10 +216,13 @@ class PlayedOn:
     """Whether the game was played to its end."""
 
 
-def played_on(session: Session, branch: Branch) -> list[PlayedOn]:
+def human_continuations(session: Session, branch: Branch) -> list[HumanContinuation]:
     """The latest games that people have played from a branch's decision on; damaged ones are left out."""
     games = []
-    for recording in recordings.from_decision(session, branch.episode_id, branch.decision, MAX_PLAYED_ON):
+    value_is_per_life = _value_is_per_life_of(session, branch)
+    for recording in recordings.from_decision(
+        session, branch.episode_id, branch.decision, MAX_HUMAN_CONTINUATIONS
+    ):
         try:
             parts = recordings.read_parts(session, recording)
         except Gone:
@@ -228,24 +232,22 @@ def played_on(session: Session, branch: Branch) -> list[PlayedOn]:
             continue
         lives = [left for part in parts for left in part.lives]
         games.append(
-            PlayedOn(
+            HumanContinuation(
                 who=recordings.in_words(session, recording, acted),
                 rewards=np.array([reward for part in parts for reward in part.rewards][branch.decision :]),
-                n_valued=valued_decisions(
-                    lives, branch.decision, lives_end_value=_lives_end_value_of(session, branch)
-                ),
+                n_valued=valued_decisions(lives, branch.decision, value_is_per_life=value_is_per_life),
                 finished=recording.finished,
             )
         )
     return games
 
 
-def _lives_end_value_of(session: Session, branch: Branch) -> bool:
+def _value_is_per_life_of(session: Session, branch: Branch) -> bool:
     try:
         run = runs.get(session, branch.policy_run_id)
     except NotFound:
         return False
-    return lives_end_value(parse_run_spec(run.spec))
+    return value_is_per_life(parse_run_spec(run.spec))
 
 
 def delete(session: Session, branch_id: str) -> None:

@@ -586,7 +586,7 @@ def draw_branch(
     ]
     people = [
         PersonLine(game.who, line(game.rewards, game.n_valued, None).returns, game.finished)
-        for game in branches.played_on(session, branch)
+        for game in branches.human_continuations(session, branch)
     ]
     first = branch.first_action
     name = f"Q of {trace.action_names[first]}" if branch.action_values and first is not None else None

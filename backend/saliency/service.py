@@ -17,7 +17,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run import RunSpec
 from backend.specs.saliency import SaliencyMap
 
-MAX_OF_EPISODE = 500
+MAX_PER_EPISODE = 500
 """Maps of an episode that are kept."""
 MAX_WAITING = 100
 MAX_WAITING_OF_USER = 10
@@ -81,7 +81,7 @@ def request(
         waiting = job_rows.count_waiting(session, SALIENCY)
         if sum(waiting.values()) >= MAX_WAITING or waiting.get(requested_by, 0) >= MAX_WAITING_OF_USER:
             raise TooMany("too many saliency maps wait to be computed: try again later", RETRY_S)
-        repository.remove_oldest(session, episode.id, MAX_OF_EPISODE - 1)
+        repository.remove_oldest(session, episode.id, MAX_PER_EPISODE - 1)
         row = StoredSaliency(
             id=new_id(),
             episode_id=episode.id,

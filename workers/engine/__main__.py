@@ -141,7 +141,7 @@ def _branch(args: argparse.Namespace, spec: RunSpec) -> int:
         (reader, actor),
         plan,
         action_values=ALGORITHMS[policy_spec.algorithm].action_values,
-        lives_end_value=bool(getattr(policy_spec.environment_config, "life_loss_terminal", False)),
+        value_is_per_life=bool(getattr(policy_spec.environment_config, "life_loss_terminal", False)),
         starts=args.starts,
         states=args.states,
     )

@@ -200,7 +200,7 @@ def test_branches_of_an_episode_and_waiting_ones_are_bounded(
     rows = [_create(service, episode, continuations=1) for _ in range(2)]
     answer = service.client.post(URL, json=body)
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "10")
-    monkeypatch.setattr(branches, "MAX_OF_EPISODE", 2)
+    monkeypatch.setattr(branches, "MAX_PER_EPISODE", 2)
     answer = service.client.post(URL, json=body)
     assert (answer.status_code, "delete some" in answer.json()["detail"]) == (409, True)
     assert service.client.delete(f"{URL}/{rows[0]['id']}").status_code == 204

@@ -97,7 +97,7 @@ def test_waiting_and_kept_maps_are_bounded(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, episode, _ = _episode(sqlite_service)
-    monkeypatch.setattr(saliency, "MAX_OF_EPISODE", 2)
+    monkeypatch.setattr(saliency, "MAX_PER_EPISODE", 2)
     for decision in range(3):
         sqlite_service.client.get(_url(episode), params={"decision": decision})
     with reading(sqlite_service.engine) as session:

@@ -41,7 +41,7 @@ def play_continuations(
     plan: BranchPlan,
     *,
     action_values: bool = False,
-    lives_end_value: bool = False,
+    value_is_per_life: bool = False,
     starts: Path | None = None,
     states: Path | None = None,
 ) -> BranchOutcome:
@@ -54,7 +54,7 @@ def play_continuations(
             the episode, and one, seeded by the plan's seed, acts in the continuations.
         plan: what to play.
         action_values: whether the policies' values are max Q.
-        lives_end_value: whether V predicts the rewards up to a lost life only.
+        value_is_per_life: whether V predicts the rewards up to a lost life only.
         starts: file of the start set of the episode's protocol; None if it has no set.
         states: file of the episode's emulator states, with which less of it is repeated, unless a policy has
             to read it.
@@ -89,7 +89,7 @@ def play_continuations(
     played: list[Continuation] = []
     for group in groups:
         with closing(group()) as copied:
-            played += _play(copied, memory, actor, plan, len(played), lives_end_value)
+            played += _play(copied, memory, actor, plan, len(played), value_is_per_life)
     return BranchOutcome(value=value, policy=policy_NA[0].tolist(), continuations=played)
 
 
@@ -104,12 +104,12 @@ class _Game:
     n_valued: int | None = None
     """As `Continuation.n_valued`; None while V predicts rewards."""
 
-    def add(self, step: Step, lives: int, *, lives_end_value: bool) -> None:
+    def add(self, step: Step, lives: int, *, value_is_per_life: bool) -> None:
         """Add a decision, after which so many lives are left."""
         if step.crashed:
             raise RuntimeError(f"the environment crashed in continuation {self.number}")
         self.rewards.append(step.reward)
-        lost_life = lives < self.lives and lives_end_value
+        lost_life = lives < self.lives and value_is_per_life
         self.lives = lives
         if self.n_valued is None and (lost_life or (step.terminated and not step.episode_over)):
             self.n_valued = len(self.rewards)
@@ -157,7 +157,7 @@ def _play(
     actor: Policy,
     plan: BranchPlan,
     first: int,
-    lives_end_value: bool,
+    value_is_per_life: bool,
 ) -> list[Continuation]:
     """Play on in copies of one environment; the first of them is continuation number `first`."""
     games = [_Game(first + k, copied.lives(k)) for k in range(len(copied.observation_N))]
@@ -176,7 +176,7 @@ def _play(
             action_N = np.full_like(action_N, plan.first_action)
         steps = copied.step([game.number - first for game in going], action_N)
         for game, step in zip(going, steps, strict=True):
-            game.add(step, copied.lives(game.number - first), lives_end_value=lives_end_value)
+            game.add(step, copied.lives(game.number - first), value_is_per_life=value_is_per_life)
         going = [game for game in going if game.end is None]
         if not going:
             break

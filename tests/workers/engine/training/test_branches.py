@@ -198,7 +198,7 @@ def test_value_of_an_agent_of_single_lives_predicts_up_to_a_lost_life(tmp_path: 
     file = tmp_path / "r.npz"
     record(spec, file, 30, lambda t: 1)
     plan = BranchPlan(decision=20, continuations=4, horizon=150, seed=2)
-    whole, cut = _branch(spec, file, plan), _branch(spec, file, plan, lives_end_value=True)
+    whole, cut = _branch(spec, file, plan), _branch(spec, file, plan, value_is_per_life=True)
     assert [line.rewards for line in whole.continuations] == [line.rewards for line in cut.continuations]
     assert all(line.n_valued == 150 and line.last_value is not None for line in whole.continuations)
     assert all(line.n_valued < 150 and line.last_value is None for line in cut.continuations)

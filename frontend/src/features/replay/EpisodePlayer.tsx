@@ -230,7 +230,7 @@ export function EpisodePlayer({
             {large ? 'Largest value error' : 'Value error'}
           </Button>
         )}
-        <span className="num muted grow right">
+        <span className={`num muted ${classes.time}`}>
           {formatClock(time_s)} / {formatClock(duration_s)}
         </span>
         {atStep?.(step)}

@@ -24,7 +24,7 @@ function drawnChart(): HTMLElement {
   return section;
 }
 
-function show(of: 'episodes' | 'videos', sent: object[]) {
+function show(of: 'episodes' | 'videos', sent: object[], chart = drawnChart()) {
   const onSelect = vi.fn();
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
   client.setQueryData(spreadEpisodesQuery('R', 7, null).queryKey, [
@@ -40,7 +40,7 @@ function show(of: 'episodes' | 'videos', sent: object[]) {
     <QueryClientProvider client={client}>
       <MantineProvider env="test">
         <CurveViewProvider search={{}} onSearch={() => undefined}>
-          <FilmStrip run="R" of={of} step="iteration" chart={drawnChart()} selected="V" onSelect={onSelect} />
+          <FilmStrip run="R" of={of} step="iteration" chart={chart} selected="V" onSelect={onSelect} />
         </CurveViewProvider>
       </MantineProvider>
     </QueryClientProvider>,
@@ -70,6 +70,13 @@ it('a sent video stands at its step, and a click selects it', () => {
   expect(container.querySelector('img')).toBeTruthy();
   fireEvent.click(frame);
   expect(onSelect).toHaveBeenCalledWith('V');
+});
+
+it('the last thumbnail stands inside the panel', () => {
+  const chart = Object.defineProperty(drawnChart(), 'clientWidth', { value: 560 });
+  show('videos', [{ id: 'V', state: 'done', agent_steps: 1000, wall_time_s: 9 }], chart);
+  const { left, width } = screen.getByRole('button', { name: /at iteration 1,000/ }).style;
+  expect(parseFloat(left) + parseFloat(width)).toBe(560);
 });
 
 it('is absent where no video can be watched', () => {

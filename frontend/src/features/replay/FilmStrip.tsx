@@ -62,7 +62,7 @@ export function FilmStrip({ run, of, step, chart, selected, onSelect }: Props) {
     places.map(({ centre }) => centre),
     WIDTH,
     GAP,
-    axis.left + axis.width + WIDTH / 2,
+    Math.min(axis.left + axis.width + WIDTH / 2, chart?.clientWidth || Infinity), // not beyond a phone's panel
   );
   return (
     <div

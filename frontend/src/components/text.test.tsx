@@ -55,12 +55,13 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** What can be read: the text without its hidden middle. */
+/** What can be read: the text without its hidden parts. */
 function shown(): string {
   const element = screen.getByTitle(NAME);
-  const hidden = element.querySelector('span')?.textContent ?? '';
   expect(element.textContent).toBe(NAME); // search and copying have all of it
-  return hidden ? element.textContent.replace(hidden, '…') : element.textContent;
+  return Array.from(element.childNodes, (node) => (node.nodeName === 'SPAN' ? '…' : node.textContent)).join(
+    '',
+  );
 }
 
 it.each([1, 2] as const)('TruncatedName in %i lines hides the middle of a name without room', (lines) => {
@@ -74,6 +75,18 @@ it.each([1, 2] as const)('TruncatedName in %i lines hides the middle of a name w
   expect(shown()).toMatch(/^paac .*….* 12$/);
   expect(10 * shown().length).toBeLessThanOrEqual(lines * width);
   expect(10 * shown().length).toBeGreaterThan(0.75 * lines * width); // no more is hidden than must be
+});
+
+it('TruncatedName hides what stands beside the name before it hides its middle', () => {
+  width = 240;
+  render(<TruncatedName name={NAME} repeated="paac ALE/Pong-v5 " lines={2} />);
+  expect(shown()).toBe(NAME); // with room for all of it, all of it
+  width = 175;
+  act(() => resized.forEach((callback) => callback()));
+  expect(shown()).toBe('…learning_rate=0.003 seed 12');
+  width = 110;
+  act(() => resized.forEach((callback) => callback()));
+  expect(shown()).toMatch(/^…learn.*….* 12$/);
 });
 
 it.each([

@@ -20,16 +20,18 @@ type Fit = {
 /**
  * A name in a single element, so that the browser's search finds it and copying keeps it whole.
  *
- * Without room for all of it, its middle is hidden: similar names differ at their ends. The title is the name's
- * tooltip.
+ * Without room for all of it, `repeated` is hidden, a beginning that stands beside the name in words of its own,
+ * and if that is not enough, the middle: similar names differ at their ends. The title is the name's tooltip.
  */
 export function TruncatedName({
   name,
   title = name,
+  repeated = '',
   lines = 1,
 }: {
   name: string;
   title?: string;
+  repeated?: string;
   lines?: 1 | 2;
 }) {
   const element = useRef<HTMLSpanElement>(null);
@@ -69,7 +71,7 @@ export function TruncatedName({
       void document.fonts.ready.then(() => setFit(null));
     return () => observer.disconnect();
   }, [name]);
-  const parts = fit?.name === name && fit.share < 1 ? inMiddle(name, fit.share) : null;
+  const parts = fit?.name === name && fit.share < 1 ? partsOf(name, fit.share, repeated) : null;
   const filled = fit?.name === name && !fit.words ? classes.filled : '';
   return (
     <span
@@ -77,22 +79,24 @@ export function TruncatedName({
       title={title}
       className={lines === 1 ? `ellipsis ${classes.line}` : `${classes.lines} ${filled}`}
     >
-      {parts ? (
-        <>
-          {parts[0]}
-          <span className={classes.cut}>{parts[1]}</span>
-          {parts[2]}
-        </>
-      ) : lines === 1 ? (
-        name
-      ) : (
-        name.split(/(?<=[=_,/])/u).map((part, at) => (
-          <Fragment key={at}>
-            {at > 0 && <wbr />}
-            {part}
-          </Fragment>
-        ))
-      )}
+      {parts
+        ? parts.map(({ text, isHidden }, at) =>
+            isHidden ? (
+              <span key={at} className={classes.cut}>
+                {text}
+              </span>
+            ) : (
+              <Fragment key={at}>{text}</Fragment>
+            ),
+          )
+        : lines === 1
+          ? name
+          : name.split(/(?<=[=_,/])/u).map((part, at) => (
+              <Fragment key={at}>
+                {at > 0 && <wbr />}
+                {part}
+              </Fragment>
+            ))}
     </span>
   );
 }
@@ -107,17 +111,29 @@ function widthOf(rects: DOMRectList): number {
   return [...lines.values()].reduce((sum, [start, end]) => sum + end - start, 0);
 }
 
-/** Start, hidden middle and end of a name of which only a share has room. */
-function inMiddle(name: string, share: number): [string, string, string] {
-  const characters = Array.from(name);
+type Part = { text: string; isHidden: boolean };
+
+/** What is shown and what is hidden of a name of which only a share has room. */
+function partsOf(name: string, share: number, repeated: string): Part[] {
+  const start = repeated !== '' && name.startsWith(repeated) && name !== repeated ? repeated : '';
   // Letters differ in width, and the dots take room as well.
-  const n = Math.max(2, Math.floor(characters.length * share * 0.92) - 2);
+  const room = Math.max(2, Math.floor(Array.from(name).length * share * 0.92) - 2);
+  const rest = Array.from(name.slice(start.length));
+  const parts =
+    rest.length <= room
+      ? [{ text: rest.join(''), isHidden: false }]
+      : inMiddle(rest, Math.max(2, room - (start === '' ? 0 : 2)));
+  return start === '' ? parts : [{ text: start, isHidden: true }, ...parts];
+}
+
+/** Start, hidden middle and end of a name, of which n letters have room. */
+function inMiddle(letters: readonly string[], n: number): Part[] {
   const start = Math.floor(n / 2);
-  const end = characters.length - (n - start);
+  const end = letters.length - (n - start);
   return [
-    characters.slice(0, start).join(''),
-    characters.slice(start, end).join(''),
-    characters.slice(end).join(''),
+    { text: letters.slice(0, start).join(''), isHidden: false },
+    { text: letters.slice(start, end).join(''), isHidden: true },
+    { text: letters.slice(end).join(''), isHidden: false },
   ];
 }
 

@@ -24,6 +24,10 @@ export const nextBound = (bound: number, reached: number): number =>
 /** Whether the run is trained elsewhere, by a script that only records it here. */
 export const isExternal = ({ origin }: { origin: string }): boolean => origin === 'external';
 
+/** The beginning of a run's default name, which lists show in columns of their own. */
+export const startOfName = ({ algorithm, environment }: { algorithm: string; environment: string }): string =>
+  `${algorithm} ${environment.replace(/^ALE\//, '')} `;
+
 /** What an external run cannot do here, and why. */
 export const ELSEWHERE = {
   kill: 'The run is trained elsewhere: only its own script can end it. Use Stop to request that.',

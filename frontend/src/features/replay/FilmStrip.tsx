@@ -58,11 +58,12 @@ export function FilmStrip({ run, of, step, chart, selected, onSelect }: Props) {
   if (!axis) return <div className={classes.film} />;
   const shots = isOfEpisodes ? episodes.map(shotOf) : videos.map((video) => sentShot(video, step));
   const places = placesOf(shots, axis, view.x).slice(0, n);
+  const panelWidth = chart?.clientWidth ?? 0; // on a phone the axis ends near the panel's edge
   const lefts = spreadOut(
     places.map(({ centre }) => centre),
     WIDTH,
     GAP,
-    Math.min(axis.left + axis.width + WIDTH / 2, chart?.clientWidth || Infinity), // not beyond a phone's panel
+    Math.min(axis.left + axis.width + WIDTH / 2, panelWidth > 0 ? panelWidth : Infinity),
   );
   return (
     <div

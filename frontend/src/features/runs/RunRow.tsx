@@ -8,7 +8,7 @@ import { StateBadge } from '@/components/run/StateBadge';
 import { TruncatedName, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatScore } from '@/lib/format';
-import { isExternal } from '@/lib/run';
+import { isExternal, startOfName } from '@/lib/run';
 import type { Column, RowData } from './columns';
 import classes from './runs.module.css';
 
@@ -19,7 +19,7 @@ export function RunCard({ run }: { run: Run }) {
       <div role="gridcell" className="grow">
         <div className="row">
           <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis grow" aria-label={run.name}>
-            <TruncatedName name={run.name} />
+            <TruncatedName name={run.name} repeated={startOfName(run)} />
           </Link>
           <StateBadge state={run.state} reason={run.state_reason} />
         </div>

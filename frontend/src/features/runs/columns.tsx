@@ -9,7 +9,7 @@ import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
 import { RelativeTime, Score, TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
-import { isExternal, stepsOf } from '@/lib/run';
+import { isExternal, startOfName, stepsOf } from '@/lib/run';
 import { DASH, formatCount, formatInteger } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
 import classes from './runs.module.css';
@@ -98,7 +98,7 @@ export const COLUMNS: readonly Column[] = [
     width: 'minmax(184px, 8fr)',
     cell: (run) => (
       <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
-        <TruncatedName name={run.name} lines={2} />
+        <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
       </Link>
     ),
   },

@@ -10,6 +10,7 @@ import { useDownload } from '@/components/download';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatAgo, formatExact, formatInteger, formatScore } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
+import classes from './play.module.css';
 
 type Props = { recordings: readonly Recording[]; me: Pick<User, 'id' | 'role'> | undefined };
 
@@ -50,7 +51,10 @@ export function RecordingsTable({ recordings, me }: Props) {
           <tbody>
             {recordings.map((recording) => (
               <tr key={recording.id}>
-                <td className="mono">{recording.environment}</td>
+                <td className="mono">
+                  {recording.environment}
+                  <div className={classes.protocol}>{recording.protocol}</div>
+                </td>
                 <td>{recording.player}</td>
                 <td className="mono wide">{recording.protocol}</td>
                 <td className="right num">{formatScore(recording.episode_return)}</td>

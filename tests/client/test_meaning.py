@@ -142,6 +142,40 @@ def test_iterations_of_rllib_are_replaced_by_the_agent_steps_that_it_reports(
     ]
 
 
+@pytest.mark.parametrize(
+    ("tags", "unit", "agent_steps"),
+    [
+        ({"num_env_steps_sampled_lifetime": 2000.0}, "agent_steps", 8000),
+        ({"num_env_steps_sampled_lifetime": 2000.0, "timesteps_total": 0.0}, "agent_steps", 8000),
+        ({"num_env_steps_sampled_lifetime": 2000.0, "timers/training_iteration": 2.5}, "agent_steps", 8000),
+        ({"num_env_steps_sampled_lifetime": 4000.0, "timesteps_total": 1.0}, "agent_steps", 4),
+        ({"loss": 1.0}, "iterations", 4),
+    ],
+)
+def test_event_files_of_ray_tune_count_iterations_unless_it_knows_the_total_of_steps(
+    tags: dict[str, float], unit: str, agent_steps: int
+) -> None:
+    # Its logger leaves `training_iteration` out; its step is `timesteps_total`, else the iteration.
+    log = Log("a", "a")
+    for at in range(1, 5):
+        log.add("ray/tune/iterations_since_restore", at, 0.0, at)
+        for tag, slope in tags.items():
+            log.add(f"ray/tune/{tag}", at, 0.0, slope * at)
+    interpret(log)
+    assert log.step_unit in ({unit, None} if unit == "agent_steps" else {unit})
+    assert {column.agent_steps[-1] for column in log.series.values()} == {agent_steps}
+
+
+def test_timer_of_rllib_is_not_taken_for_its_iteration() -> None:
+    log = Log("a", "a")
+    for at in range(1, 5):
+        log.add("timers/training_iteration", at, 0.0, 2.5)
+        log.add("training_iteration", at, 0.0, at)
+        log.add("timesteps_total", at, 0.0, 4000.0 * at)
+    interpret(log)
+    assert {column.agent_steps[-1] for column in log.series.values()} == {16_000}
+
+
 def test_factor_of_an_option_wins_over_the_agent_steps_that_rllib_reports() -> None:
     log = Log("a", "a")
     for at in range(1, 4):

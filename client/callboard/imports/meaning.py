@@ -13,6 +13,10 @@ from callboard.known_tags import return_candidates, return_metric, run_unit, ser
 from callboard.limits import MAX_STEPS
 
 _ITERATION = "training_iteration"
+_TUNE = "ray/tune/"
+"""Section of the event files that Ray Tune writes."""
+_TUNE_ITERATION = f"{_TUNE}iterations_since_restore"
+_TUNE_STEPS = f"{_TUNE}timesteps_total"
 _ITERATION_STEPS = (
     "num_env_steps_sampled_lifetime",
     "timesteps_total",
@@ -79,13 +83,9 @@ def candidates(log: Log) -> list[str]:
 
 def _count_by_metric(log: Log) -> None:
     """Replace the iterations of RLlib, whose steps are iterations, by the agent steps that it reports."""
-    iterations = next((name for name in log.series if name.rpartition("/")[2] == _ITERATION), None)
-    if iterations is None or log.step_unit is not None:
+    section = _section_of_iterations(log)
+    if section is None or log.step_unit is not None:
         return
-    counter = log.series[iterations]
-    if list(counter.value) != list(counter.agent_steps):
-        return
-    section = iterations.removesuffix(_ITERATION)
     counted = next(
         (log.series[section + name] for name in _ITERATION_STEPS if section + name in log.series), None
     )
@@ -99,6 +99,17 @@ def _count_by_metric(log: Log) -> None:
         converted = np.interp(np.array(column.agent_steps), at, steps)
         column.agent_steps = array("q", [int(step) for step in converted])
     log.step_unit = "agent_steps"
+
+
+def _section_of_iterations(log: Log) -> str | None:
+    """The section of RLlib's counters, with its last slash, if the steps of the log are its iterations."""
+    for name, column in log.series.items():
+        if name.rpartition("/")[2] == _ITERATION and list(column.value) == list(column.agent_steps):
+            return name[: -len(_ITERATION)]
+    # In event files, Tune's step is `timesteps_total`, or the iteration if that is unknown or 0.
+    total = log.series.get(_TUNE_STEPS)
+    knows_total = total is not None and any(value > 0 for value in total.value)
+    return _TUNE if _TUNE_ITERATION in log.series and not knows_total else None
 
 
 def _scaled(column: Column, factor: float) -> dict[str, int]:

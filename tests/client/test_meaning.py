@@ -142,6 +142,31 @@ def test_iterations_of_rllib_are_replaced_by_the_agent_steps_that_it_reports(
     ]
 
 
+def test_tables_of_ray_tune_have_the_settings_and_algorithm_of_their_folder(
+    target: Target, tmp_path: Path
+) -> None:
+    folder = tmp_path / "PPO_CartPole-v1_d3f0a_00000"
+    folder.mkdir()
+    (folder / "params.json").write_text(
+        json.dumps({"env": "CartPole-v1", "model": {"fcnet_hiddens": [64]}, "seed": 3})
+    )
+    (folder / "progress.csv").write_text(
+        "training_iteration,num_env_steps_sampled_lifetime,env_runners/episode_return_mean\n1,2000,20\n2,4000,30\n"
+    )
+    row = {"training_iteration": 1, "timesteps_total": 4000, "episode_reward_mean": 20.0}
+    config = {"env": "CartPole-v1", "model": {"fcnet_hiddens": [64]}, "seed": 3}
+    (folder / "result.json").write_text(json.dumps(row | {"config": config}))
+    for command, name in (("csv", "progress.csv"), ("jsonl", "result.json")):
+        done = imported(command, folder / name)
+        assert done.exit_code == 0, done.output
+    runs = target.runs()
+    assert len(runs) == 2
+    for run in runs:
+        assert (run["environment"], run["algorithm"], run["seed"]) == ("CartPole-v1", "PPO", 3)
+        assert run["spec"]["config"] == {"env": "CartPole-v1", "model.fcnet_hiddens": [64], "seed": 3}
+        assert (run["step_unit"], run["agent_steps"]) == ("agent_steps", 4000)
+
+
 @pytest.mark.parametrize(
     ("tags", "unit", "agent_steps"),
     [

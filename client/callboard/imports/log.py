@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +18,10 @@ from callboard.config import described_by
 from callboard.limits import MAX_STEPS
 from callboard.rows import is_seed, seed_of
 
+MAX_PARAMS_BYTES = 2**22
 _MAX_QUOTED = 80
+_TRIAL = re.compile(r"([A-Za-z][A-Za-z0-9]*)_.+_[0-9a-f]{5}")
+"""Name of a trial's folder of Ray Tune: algorithm, environment, id."""
 
 
 def quoted(text: str) -> str:
@@ -149,3 +154,16 @@ class Log:
         seed = config.get("seed")
         if not is_given and is_seed(seed):
             self.seed, self._has_seed_of_config = seed_of(seed), True
+
+    def describe_by_trial(self, folder: Path) -> None:
+        """Add the settings in `params.json` and the algorithm in the name of a folder of Ray Tune."""
+        path = folder / "params.json"
+        try:
+            params = json.loads(path.read_text("utf-8")) if path.stat().st_size <= MAX_PARAMS_BYTES else None
+        except (OSError, ValueError, RecursionError):
+            return
+        if isinstance(params, dict):
+            # The rows of a table may have the same settings, with other names of those that are nested.
+            self.describe_by_config(params if not self.config else {})
+            trial = _TRIAL.match(folder.name)
+            self.algorithm = self.algorithm or (trial[1] if trial else None)

@@ -42,6 +42,8 @@ VALUE_COLUMNS = ("value", "Value")
 _MONITOR = ["r", "l", "t"]
 """The first columns of the file of Stable-Baselines3's `Monitor`: return, length, time of an episode."""
 _EPISODE_METRICS = {"r": "rollout/episode_return", "l": "rollout/episode_length"}
+_TABLES_OF_TRIALS = ("progress.csv", "result.json")
+"""Files that Ray Tune writes beside its `params.json`."""
 _TENSORBOARD = ["Wall time", "Step", "Value"]
 """The columns of a file downloaded from TensorBoard's page, which has one metric."""
 _EXPORTED = frozenset({"run", "name", "source", "frames", "episodes", "provenance", "description"})
@@ -270,6 +272,8 @@ class _Table:
                     log.not_kept["columns with the range of a curve"] = 2 * len(self._curves)
             if self._rows.config:
                 log.describe_by_config(self._rows.config)
+            if self._path.name in _TABLES_OF_TRIALS:
+                log.describe_by_trial(self._path.resolve().parent)
             log.sort()
             yield log
 

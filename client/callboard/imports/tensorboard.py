@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import struct
 from collections import defaultdict
@@ -22,10 +21,7 @@ from callboard.imports.log import Column, Log, UnreadableLog
 from callboard.names import Names
 
 MAX_RECORD_BYTES = 2**28
-MAX_PARAMS_BYTES = 2**22
 
-_TRIAL = re.compile(r"([A-Za-z][A-Za-z0-9]*)_.+_[0-9a-f]{5}")
-"""Name of a trial's folder of Ray Tune: algorithm, environment, id."""
 _HPARAMS_FOLDER = re.compile(r"\d{9,}(\.\d+)?")
 """Where torch's `add_hparams` writes, below the folder of the training."""
 _TEXT_ENDING = "/text_summary"
@@ -67,7 +63,7 @@ def read(root: Path) -> Iterator[Log]:
         relative = folder.relative_to(base)
         name = relative.as_posix() if relative.name else folder.resolve().name
         log = _named(name)
-        _describe_by_params(log, folder)
+        log.describe_by_trial(folder)
         reader = _Reader(log, messages, metrics)
         # Those of folders below come last; of the others the name begins with the time.
         yield reader.read(sorted(folders[folder], key=lambda path: (path.parent != folder, path.name)))
@@ -346,19 +342,6 @@ def _checksum(data: bytes) -> bytes:
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     return masked(np.array([crc ^ 0xFFFFFFFF], "<u4")).tobytes()
-
-
-def _describe_by_params(log: Log, folder: Path) -> None:
-    """Settings from the file that Ray Tune writes beside the event files."""
-    path = folder / "params.json"
-    try:
-        params = json.loads(path.read_text("utf-8")) if path.stat().st_size <= MAX_PARAMS_BYTES else None
-    except (OSError, ValueError, RecursionError):
-        return
-    if isinstance(params, dict):
-        log.describe_by_config(params)
-        trial = _TRIAL.match(folder.name)
-        log.algorithm = log.algorithm or (trial[1] if trial else None)
 
 
 def _named(name: str) -> Log:

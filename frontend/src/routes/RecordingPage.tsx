@@ -107,7 +107,7 @@ export default function RecordingPage() {
               )}
             />
           </section>
-          <p className="muted" style={{ margin: 0 }}>
+          <p className="muted wide" style={{ margin: 0 }}>
             Space plays and pauses. The arrow keys, comma and full stop move by one agent step; on the
             timeline, Shift moves by ten. 1 to 8 set the speed. R jumps to the next reward and L to the next
             lost life (with Shift, the previous one).

@@ -32,7 +32,7 @@ export function SessionsPanel() {
               <tr>
                 <th>Browser</th>
                 <th>Address</th>
-                <th>Signed in</th>
+                <th className="wide">Signed in</th>
                 <th>Last used</th>
                 <th className="actions">
                   <span className="visually-hidden">Actions</span>
@@ -47,7 +47,7 @@ export function SessionsPanel() {
                     {session.current && <span className="muted"> (current)</span>}
                   </td>
                   <td className="num nowrap">{session.address ?? DASH}</td>
-                  <td>
+                  <td className="wide">
                     <RelativeTime at={session.created_at} />
                     <span className="muted">{methodName(session.method)}</span>
                   </td>

@@ -104,9 +104,9 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
               <tr>
                 <th>Name</th>
                 <th>Role</th>
-                <th>Created</th>
-                <th>Created with</th>
-                <th>Last used</th>
+                <th className="wide">Created</th>
+                <th className="wide">Created with</th>
+                <th className="wide">Last used</th>
                 <th>Expires</th>
                 <th className="actions">
                   <span className="visually-hidden">Actions</span>
@@ -120,11 +120,14 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
                     <TruncatedName name={token.name} />
                   </td>
                   <td>{token.scope === EXTERNAL_RUNS ? EXTERNAL_ROLE : token.role}</td>
-                  <td>
+                  <td className="wide">
                     <RelativeTime at={token.created_at} />
                   </td>
-                  <td>{creatorName(token)}</td>
-                  <td title={token.last_used_address ? `From ${token.last_used_address}` : undefined}>
+                  <td className="wide">{creatorName(token)}</td>
+                  <td
+                    className="wide"
+                    title={token.last_used_address ? `From ${token.last_used_address}` : undefined}
+                  >
                     {token.last_used_at ? <RelativeTime at={token.last_used_at} /> : 'Never'}
                   </td>
                   <td>{token.expires_at ? formatDay(token.expires_at) : 'Never'}</td>

@@ -2,7 +2,7 @@ import { QueryClient, QueryObserver } from '@tanstack/react-query';
 import { afterEach, expect, it, vi } from 'vitest';
 
 import { saliencyQuery } from '@/api/saliency';
-import { videoQueryAt } from './video';
+import { usualShapeOf, videoQueryAt } from './video';
 
 const service = vi.hoisted(() => {
   const state = { again: [] as boolean[] };
@@ -44,3 +44,17 @@ it.each(Object.keys(queries) as (keyof typeof queries)[])(
     stop();
   },
 );
+
+it.each([
+  ['ALE/Pong-v5', 160 / 210],
+  ['CartPole-v1', 3 / 2],
+  ['Catch-v0', 1],
+  ['Ant-v5', 1],
+  ['Racing-Fast-v0', 1],
+  ['Labyrinth-Small-v0', 7 / 3],
+  ['Memory-v0', 2],
+  ['Custom/Paced-v0', 3 / 2],
+  [undefined, 3 / 2],
+])('the shape of a video of %s is known before it is loaded', (environment, shape) => {
+  expect(usualShapeOf(environment)).toBeCloseTo(shape);
+});

@@ -4,6 +4,7 @@ import { keys } from '@/api/keys';
 import { toProblem } from '@/api/problem';
 import { sessionHeaders } from '@/api/session';
 import { served } from '@/lib/base';
+import { environmentImage } from '@/lib/environments';
 
 export type VideoState = 'ready' | 'queued' | 'running';
 
@@ -46,14 +47,23 @@ export const videoQueryAt = (key: readonly unknown[], address: string, retries: 
 export const videoQuery = (run: string, episode: string, retries: number) =>
   videoQueryAt(keys.runResource(run, 'video', episode), videoUrl(episode), retries);
 
-/** Width to height of most videos, until one is loaded. */
+/** Width to height of a custom environment's videos, until one is loaded. */
 const USUAL_SHAPE = 3 / 2;
-/** Of an Atari game's frame. */
-const ATARI_SHAPE = 160 / 210;
+/** Of what Callboard has with an image and does not name here. */
+const SQUARE = 1;
+
+const SHAPES: readonly (readonly [prefix: string, shape: number])[] = [
+  ['ALE/', 160 / 210],
+  ['CartPole-', 3 / 2],
+  ['Labyrinth-', 7 / 3],
+  ['Memory-', 2],
+];
 
 /** What a video of an environment will probably have, so that little moves when it is loaded. */
-export const usualShapeOf = (environment: string | undefined): number =>
-  environment?.startsWith('ALE/') ? ATARI_SHAPE : USUAL_SHAPE;
+export function usualShapeOf(environment: string | undefined): number {
+  if (environment === undefined || environmentImage(environment) === undefined) return USUAL_SHAPE;
+  return SHAPES.find(([prefix]) => environment.startsWith(prefix))?.[1] ?? SQUARE;
+}
 
 /** Width to height of a loaded video, limited so that the layout around it stays usable. */
 export const shapeOf = ({ videoWidth, videoHeight }: HTMLVideoElement): number =>

@@ -58,7 +58,7 @@ export function FilmStrip({ run, of, step, chart, selected, onSelect }: Props) {
   if (!axis) return <div className={classes.film} />;
   const shots = isOfEpisodes ? episodes.map(shotOf) : videos.map((video) => sentShot(video, step));
   const places = placesOf(shots, axis, view.x).slice(0, n);
-  const panelWidth = chart?.clientWidth ?? 0; // on a phone the axis ends near the panel's edge
+  const panelWidth = chart ? contentWidth(chart) : 0; // on a phone the axis ends near the panel's edge
   const lefts = spreadOut(
     places.map(({ centre }) => centre),
     WIDTH,
@@ -95,6 +95,11 @@ export function FilmStrip({ run, of, step, chart, selected, onSelect }: Props) {
       ))}
     </div>
   );
+}
+
+function contentWidth(element: HTMLElement): number {
+  const { paddingLeft, paddingRight } = getComputedStyle(element);
+  return element.clientWidth - (parseFloat(paddingLeft) || 0) - (parseFloat(paddingRight) || 0);
 }
 
 const shotOf = (episode: Episode): Shot => ({

@@ -41,6 +41,8 @@ MAX_CONFIG_BYTES = 16_384
 """Size of all settings as JSON: lists, filters and groups read those of every run."""
 MAX_DETAILS_BYTES = 32_768
 """Size of what their JSON does not say."""
+MAX_IMPORT_OPTIONS_BYTES = 8_192
+"""Size of the options of an import as JSON: groups and filters read them with every run."""
 MAX_SETTINGS = 500
 MAX_SETTING_NAME = 100
 MAX_SETTING_TEXT = 1_000
@@ -97,8 +99,12 @@ class ExternalFields(Strict):
     step_unit: RunUnit | None = None
     """What the run's steps count: `agent_steps`, the default unless its metrics are those of a library that
     counts `iterations`."""
-    import_options: dict[str, JsonValue] | None = Field(default=None, max_length=20)
-    """Options of the import that has created the run: one with others replaces it."""
+    import_options: dict[str, JsonValue] | None = Field(
+        default=None,
+        max_length=20,
+        description="Options of the import that has created the run, at most 8 KiB as JSON: an import with "
+        "others replaces it.",
+    )
     name: Name | None = None
     """Name shown on pages; by default it is composed of the algorithm, the environment and the seed, if there
     is one."""
@@ -146,13 +152,17 @@ def external_spec(fields: ExternalFields) -> dict[str, Any]:
     spec |= {"environment_config": {}, "stop": StopSpec().model_dump()}
     spec |= {"seed": seed or 0, "seed_is_known": seed is not None, "seed_is_given": is_given}
     spec |= {"name": fields.name or default_name(spec), "notes": fields.notes or ""}
-    for name, most in (("config", MAX_CONFIG_BYTES), ("config_details", MAX_DETAILS_BYTES)):
+    keep_as_file = (
+        ": keep longer settings as a file of the run, with run.checkpoint or POST /runs/{id}/checkpoints"
+    )
+    for name, most, hint in (
+        ("config", MAX_CONFIG_BYTES, keep_as_file),
+        ("config_details", MAX_DETAILS_BYTES, keep_as_file),
+        ("import_options", MAX_IMPORT_OPTIONS_BYTES, ""),
+    ):
         n_bytes = len(json.dumps(spec[name], ensure_ascii=False, separators=(",", ":")).encode())
         if n_bytes > most:
-            message = (
-                f"has {n_bytes:,} bytes as JSON; the maximum is {most:,}: keep longer settings as a file of "
-                "the run, with run.checkpoint or POST /runs/{id}/checkpoints"
-            )
+            message = f"has {n_bytes:,} bytes as JSON; the maximum is {most:,}{hint}"
             raise InvalidSpec([FieldProblem(field=name, message=message)])
     return spec
 

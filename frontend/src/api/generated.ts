@@ -4824,7 +4824,7 @@ export interface components {
             step_unit?: ("agent_steps" | "iterations") | null;
             /**
              * Import Options
-             * @description Options of the import that has created the run: one with others replaces it.
+             * @description Options of the import that has created the run, at most 8 KiB as JSON: an import with others replaces it.
              */
             import_options?: {
                 [key: string]: components["schemas"]["JsonValue"];

@@ -16,7 +16,7 @@ from backend.external.schemas import MAX_SERIES_OF_REQUEST
 from backend.play.sources import Beginning
 from backend.principals import Role
 from backend.runs import grid
-from backend.specs.external import MAX_CONFIG_BYTES
+from backend.specs.external import MAX_CONFIG_BYTES, MAX_IMPORT_OPTIONS_BYTES
 from backend.specs.run import parse_run_spec
 from backend.sweeps import configurations
 from tests.support import external
@@ -192,6 +192,15 @@ def test_config_of_an_external_run_is_bounded_as_a_whole(sqlite_service: Running
     assert "keep longer settings as a file of the run" in error["message"]
     del config["s000"]
     external.create(sqlite_service.client, config=config)
+
+
+def test_import_options_of_an_external_run_are_bounded(sqlite_service: RunningService) -> None:
+    options = {"metric": ["x" * 900] * (MAX_IMPORT_OPTIONS_BYTES // 900 + 1)}
+    answer = sqlite_service.client.post("/api/v1/runs", json=external_request(import_options=options))
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (422, "import_options")
+    options["metric"].pop()
+    external.create(sqlite_service.client, import_options=options)
 
 
 def test_page_of_runs_has_a_bounded_size(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:

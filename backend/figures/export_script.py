@@ -361,6 +361,7 @@ _CODE = r'''
 import argparse
 import csv
 import math
+import re
 import textwrap
 from pathlib import Path
 
@@ -405,6 +406,8 @@ def read(file):
     rows = {}
     with open(file, newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
+            # Texts that a spreadsheet would take for formulas have an apostrophe in the file.
+            row = {name: re.sub(r"^'(?='*[=+\-@\t\r])", "", text) for name, text in row.items()}
             rows.setdefault(int(row["number"]), []).append(row)
     return rows
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from backend.errors import Invalid
 from backend.figures.figure import Figure
+from backend.text import as_cell
 
 Cell = float | str | None
 Cells = list[Cell]
@@ -65,7 +66,7 @@ class DrawnSeries:
         columns = (self.x, self.y, self.low, self.high, self.n, self.texts)
         for at in range(len(self.x)):
             cells = (column[at] if column else None for column in columns)
-            yield [str(self.number), *names, *map(_write, cells)]
+            yield [str(self.number), *map(as_cell, names), *map(_write, cells)]
 
 
 def drawn_series(figure: Figure) -> list[DrawnSeries]:
@@ -172,7 +173,7 @@ def _cell(value: Any) -> Cell:
 def _write(cell: Cell) -> str:
     if cell is None:
         return ""
-    return cell if isinstance(cell, str) else repr(cell).removesuffix(".0")
+    return as_cell(cell) if isinstance(cell, str) else repr(cell).removesuffix(".0")
 
 
 def _error_bars(y: Cells, bars: dict[str, Any]) -> tuple[Cells, Cells]:

@@ -18,6 +18,7 @@ from backend.specs.study import StudySpec
 from backend.studies import reduction, repository
 from backend.studies.reduction import StudyDrawing
 from backend.studies.tables import Table
+from backend.text import as_cell
 
 _CELL = ("number", "arm", "environment", "draw", "seed", "run", "state", "reused", "score", "agent_steps")
 
@@ -91,7 +92,7 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]]) -> str:
         writer.writerow(
             [
                 cell.number,
-                printable(spec.arms[cell.arm].label),
+                as_cell(printable(spec.arms[cell.arm].label)),
                 cell.environment,
                 cell.draw,
                 cell.seed,
@@ -110,11 +111,13 @@ def table_csv(table: Table) -> str:
     """A table with the source of each column in its second row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(printable(column.title) for column in table.columns)
-    writer.writerow(printable(f"{column.source}: {column.how}".rstrip(": ")) for column in table.columns)
+    writer.writerow(as_cell(printable(column.title)) for column in table.columns)
+    writer.writerow(
+        as_cell(printable(f"{column.source}: {column.how}".rstrip(": "))) for column in table.columns
+    )
     for row in (*table.rows, *table.foot):
         values = ("" if cell.value is None else cell.value for cell in row.cells)
-        writer.writerow([printable(row.label), *values])
+        writer.writerow([as_cell(printable(row.label)), *values])
     return text.getvalue()
 
 

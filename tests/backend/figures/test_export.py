@@ -24,6 +24,7 @@ from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
+from backend.text import of_cell
 from tests.backend.figures.lines import A, B, line
 from tests.backend.figures.test_gaps import figure_of
 
@@ -412,3 +413,11 @@ def test_stretch_that_is_not_finite_is_hatched_and_counted_in_the_redrawn_figure
     rows = [row for row in rows_of(figure) if row["kind"] == "not_finite"]
     ends = sorted(float(row["x"]) for row in rows if row["x"])
     assert (ends[0], ends[-1]) == (100.0, 160.0)
+
+
+def test_text_that_a_spreadsheet_would_execute_is_a_text_in_the_csv_and_as_given_when_read() -> None:
+    names = ['=HYPERLINK("x")', "-1+1", "@a", "'=b"]
+    rows = rows_of(groups(names))
+    labels = {row[COLUMNS[1]] for row in rows}
+    assert not [label for label in labels if label.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert {of_cell(label).partition(" (")[0].partition(",")[0] for label in labels} >= {"-1+1", "@a", "'=b"}

@@ -14,7 +14,7 @@ from backend.figures.curve import Band
 from backend.figures.diagnostics import BY_ID
 from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
 from backend.figures.figure import Figure
-from backend.figures.palette import COLOUR_NAMES, SYMBOLS, Theme, all_colours
+from backend.figures.palette import COLOUR_NAMES, N_STYLES, SYMBOLS, Theme, WantedStyles, all_colours
 from backend.figures.schemas import FiguresOut, Palette, PanelOut, Panels
 from backend.figures.service import FigureName, FigureOptions, FigureRequest
 from backend.http.access import Viewer
@@ -24,7 +24,6 @@ from backend.http.transfer import conditional_response
 from backend.metrics.axes import DrawnSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
-from backend.runs.styles import N_STYLES, WantedStyles
 from backend.specs.problems import quoted
 from backend.text import Text
 

@@ -8,10 +8,9 @@ from typing import Any
 from backend.figures.curve import Band, CurveLine, curve_figure
 from backend.figures.figure import Figure, Label
 from backend.figures.marks import Mark, add_marks
-from backend.figures.palette import Theme, look
+from backend.figures.palette import Theme, distinct_styles, look
 from backend.figures.theme import MINUS, faint, ground, muted, plain_text
 from backend.metrics.catalogue import EPISODE_RETURN
-from backend.runs.styles import distinct_styles
 from backend.specs.protocols import protocol_title
 
 _LABEL_SHARE = 0.08

@@ -1,4 +1,6 @@
-"""The colours and symbols of series.
+"""The styles of series, and the colour and symbol of each.
+
+A style is a number that each view gives in the order in which series entered it.
 
 Any two of the `N_STYLES` styles differ by their symbol, or by at least 15 in CIEDE2000, on both grounds, also
 as people with deuteranopia and protanopia see them; each colour has a contrast of at least 3:1 to its ground.
@@ -12,10 +14,14 @@ color vision deficiency", IEEE Transactions on Visualization and Computer Graphi
 severity 1, applied to linear RGB. Contrast: WCAG 2.2, relative luminance.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 Theme = Literal["light", "dark"]
 
+N_STYLES = 100
+"""As many as a view has series at most."""
 N_COLOURS = 10
 
 _COLOURS: dict[Theme, tuple[str, ...]] = {
@@ -129,6 +135,39 @@ def all_colours(theme: Theme) -> tuple[str, ...]:
 
 
 def look(style: int, theme: Theme) -> Look:
-    """The colour and symbol of a style of `runs.styles`."""
+    """The colour and symbol of a style."""
     every = all_colours(theme)
     return Look(every[style % len(every)], SYMBOLS[style // N_COLOURS % len(SYMBOLS)])
+
+
+@dataclass(frozen=True)
+class WantedStyles:
+    """The styles that a view has chosen."""
+
+    of_runs: Sequence[int] = ()
+    """Of its first runs, in their order."""
+    of_groups: Mapping[str, int] = field(default_factory=dict)
+    """By the id of a group."""
+
+
+IN_ORDER = WantedStyles()
+
+
+def distinct_styles(keys: Iterable[str], wanted: Mapping[str, int] | None = None) -> dict[str, int]:
+    """A style for each series, so that no two are equal: the one that it wants, or the first free one.
+
+    Args:
+        keys: keys of at most `N_STYLES` series, in the order in which they entered the view. One that enters
+            last changes no other.
+        wanted: by key. Of several series that want one style, the first gets it.
+    """
+    ordered = list(dict.fromkeys(keys))
+    given: dict[str, int] = {}
+    used: set[int] = set()
+    for key in ordered:
+        style = (wanted or {}).get(key)
+        if style is not None and 0 <= style < N_STYLES and style not in used:
+            given[key] = style
+            used.add(style)
+    free = (style for style in range(N_STYLES) if style not in used)
+    return {key: given[key] if key in given else next(free) for key in ordered}

@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.palette import Theme, colours, look
+from backend.figures.palette import Theme, colours, distinct_styles, look
 from backend.figures.theme import faint, layout, muted, plain_text
-from backend.runs.styles import distinct_styles
 from backend.statistics.estimates import median
 
 LOG_RATIO = 20

@@ -9,12 +9,11 @@ import numpy as np
 from backend.figures.curve import MAX_MARKED, axes_layout
 from backend.figures.figure import Figure, Label
 from backend.figures.gaps import in_words
-from backend.figures.palette import Look, Theme, look
+from backend.figures.palette import Look, Theme, distinct_styles, look
 from backend.figures.theme import faint, layout, plain_text
 from backend.metrics.catalogue import describe
 from backend.metrics.chunks import Array, Columns
 from backend.metrics.grouping import CENTRES, Spread, draws_seeds, interval_name
-from backend.runs.styles import distinct_styles
 
 _BAND_OPACITY = 0.18
 _SEED_WIDTH = 1.5

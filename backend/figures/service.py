@@ -31,7 +31,7 @@ from backend.figures.export_caption import caption
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
 from backend.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
-from backend.figures.palette import Theme
+from backend.figures.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
 from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
 from backend.figures.theme import in_panel, plain_text
@@ -58,7 +58,6 @@ from backend.runs.groups import (
 )
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
-from backend.runs.styles import IN_ORDER, WantedStyles, distinct_styles
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted

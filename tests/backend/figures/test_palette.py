@@ -6,15 +6,16 @@ import pytest
 from backend.figures.palette import (
     COLOUR_NAMES,
     N_COLOURS,
+    N_STYLES,
     SYMBOLS,
     Theme,
     all_colours,
     colours,
+    distinct_styles,
     look,
 )
 from backend.figures.theme import ground
 from backend.metrics.chunks import Array
-from backend.runs.styles import N_STYLES, distinct_styles
 from tests.backend.figures.colour_difference import (
     DEUTERANOPIA,
     PROTANOPIA,

@@ -32,7 +32,7 @@ from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
 from backend.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
 from backend.figures.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
-from backend.figures.scatter import Dot, scatter_figure
+from backend.figures.scatter import Dot, scatter_figure, setting_field, setting_value
 from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
 from backend.figures.theme import in_panel, plain_text
 from backend.metrics import service as metrics
@@ -56,8 +56,6 @@ from backend.runs.groups import (
     subject_key,
     subject_names,
 )
-from backend.runs.setting_values import setting as setting_of
-from backend.runs.setting_values import value_of
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
@@ -484,12 +482,12 @@ def draw_scatter(
         Invalid: there is no such setting.
     """
     runs_by_id = metrics.find_runs(session, run_ids)
-    field = setting_of(setting)
+    field = setting_field(setting)
     listing.check_known(session, "x", field)
     shown = [
         (run, value, subject_key(run))
         for run in runs_by_id.values()
-        if (value := value_of(run, field)) is not None and getattr(run, score) is not None
+        if (value := setting_value(run, field)) is not None and getattr(run, score) is not None
     ]
     examples = {key: run for run, _, key in shown}
     names = dict(zip(examples, subject_names(list(examples.values())), strict=True))

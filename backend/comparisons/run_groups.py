@@ -17,7 +17,7 @@ from backend.runs import listing
 from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
 from backend.runs.groups import Brief, compute_once, group_names, key_of, repetitions, significant_digits
-from backend.runs.lineage import roots
+from backend.runs.repository import lineage_roots
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
@@ -66,7 +66,7 @@ def page(
     shown = groups[start : start + limit]
     names = _names([runs[0] for _, runs in shown], by, setting)
     more = start + limit < len(groups)
-    lineages = roots(session, (run for _, runs in shown for run in runs))
+    lineages = lineage_roots(session, (run for _, runs in shown for run in runs))
     return RunGroupPage(
         items=[_group(key, name, runs, lineages) for (key, runs), name in zip(shown, names, strict=True)],
         next_cursor=shown[-1][1][0].id if more and shown else None,
@@ -95,7 +95,7 @@ def _sorted(
     elif field == "n":
         values = [len(runs) for _, runs in groups]
     else:
-        lineages = roots(session, (run for _, runs in groups for run in runs))
+        lineages = lineage_roots(session, (run for _, runs in groups for run in runs))
         rows = [_group(key, "", runs, lineages) for key, runs in groups]
         values = [row.score.value if field == "score" else getattr(row, field) for row in rows]
     with_value = [pair for pair in zip(values, groups, strict=True) if pair[0] is not None]

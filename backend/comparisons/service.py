@@ -33,7 +33,7 @@ from backend.runs.groups import (
     repetitions,
     training_key,
 )
-from backend.runs.lineage import roots
+from backend.runs.repository import lineage_roots
 from backend.specs.known_tags import is_per_episode
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.estimates import (
@@ -90,7 +90,7 @@ def compare(
     else:
         measured = _measure_evaluations(session, runs, members, protocol)
     # Where runs are compared: at the end of the shortest run of an environment, or each at its own.
-    lineages = roots(session, runs.values())
+    lineages = lineage_roots(session, runs.values())
     ends = _common_ends(measured, repetitions(runs.values(), lineages, measured.furthest))
     # 0 in an environment in which no run that counts has a score.
     common = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}

@@ -19,7 +19,7 @@ from backend.checkpoints import repository as checkpoints
 from backend.checkpoints.repository import CheckpointCounters
 from backend.db import Run
 from backend.metrics.chunks import Array
-from backend.runs.log_lines import TrainingStart, training_starts
+from backend.runs.repository import TrainingStart, training_starts
 
 STORED_FOR = {"updates": "agent_steps", "clock_time_s": "wall_time_s"}
 """The stored column from which each of these axes is computed."""

@@ -26,7 +26,6 @@ from backend.metrics.seed_groups import group_curve
 from backend.runs import listing
 from backend.runs import repository as run_rows
 from backend.runs.groups import group_key, repetitions
-from backend.runs.lineage import roots
 from backend.specs.extras import installed
 from backend.specs.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 from backend.specs.run import in_declared_order
@@ -354,7 +353,7 @@ def seed_groups(
     """The series of runs that differ in their seed alone, by metric and source; without runs that are no
     further samples."""
     groups: dict[tuple[str, str, str], list[Series]] = {}
-    repeated = repetitions(runs.values(), roots(session, runs.values()))
+    repeated = repetitions(runs.values(), run_rows.lineage_roots(session, runs.values()))
     for series in chosen:
         if series.run_id in repeated:
             continue

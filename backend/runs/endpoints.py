@@ -25,7 +25,7 @@ from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId, Ulid
 from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
-from backend.runs import actions, bulk, listing, log_lines, queue, repository, requests, service
+from backend.runs import actions, bulk, listing, queue, repository, requests, service
 from backend.runs.bulk import BulkOut, BulkRequest
 from backend.runs.schemas import (
     ArchiveRequest,
@@ -323,11 +323,11 @@ def read_log(
     service.get(session, run_id)
     next_cursor = None
     if after is not None:
-        lines = log_lines.after(session, run_id, search, after, limit)
+        lines = repository.log_lines_after(session, run_id, search, after, limit)
     elif tail or before is not None:
-        lines = log_lines.before(session, run_id, search, before, limit)
+        lines = repository.log_lines_before(session, run_id, search, before, limit)
     else:
-        lines, next_cursor = log_lines.page(session, run_id, search, limit=limit, cursor=cursor)
+        lines, next_cursor = repository.log_page(session, run_id, search, limit=limit, cursor=cursor)
     return LogPage(items=[LogLineOut.model_validate(line) for line in lines], next_cursor=next_cursor)
 
 

@@ -1,17 +1,19 @@
-"""Runs in the database."""
+"""Runs in the database, with their attempts, logs and lineages: a run, its forks, and theirs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, insert, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import Select, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from backend.db import Attempt, DeletedRun, LogLine, Run, Transition, keyset
+from backend.db import Attempt, DeletedRun, LogLine, Run, Transition, folding, keyset
 from backend.db.run import WITH_DELETED
 from backend.runs.conditions import condition, expression
 from backend.runs.fields import MetricField, resolve
 from backend.runs.filters import Node
+from backend.runs.groups import GroupedRun
 from backend.specs.states import RunState
 
 SORTS: dict[str, InstrumentedAttribute[Any]] = {
@@ -36,9 +38,20 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
 }
 """Columns that runs can be sorted by, apart from their settings and metrics."""
 
+_IDS_PER_STATEMENT = 10_000
+
 _ATTEMPTS = select(Attempt).where(Attempt.run_id == bindparam("run_id")).order_by(Attempt.number)
 _TRANSITIONS = select(Transition).where(Transition.run_id == bindparam("run_id")).order_by(Transition.id)
 _CHILDREN = select(Run).where(Run.parent_id == bindparam("run_id")).order_by(Run.id)
+
+
+@dataclass(frozen=True)
+class TrainingStart:
+    """When the training of an attempt started, and from where."""
+
+    run_id: str
+    time: datetime
+    resumed_from_agent_steps: int
 
 
 def add(session: Session, run: Run) -> None:
@@ -193,3 +206,97 @@ def count_by_state(session: Session) -> dict[str, int]:
     """Number of runs in each state."""
     counts = session.execute(select(Run.state, func.count()).where(Run.demo.is_(False)).group_by(Run.state))
     return {**dict.fromkeys(RunState, 0), **dict(counts.all())}
+
+
+def training_starts(session: Session, run_ids: Sequence[str]) -> Iterator[TrainingStart]:
+    """Every start of training of the runs, oldest first; an external run that was lost has no other one."""
+    attempt = and_(Attempt.run_id == Transition.run_id, Attempt.number == Transition.attempt)
+    starts = or_(Transition.before.is_(None), Transition.before == RunState.STARTING)
+    query = (
+        select(Transition.run_id, Transition.time, func.coalesce(Attempt.resumed_from_agent_steps, 0))
+        .join(Attempt, attempt, isouter=True)
+        .where(Transition.run_id.in_(run_ids), Transition.after == RunState.RUNNING, starts)
+    )
+    return (TrainingStart(*row) for row in session.execute(query.order_by(Transition.id)))
+
+
+def log_page(
+    session: Session, run_id: str, search: str | None, *, limit: int, cursor: str | None
+) -> tuple[list[LogLine], str | None]:
+    """One page of a run's log from its start, and the cursor of the next page."""
+    return keyset.page(
+        session,
+        _log(run_id, search),
+        by=LogLine.id,
+        row_id=LogLine.id,
+        descending=False,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def log_lines_after(
+    session: Session, run_id: str, search: str | None, line_id: int, limit: int
+) -> list[LogLine]:
+    """The lines after a line, oldest first."""
+    newer = _log(run_id, search).where(LogLine.id > line_id)
+    return list(session.scalars(newer.order_by(LogLine.id).limit(limit)))
+
+
+def log_lines_before(
+    session: Session, run_id: str, search: str | None, line_id: int | None, limit: int
+) -> list[LogLine]:
+    """The last lines before a line (of the log, without one), oldest first."""
+    older = _log(run_id, search)
+    if line_id is not None:
+        older = older.where(LogLine.id < line_id)
+    return list(session.scalars(older.order_by(LogLine.id.desc()).limit(limit)))[::-1]
+
+
+def _log(run_id: str, search: str | None) -> Select[LogLine]:
+    lines = select(LogLine).where(LogLine.run_id == run_id)
+    return lines.where(folding.contains(LogLine.message, search)) if search else lines
+
+
+def lineage_roots(session: Session, runs: Iterable[GroupedRun]) -> dict[str, str]:
+    """By run id, the first run of its lineage: itself, or the run that it was forked from, directly or not.
+
+    Deleted runs count while they can be restored. Then their forks no longer name them: those that start at
+    the same agent steps may share a checkpoint, so they are one lineage.
+
+    Args:
+        session: a session.
+        runs: runs with `id`, `parent_id` and `forked_at_agent_steps` loaded.
+    """
+    several = list(runs)
+    parents = sorted({run.parent_id for run in several if run.parent_id is not None})
+    of_parent: dict[str, str] = {}
+    for at in range(0, len(parents), _IDS_PER_STATEMENT):
+        of_parent |= _roots_of_parents(session, parents[at : at + _IDS_PER_STATEMENT])
+    return {
+        run.id: _root(run.id, run.forked_at_agent_steps)
+        if run.parent_id is None
+        else of_parent.get(run.parent_id, run.parent_id)
+        for run in several
+    }
+
+
+def _roots_of_parents(session: Session, ids: list[str]) -> dict[str, str]:
+    columns = (Run.id, Run.parent_id, Run.forked_at_agent_steps)
+    line = select(Run.id.label("start"), *columns).where(Run.id.in_(ids)).cte("line", recursive=True)
+    parent = aliased(Run)
+    line = line.union_all(
+        select(line.c.start, parent.id, parent.parent_id, parent.forked_at_agent_steps).join(
+            line, parent.id == line.c.parent_id
+        )
+    )
+    query = select(line.c.start, line.c.id, line.c.forked_at_agent_steps).where(line.c.parent_id.is_(None))
+    return {
+        start: _root(first, forked_at)
+        for start, first, forked_at in session.execute(query, execution_options=WITH_DELETED)
+    }
+
+
+def _root(run_id: str, forked_at_agent_steps: int | None) -> str:
+    """Root of the oldest run of a lineage that exists; it may be a fork itself."""
+    return run_id if forked_at_agent_steps is None else f"forked at {forked_at_agent_steps}"

@@ -18,7 +18,7 @@ from backend.figures.palette import Theme
 from backend.figures.study import Frame, gaps_figure, profile_figure
 from backend.recordings.service import PersonsMean, human_references
 from backend.runs.groups import compute_once, is_measured_as_published, key_of, repetitions
-from backend.runs.lineage import roots
+from backend.runs.repository import lineage_roots
 from backend.scores import repository
 from backend.scores.repository import LastScore
 from backend.scores.schemas import (
@@ -295,7 +295,7 @@ def _best(
     published scores were comes before any other."""
     used = [score for score in scored if protocols.get(score.run.environment) == score.protocol]
     briefs = [score.run for score in used]
-    repeated = repetitions(briefs, roots(session, briefs), {run.id for run in briefs})
+    repeated = repetitions(briefs, lineage_roots(session, briefs), {run.id for run in briefs})
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
     for score in used:
         if score.run.id not in repeated:

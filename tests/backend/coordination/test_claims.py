@@ -11,7 +11,7 @@ from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.runs import actions, log_lines, service
+from backend.runs import actions, repository, service
 from backend.runs import repository as runs
 from backend.specs.states import RunState
 from tests.support.rows import add_host, episode_row, evaluation_row, make_run
@@ -200,7 +200,7 @@ def test_expire_queues_run_with_expired_lease_again(engine: Engine) -> None:
     with reading(engine) as session:
         moves = [t.after for t in runs.transitions(session, run.id)]
         assert runs.attempts(session, run.id)[0].ended_at is not None
-        levels = [line.level for line in log_lines.after(session, run.id, None, 0, 10)]
+        levels = [line.level for line in repository.log_lines_after(session, run.id, None, 0, 10)]
     assert levels == ["info", "info", "warning", "warning"]
     assert moves == ["queued", "starting", "lost", "queued"]
     won = claim(engine)

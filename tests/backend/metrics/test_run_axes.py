@@ -11,7 +11,7 @@ from backend.db import Run, Transition
 from backend.db.engine import writing
 from backend.metrics import repository
 from backend.metrics.run_axes import clock_by_training_time, updates_by_agent_steps
-from backend.runs.log_lines import TrainingStart
+from backend.runs.repository import TrainingStart
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.rows import add_attempt, checkpoint_row, make_run

@@ -4,7 +4,7 @@ from sqlalchemy import Engine, event
 from backend.db import Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.runs import lineage
+from backend.runs import repository
 from backend.runs import service as run_service
 from tests.support.rows import make_fork, make_run
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.service
 
 def roots(engine: Engine, *ids: str) -> list[str]:
     with reading(engine) as session:
-        root_of = lineage.roots(session, [session.get_one(Run, run_id) for run_id in ids])
+        root_of = repository.lineage_roots(session, [session.get_one(Run, run_id) for run_id in ids])
     return [root_of[run_id] for run_id in ids]
 
 
@@ -52,7 +52,7 @@ def test_roots_of_many_forks_take_one_query(engine: Engine) -> None:
     with reading(engine) as session:
         runs = [session.get_one(Run, fork.id) for fork in forks]
         event.listen(engine, "before_cursor_execute", note)
-        root_of = lineage.roots(session, runs)
+        root_of = repository.lineage_roots(session, runs)
         event.remove(engine, "before_cursor_execute", note)
     assert list(root_of.values()) == [parent.id for parent in parents]
     assert len(statements) == 1

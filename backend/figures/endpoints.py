@@ -21,9 +21,9 @@ from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Ulid
 from backend.http.transfer import conditional_response
-from backend.metrics.axes import DrawnSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
+from backend.metrics.parameters import DrawnSpread, SmoothedAxes
 from backend.specs.problems import quoted
 from backend.text import Text
 

@@ -11,8 +11,8 @@ from backend.http.pages import RunId, Ulid
 from backend.http.streaming import BINARY, Download, ExportSlot, ListTurn
 from backend.http.transfer import json_response
 from backend.metrics import changes, repository, run_fields, service
-from backend.metrics.axes import ChosenSpread, RequestedAxes
 from backend.metrics.catalogue import describe
+from backend.metrics.parameters import ChosenSpread, RequestedAxes
 from backend.metrics.schemas import (
     MEDIA_TYPES,
     Changes,

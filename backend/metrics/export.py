@@ -16,8 +16,7 @@ from sqlalchemy.orm import Session
 from backend.db import Series
 from backend.metrics import repository
 from backend.metrics.chunks import Columns, n_rows
-from backend.metrics.exported_runs import PROVENANCE, Provenance
-from backend.metrics.pipe import Pipe
+from backend.metrics.export_common import PROVENANCE, Pipe, Provenance
 from backend.metrics.repository import ALL, Selected
 from backend.text import FORMULA
 

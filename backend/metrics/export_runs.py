@@ -13,8 +13,7 @@ import pyarrow.parquet
 from sqlalchemy.orm import Session
 
 from backend.metrics import export
-from backend.metrics.exported_runs import DESCRIPTION, ExportedRun
-from backend.metrics.pipe import Pipe
+from backend.metrics.export_common import DESCRIPTION, ExportedRun, Pipe
 from backend.metrics.repository import Selected
 
 SCHEMA = pa.schema([("run", pa.string()), ("name", pa.string()), *export.SCHEMA])

@@ -1,5 +1,8 @@
 """Several seeds as one curve with an interval, on a common grid.
 
+The arithmetic alone, without the database, so that it can be compared with a slow version point by point;
+`seed_groups` reads the points.
+
 Grid point k is at x = (k + 1) * step; step is the smallest power of two for which the last x of the group is
 on the grid. The value of a run there is the mean of its finite values in (k * step, (k + 1) * step]; if it
 has no point there, the value on the straight line between its neighbours, or after its last one that value.

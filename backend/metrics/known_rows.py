@@ -1,4 +1,7 @@
-"""Which rows of its series a client has already, by the revision of its data."""
+"""Reads points of series through caches, and finds the rows that a client has already, by its revision.
+
+Apart from `charts`, because `seed_groups` reads through the same caches.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from backend.metrics import repository
 from backend.metrics.chunks import Columns, joined, n_rows
-from backend.metrics.pipe import Pipe
+from backend.metrics.export_common import Pipe
 
 POINT = np.dtype(
     [

@@ -28,7 +28,7 @@ from backend.metrics.chunks import (
     n_rows,
     select_rows,
 )
-from backend.metrics.summaries import Summary, summary
+from backend.metrics.rollups import Summary, summarise
 from backend.specs.events import PointsEvent
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ def append_columns(
         rows += _chunk_rows(row.id, attempt, n_points - n_rows(whole), whole)
         values = Summary(row.n_finite, row.mean_value, row.min_value, row.max_value)
         change = _series_change(row.id, n_points, new["value"], revision)
-        changes.append(change | values.joined(summary(new["value"])).columns())
+        changes.append(change | values.joined(summarise(new["value"])).columns())
     _delete(session, list(old))
     session.execute(insert(SeriesChunk), rows)
     session.execute(update(Series), changes)
@@ -214,7 +214,7 @@ def _cut_series(
     live_values = np.concatenate(values) if values else np.zeros(0)
     change = _series_change(series_id, first_row + n_kept, live_values, revision)
     return _SeriesCut(
-        change=change | summary(live_values).columns(),
+        change=change | summarise(live_values).columns(),
         superseded=[chunk.id for chunk in rest if chunk.min_agent_steps > after_agent_steps],
         divided=[chunk.id for chunk in divided],
         new_chunks=new_chunks,

@@ -1,12 +1,16 @@
-"""Aggregates of a power-of-two number of consecutive rows, so that a chart need not read every point.
+"""Aggregates of series: buckets of rows, so that a chart need not read every point, and summaries.
 
-A bucket of B rows is rows kB to kB + B - 1 of a series, in order of arrival, so that only the last bucket
-changes while the series grows. Its mean, min, max and last value ignore NaN; they are NaN only if all of its
-values are. Its x is that of its last row.
+A bucket of B rows, a power of two, is rows kB to kB + B - 1 of a series, in order of arrival, so that only
+the last bucket changes while the series grows. Its mean, min, max and last value ignore NaN; they are NaN
+only if all of its values are. Its x is that of its last row.
 
 A closed chunk is stored with its buckets of `BASE_ROWS` rows. Coarser buckets are computed from these, for
-open chunks too, so that a bucket is identical to the bit however it was read.
+open chunks too, so that a bucket is identical to the bit however it was read. The `Summary` of a series is
+of all its finite values.
 """
+
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -148,3 +152,42 @@ def _order(low: Array, high: Array, late: Array) -> Columns:
         "max": np.fmax.reduce(high, axis=1),
         "last": late[np.arange(len(late)), last_known],
     }
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of the finite values of a series, updated as points arrive; None if there are none."""
+
+    n_finite: int = 0
+    mean_value: float | None = None
+    min_value: float | None = None
+    max_value: float | None = None
+
+    def joined(self, later: "Summary") -> "Summary":
+        """The summary of these values and later ones."""
+        if self.mean_value is None or self.min_value is None or self.max_value is None:
+            return later
+        if later.mean_value is None or later.min_value is None or later.max_value is None:
+            return self
+        n = self.n_finite + later.n_finite
+        return Summary(
+            n,
+            # Neither a sum of many nor a difference of large values, which could overflow.
+            self.mean_value * (self.n_finite / n) + later.mean_value * (later.n_finite / n),
+            min(self.min_value, later.min_value),
+            max(self.max_value, later.max_value),
+        )
+
+    def columns(self) -> dict[str, Any]:
+        """As columns of a series' row."""
+        return asdict(self)
+
+
+def summarise(values: Array) -> Summary:
+    """The summary of values of a series."""
+    finite = values[np.isfinite(values)]
+    n = len(finite)
+    if n == 0:
+        return Summary()
+    mean = float((finite / n).sum()) if n > 1 else float(finite[0])
+    return Summary(n, mean, float(finite.min()), float(finite.max()))

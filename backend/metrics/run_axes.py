@@ -1,5 +1,7 @@
 """X axes that points do not carry: updates and clock time.
 
+Apart from `charts`, because the curves of groups and the places of changes and checkpoints need them too.
+
 Updates are exact at checkpoints and at the run's latest report, and interpolated by agent steps between them.
 
 Clock time counts from the start of a run's training. It passes as training time does, and also in

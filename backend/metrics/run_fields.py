@@ -1,4 +1,7 @@
-"""The fields of the list of runs, and the metrics in its columns."""
+"""The fields of the list of runs, and the metrics in its columns.
+
+Apart from `service`, which reads the points of given runs: this reads no point.
+"""
 
 from collections.abc import Sequence
 

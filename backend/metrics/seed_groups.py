@@ -1,4 +1,7 @@
-"""Curves of groups of runs that differ in their seed alone."""
+"""Curves of groups of runs that differ in their seed alone, and what a client lacks of them.
+
+As `charts` is of single runs; the arithmetic is in `grouping`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from backend.errors import Invalid, NotFound
 from backend.metrics import npz, repository, tensorboard_files
 from backend.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scale
 from backend.metrics.chunks import Array
-from backend.metrics.exported_runs import ExportedRun
+from backend.metrics.export_common import ExportedRun
 from backend.metrics.grouping import Spread, interval_name
 from backend.metrics.schemas import Format
 from backend.metrics.seed_groups import group_curve

@@ -12,8 +12,7 @@ from urllib.parse import quote
 from sqlalchemy.orm import Session
 
 from backend.metrics import repository, tfevents
-from backend.metrics.exported_runs import DESCRIPTION, PROVENANCE, ExportedRun, Provenance
-from backend.metrics.pipe import Pipe
+from backend.metrics.export_common import DESCRIPTION, PROVENANCE, ExportedRun, Pipe, Provenance
 from backend.metrics.repository import ALL, Selected
 
 

@@ -1,4 +1,7 @@
-"""Query parameters that charts and figures share: axes, smoothing, and what is drawn of several seeds."""
+"""Query parameters that charts and figures share: axes, smoothing, and what is drawn of several seeds.
+
+Apart from `endpoints`, because the routes of figures depend on them too.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated

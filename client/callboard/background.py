@@ -1,4 +1,8 @@
-"""What happens next to the training loop: one thread writes to the spool, another one sends it."""
+"""What happens next to the training loop: one thread writes to the spool, another one sends it.
+
+Apart from `external`, which runs in the script's threads, and from `delivery`, which runs without threads in
+`callboard sync` as well.
+"""
 
 from __future__ import annotations
 

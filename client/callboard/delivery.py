@@ -1,4 +1,7 @@
-"""Sends a spool's batches to its server, in order and exactly once."""
+"""Sends a spool's batches to its server, in order and exactly once.
+
+Without threads, because `callboard sync` sends as well as `background`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs that are trained by a script of one's own: `callboard.init`."""
+"""A run that is trained by a script of one's own, as `callboard.init` returns it: what the script calls.
+
+Its log methods check values and hand them to `background`, which stores and sends them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Starts or resumes a run that a script trains: `callboard.init`."""
+"""Starts or resumes a run that a script trains: `callboard.init`.
+
+Apart from `external`: it checks the arguments and finds the server and the spool, once, before there is a
+run to log to.
+"""
 
 from __future__ import annotations
 

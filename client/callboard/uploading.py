@@ -1,4 +1,7 @@
-"""Uploads of files, in parts."""
+"""Uploads of files, in parts.
+
+Apart from `delivery`, which sends rows, each batch in one request.
+"""
 
 from __future__ import annotations
 

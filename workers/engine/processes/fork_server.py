@@ -1,4 +1,7 @@
-"""Preloaded by the fork server: importing this module prepares that process."""
+"""Preloaded by the fork server: importing this module prepares that process.
+
+Apart from `child`, whose import must have no such effect: the engine's own process imports it.
+"""
 
 from workers.engine.processes.child import prepare_fork_server
 

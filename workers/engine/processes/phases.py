@@ -1,4 +1,7 @@
-"""Phases of an engine's start: long ones are reported to the training loop, which logs them."""
+"""Phases of an engine's start: long ones are reported to the training loop, which logs them.
+
+The lowest module of the engine, so that methods and processes report a phase without importing the loop.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,8 @@
 """Scoring an agent from fresh starts under a protocol (see `backend.specs.protocols`), as the papers do.
 
 Returns are unclipped. Agents act as in the papers (see `workers.engine.nn.policies`), or greedily where the
-protocol specifies it.
+protocol specifies it. Jobs and the command line evaluate agents with this module, too; `scoring` evaluates
+during training.
 """
 
 import time

@@ -2,7 +2,7 @@
 
 A frame is a length (u32, little-endian), the CRC-32 of the payload (u32) and the payload, the JSON of a
 list of events. A crash can only tear the last frame; a reader stops before it. A frame that a disk has
-damaged is skipped once an undamaged one follows it.
+damaged is skipped once an undamaged one follows it. `journal` decides what is logged.
 """
 
 import errno

@@ -1,4 +1,7 @@
-"""The journal of an attempt: events, log lines and metric points for the event log; the run's counters."""
+"""The journal of an attempt: events, log lines and metric points for the event log; the run's counters.
+
+Apart from `event_log`, the format of the file, because workers and commands read that without an engine.
+"""
 
 import math
 import time

@@ -1,4 +1,7 @@
-"""The replays that an attempt saves."""
+"""The replays that an attempt saves.
+
+Apart from `loop`, which saves training episodes, because `scoring` saves those of evaluations.
+"""
 
 import hashlib
 from dataclasses import replace

@@ -1,4 +1,8 @@
-"""Evaluations during training: of the current parameters, and at the end of the best ones."""
+"""Evaluations during training: of the current parameters, and at the end of the best ones.
+
+Apart from `evaluation`, which plays and scores episodes also where nothing trains: here is when training
+evaluates, and what it reports and keeps of that.
+"""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""What an attempt reports until it trains: what it is trained with, whether it fits this machine, phases."""
+"""What an attempt reports until it trains: what it is trained with, whether it fits this machine, phases.
+
+Apart from `loop`, which has what repeats: all of this is reported once, before the first step.
+"""
 
 import os
 import time

@@ -1,4 +1,7 @@
-"""CPU, memory and GPU use of a run."""
+"""CPU, memory and GPU use of a run.
+
+Apart from `loop`, because it measures processes and devices and knows nothing of training.
+"""
 
 import time
 from collections.abc import Collection

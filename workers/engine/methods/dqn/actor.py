@@ -1,4 +1,7 @@
-"""An actor of DQN or Gorila: acts in one environment, epsilon-greedily by Q(s, .; theta)."""
+"""An actor of DQN or Gorila: acts in one environment, epsilon-greedily by Q(s, .; theta).
+
+Apart from `dqn`, because Gorila has many of them and a loop of its own.
+"""
 
 from typing import Any
 

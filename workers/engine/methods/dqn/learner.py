@@ -4,7 +4,7 @@
     delta = y - Q(s, a; theta)
     dtheta = -sum over the minibatch of clip(delta, -1, 1) grad Q(s, a; theta)
 
-Used by `workers.engine.methods.dqn.dqn` and by Gorila's learners.
+Apart from `dqn`, because Gorila's learners compute the same gradient.
 
 Differences from the paper: none.
 """

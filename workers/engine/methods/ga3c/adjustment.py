@@ -1,4 +1,7 @@
-"""Adjusts N_A, N_P and N_T (section 4.3): a random change by one, kept or undone by its TPS."""
+"""Adjusts N_A, N_P and N_T (section 4.3): a random change by one, kept or undone by its TPS.
+
+Apart from `ga3c`, because it has no thread and no clock: tests and the benchmark give it the TPS.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -57,7 +57,7 @@ from workers.engine.methods.base import (
     config_of,
 )
 from workers.engine.methods.ga3c.adjustment import ThreadCounts, ThreadTuning
-from workers.engine.methods.ga3c.agents import AgentPool
+from workers.engine.methods.ga3c.agent_pool import AgentPool
 from workers.engine.methods.ga3c.memory import FRAMES, STEPS, Experiences, ExperienceShape, Queue
 from workers.engine.methods.ga3c.model import Model, ModelThread, Predictor, Stats, Trainer
 from workers.engine.methods.random_play import RandomPlay, centre

@@ -1,6 +1,7 @@
 """What GA3C's agents, predictors and trainers share: experiences in memory, indices in queues.
 
 Observations are written once, as the bytes the environment gives; a request states only where they are.
+Apart from `agent` and `model`, which are the two sides of it: an agent's process loads no torch.
 """
 
 import fcntl

@@ -25,7 +25,7 @@ from tests.support.scripted_environment import EVERY_END, Decision, Outcome, Scr
 from tests.support.thread_children import ThreadChild
 from tests.support.waiting import PATIENCE_S, Patience
 from workers.engine.methods.base import DivergedError, StepResult
-from workers.engine.methods.ga3c import agents, ga3c
+from workers.engine.methods.ga3c import agent_pool, ga3c
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.agent import AgentEnds
 from workers.engine.methods.ga3c.ga3c import Ga3cLearner
@@ -66,7 +66,7 @@ def lock_step(
         sockets.append(argument.answers.dup())
         return dataclasses.replace(argument, answers=sockets[-1])
 
-    monkeypatch.setattr(agents, "Child", partial(ThreadChild, own=own))
+    monkeypatch.setattr(agent_pool, "Child", partial(ThreadChild, own=own))
     monkeypatch.setattr(ga3c, "ADVANCE_S", 0.0)
     request = {"algorithm": "ga3c", "stop": {"agent_steps": 10**9}, "config": CONFIG | config}
     learner = Ga3cLearner(parse_run_spec(script(outcomes) | request))

@@ -1,4 +1,7 @@
-"""GA3C's agents from the learner's side: start, messages, replacement after a kill, stop."""
+"""GA3C's agents from the learner's side: start, messages, replacement after a kill, stop.
+
+Apart from `agent`, which is what the process of an agent runs.
+"""
 
 import socket
 from collections.abc import Sequence

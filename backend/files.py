@@ -1,4 +1,7 @@
-"""Folders that a wheel holds inside `backend` and a checkout next to it; `setup.py` copies them."""
+"""Folders that a wheel holds inside `backend` and a checkout next to it; `setup.py` copies them.
+
+So the places where a wheel and a checkout differ are named once.
+"""
 
 from pathlib import Path
 

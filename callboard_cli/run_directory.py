@@ -1,4 +1,7 @@
-"""Directories of runs on the command line."""
+"""Directories of runs on the command line.
+
+Three commands read one: `train`, `import-run` and `demo`.
+"""
 
 import json
 from pathlib import Path

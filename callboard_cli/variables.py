@@ -1,4 +1,7 @@
-"""Environment variables that look like settings and are none."""
+"""Environment variables that look like settings and are none.
+
+Every command warns of them, and `callboard doctor` checks them.
+"""
 
 import os
 from difflib import get_close_matches

@@ -1,4 +1,7 @@
-"""Records requests in the audit trail."""
+"""Records requests in the audit trail.
+
+Apart from `service`, which knows no HTTP.
+"""
 
 from fastapi import Request
 from sqlalchemy.orm import Session

@@ -1,4 +1,7 @@
-"""The tables. Importing this package registers those of every module with `Base.metadata`."""
+"""The tables. Importing this package registers those of every module with `Base.metadata`.
+
+A module has one table or the few that belong together, however short it is.
+"""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,7 @@
-"""The database's clock, the one clock that all hosts share."""
+"""The database's clock, the one clock that all hosts share.
+
+Apart from the tables, because statements of every resource ask it.
+"""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,7 @@
-"""Addresses of clients."""
+"""Addresses of clients.
+
+The audit trail, limits of logins and the size of bodies depend on it, and it depends on none of them.
+"""
 
 import ipaddress
 

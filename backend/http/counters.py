@@ -1,4 +1,7 @@
-"""Prometheus counters of requests."""
+"""Prometheus counters of requests.
+
+Apart from `backend.instruments`, which reads the tables: security counts requests without a database.
+"""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 

@@ -1,4 +1,7 @@
-"""What the requests of every resource share."""
+"""What the requests of every resource share.
+
+Apart from `dependencies`, which hold the state of the application: these are declarations alone.
+"""
 
 from typing import Annotated
 

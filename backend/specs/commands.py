@@ -1,4 +1,7 @@
-"""Commands from a supervisor to its engine: JSON lines on their socket pair."""
+"""Commands from a supervisor to its engine: JSON lines on their socket pair.
+
+The other direction is `events`.
+"""
 
 from typing import Annotated, Any, Literal
 

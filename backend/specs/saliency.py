@@ -1,4 +1,7 @@
-"""Saliency maps: how much an agent's outputs change where its input is blurred."""
+"""Saliency maps: how much an agent's outputs change where its input is blurred.
+
+Engine, table and API share this model; the engine imports nothing of the service but specs.
+"""
 
 from pydantic import Field
 

@@ -1,4 +1,7 @@
-"""Errors that the script's own signal handlers raise, which pass through every log method."""
+"""Errors that the script's own signal handlers raise, which pass through every log method.
+
+Every module that calls methods of what a script logs needs it, so it imports none of them.
+"""
 
 from __future__ import annotations
 

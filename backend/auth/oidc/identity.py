@@ -1,4 +1,7 @@
-"""The outcome of a sign-in by OpenID Connect: an identity, or why there is none."""
+"""The outcome of a sign-in by OpenID Connect: an identity, or why there is none.
+
+The provider returns one and the service takes it; neither imports the other for that.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from callboard.config import SETTINGS_TAGS, config_of_table
 from callboard.files import sha256_of
-from callboard.imports.checksums import TABLE, crc32c, masked
 from callboard.imports.log import Column, Log, UnreadableLog
 from callboard.names import Names
 
 MAX_RECORD_BYTES = 2**28
+
+Words = npt.NDArray[np.uint32]
+Bytes = npt.NDArray[np.uint8]
 
 _HPARAMS_FOLDER = re.compile(r"\d{9,}(\.\d+)?")
 """Where torch's `add_hparams` writes, below the folder of the training."""
@@ -28,6 +31,8 @@ _TEXT_ENDING = "/text_summary"
 _HEADER = struct.Struct("<QI")
 _CHECKSUM_BYTES = 4
 _GZIP = b"\x1f\x8b"
+_POLYNOMIAL = 0x82F63B78
+"""Of CRC-32C, which each record ends with, masked as in TFRecord."""
 _MAX_VERIFIED = 4_096
 """Records that are verified together."""
 _MAX_VERIFIED_BYTES = 2**22
@@ -328,20 +333,45 @@ def _are_right(parts: Sequence[bytes]) -> list[bool]:
                 right[at] = _checksum(parts[at][:-_CHECKSUM_BYTES]) == parts[at][-_CHECKSUM_BYTES:]
             continue
         rows = np.frombuffer(b"".join(parts[at] for at in places), "u1").reshape(len(places), length)
-        wanted = masked(crc32c(rows[:, :-_CHECKSUM_BYTES]))
+        wanted = _masked(_crc32c(rows[:, :-_CHECKSUM_BYTES]))
         for at, is_right in zip(places, np.all(wanted == rows[:, -_CHECKSUM_BYTES:], axis=1)):
             right[at] = bool(is_right)
     return right
 
 
-_TABLE: list[int] = [int(remainder) for remainder in TABLE]
+def _table() -> Words:
+    table = np.arange(256, dtype="<u4")
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(_POLYNOMIAL), table >> 1).astype("<u4")
+    return table
+
+
+_TABLE = _table()
+"""Of CRC-32C, by byte."""
+_INTEGERS: list[int] = [int(remainder) for remainder in _TABLE]
+
+
+def _crc32c(rows: Bytes) -> Words:
+    """The checksum of each row of a byte matrix."""
+    crc = np.full(len(rows), 0xFFFFFFFF, "<u4")
+    for column in rows.T:
+        crc = _TABLE[(crc ^ column) & 0xFF] ^ (crc >> 8)
+    return ~crc
+
+
+def _masked(crc: Any) -> Bytes:
+    """Checksums with the mask, as they are in a file."""
+    rotated = (crc >> 15) | (crc << 17)
+    words = np.ascontiguousarray((rotated + np.uint32(0xA282EAD8)).astype("<u4"))
+    return words.view("u1").reshape(len(words), -1)
 
 
 def _checksum(data: bytes) -> bytes:
+    """The checksum of one record, as it is in a file."""
     crc = 0xFFFFFFFF
     for byte in data:
-        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return masked(np.array([crc ^ 0xFFFFFFFF], "<u4")).tobytes()
+        crc = _INTEGERS[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return _masked(np.array([crc ^ 0xFFFFFFFF], "<u4")).tobytes()
 
 
 def _named(name: str) -> Log:

@@ -1,4 +1,7 @@
-"""n-step returns."""
+"""n-step returns.
+
+One recursion for every method that bootstraps after up to n steps.
+"""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,7 @@
-"""Schedules of hyperparameters over a run."""
+"""Schedules of hyperparameters over a run.
+
+A module of its own because every method uses them, and none of them needs torch.
+"""
 
 
 def linear(start: float, progress: float) -> float:

@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 from backend.artifacts import encoded_file, game_file, observations_file, states_file, thumbnail_file
 from backend.branches import service as branches
 from backend.checkpoints import service as checkpoints
-from backend.coordination.context import TRANSIENT_ERRORS, Context
+from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.db import Branch, Checkpoint, Episode, Evaluation, Run, StoredSaliency, Video
 from backend.db.job import BRANCH, GAME, OF_EPISODES, SALIENCY, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
@@ -151,7 +151,7 @@ class JobRunner(threading.Thread):
             return self._play_branch()
         if self._job.kind == SALIENCY:
             return self._compute_saliency()
-        run, episode, evaluation, video = self._retry_until_available(self._find)
+        run, episode, evaluation, video = self._retry(self._find)
         if run is None or (episode is None and evaluation is None and video is None):
             raise JobFailed("its run, episode, evaluation or video has been deleted")
         if video is not None:
@@ -174,7 +174,7 @@ class JobRunner(threading.Thread):
         return run, episode, evaluation, video
 
     def _render_video(self, run: Run, episode: Episode) -> Result:
-        replay = self._retry_until_available(partial(resume.fetch_replay, self._context, episode))
+        replay = self._retry(partial(resume.fetch_replay, self._context, episode))
         if replay is None:
             raise JobFailed(f"the replay {episode.replay} is missing or damaged")
         video = self._run_dir / "videos" / f"{episode.id}.mp4"
@@ -192,7 +192,7 @@ class JobRunner(threading.Thread):
             if file.is_file():
                 digests[file] = file_sha256(file)
                 n_bytes += file.stat().st_size
-                self._retry_until_available(partial(self._context.store.put, file, episode.run_id, "videos"))
+                self._retry(partial(self._context.store.put, file, episode.run_id, "videos"))
                 file.unlink()
 
         return partial(
@@ -207,10 +207,10 @@ class JobRunner(threading.Thread):
 
     def _render_thumbnail(self, run: Run, episode: Episode) -> Result:
         """From its video if it is rendered: repeating a long episode takes longer."""
-        source = self._retry_until_available(partial(resume.fetch_rendered_video, self._context, episode))
+        source = self._retry(partial(resume.fetch_rendered_video, self._context, episode))
         option = "--video"
         if source is None:
-            source = self._retry_until_available(partial(resume.fetch_replay, self._context, episode))
+            source = self._retry(partial(resume.fetch_replay, self._context, episode))
             option = "--replay"
         if source is None:
             raise JobFailed(f"the replay {episode.replay} is missing or damaged")
@@ -226,7 +226,7 @@ class JobRunner(threading.Thread):
 
     def _take_thumbnail(self, run: Run, video: Video) -> Result:
         self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
-        source = self._retry_until_available(partial(resume.fetch_sent_video, self._context, video))
+        source = self._retry(partial(resume.fetch_sent_video, self._context, video))
         if source is None:
             raise JobFailed(f"the video {video.video or video.id} is missing or damaged")
         out = source.with_name(thumbnail_file(video.id))
@@ -240,14 +240,14 @@ class JobRunner(threading.Thread):
     def _put_thumbnail(self, run: Run, file: Path) -> tuple[str, int]:
         """Move a thumbnail into the store; return its checksum and size."""
         sha256, n_bytes = file_sha256(file), file.stat().st_size
-        self._retry_until_available(partial(self._context.store.put, file, run.id, "videos"))
+        self._retry(partial(self._context.store.put, file, run.id, "videos"))
         file.unlink()
         return sha256, n_bytes
 
     def _encode(self, run: Run, video: Video) -> Result:
         self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
         fetch = partial(resume.fetch_uploaded_video, self._context, video)
-        upload = self._retry_until_available(fetch)
+        upload = self._retry(fetch)
         if upload is None:
             return _unusable(video, "the uploaded video is missing or damaged")
         out = self._run_dir / "videos" / encoded_file(video.id)
@@ -264,7 +264,7 @@ class JobRunner(threading.Thread):
         if error := answer.get("error"):
             return _unusable(video, error)
         sha256, n_bytes = file_sha256(out), out.stat().st_size
-        self._retry_until_available(partial(self._context.store.put, out, run.id, "videos"))
+        self._retry(partial(self._context.store.put, out, run.id, "videos"))
         out.unlink()
         return partial(
             videos.record_encoded,
@@ -276,9 +276,7 @@ class JobRunner(threading.Thread):
         )
 
     def _evaluate(self, run: Run, evaluation: Evaluation) -> Result:
-        checkpoint = self._retry_until_available(
-            partial(self._checkpoint, evaluation.run_id, evaluation.checkpoint)
-        )
+        checkpoint = self._retry(partial(self._checkpoint, evaluation.run_id, evaluation.checkpoint))
         if checkpoint is None:
             raise JobFailed(f"the checkpoint {evaluation.checkpoint} is missing or damaged")
         file = self._run_dir / "checkpoints" / checkpoint.file
@@ -345,17 +343,17 @@ class JobRunner(threading.Thread):
                     return None
                 return row, episode, run, runs.find(session, row.policy_run_id)
 
-        stored: tuple[OfPolicy, Episode, Run, Run | None] | None = self._retry_until_available(rows)
+        stored: tuple[OfPolicy, Episode, Run, Run | None] | None = self._retry(rows)
         if stored is None:
             return None
         row, episode, run, policy_run = stored
         if policy_run is None:
             raise JobFailed("the run of its checkpoint has been deleted")
         fetch = partial(self._checkpoint, row.policy_run_id, row.checkpoint)
-        checkpoint = self._retry_until_available(fetch)
+        checkpoint = self._retry(fetch)
         if checkpoint is None:
             raise JobFailed(f"the checkpoint {row.checkpoint} is missing or damaged")
-        replay = self._retry_until_available(partial(resume.fetch_replay, self._context, episode))
+        replay = self._retry(partial(resume.fetch_replay, self._context, episode))
         if replay is None:
             raise JobFailed(f"the replay {episode.replay} is missing or damaged")
         file = self._context.run_dir(row.policy_run_id) / "checkpoints" / checkpoint.file
@@ -376,7 +374,7 @@ class JobRunner(threading.Thread):
             return []
         file = states_file(episode.id)
         fetch = partial(resume.fetch_into, self._context, episode.run_id, "videos", file)
-        if not self._retry_until_available(partial(fetch, episode.states_sha256, folder)):
+        if not self._retry(partial(fetch, episode.states_sha256, folder)):
             return []
         return ["--states", str(folder / file)]
 
@@ -388,7 +386,7 @@ class JobRunner(threading.Thread):
             JobFailed: the set has been deleted.
         """
         read = partial(episodes.protocol_of, self._context.store, episode)
-        with self._starts(self._retry_until_available(read) or "") as options:
+        with self._starts(self._retry(read) or "") as options:
             yield options
 
     @contextmanager
@@ -406,7 +404,7 @@ class JobRunner(threading.Thread):
             with self._context.reading() as session:
                 return starts.states_of(session, protocol)
 
-        states = self._retry_until_available(read)
+        states = self._retry(read)
         if states is None:
             raise JobFailed(f"the start set of {protocol} has been deleted")
         with self._job_folder() as folder:
@@ -421,7 +419,7 @@ class JobRunner(threading.Thread):
             with self._context.reading() as session:
                 return starts.document_of(session, set_id)
 
-        content = self._retry_until_available(read)
+        content = self._retry(read)
         if content is None:
             return lambda session: None
         try:
@@ -445,7 +443,7 @@ class JobRunner(threading.Thread):
             with self._context.reading() as session:
                 return recordings.to_render(session, recording_id)
 
-        game = self._retry_until_available(read)
+        game = self._retry(read)
         if game is None:
             return lambda session: None
         setup, content = game
@@ -461,9 +459,7 @@ class JobRunner(threading.Thread):
                 digests = {file: file_sha256(file) for file in files}
                 n_bytes = sum(file.stat().st_size for file in files)
                 for file in files:
-                    self._retry_until_available(
-                        partial(self._context.store.put, file, recording_id, "videos")
-                    )
+                    self._retry(partial(self._context.store.put, file, recording_id, "videos"))
         finally:
             shutil.rmtree(self._run_dir, ignore_errors=True)
         return partial(
@@ -547,27 +543,27 @@ class JobRunner(threading.Thread):
             with self._context.writing() as session:
                 action(session)
 
-        self._retry_until_available(write)
+        self._retry(write)
 
-    def _retry_until_available(self, action: Callable[[], T]) -> T:
+    def _retry(self, action: Callable[[], T]) -> T:
         """Retry an action while the database or the artifact store is unavailable, renewing the lease.
 
         Raises:
             JobFailed: they were unavailable for too long.
             JobLost: the lease is lost, or the worker is shutting down.
         """
-        while True:
-            try:
-                return action()
-            except FileNotFoundError:
-                raise
-            except TRANSIENT_ERRORS as error:
-                log.warning("job.waiting", error=str(error)[:500])
-                if monotonic() > self._deadline:
-                    raise JobFailed(f"it took longer than {TIMEOUT_S:.0f} s: {error}") from error
-                if self._cancelled.wait(1.0):
-                    raise JobLost from None
-                self._renew()
+
+        def wait(error: Exception) -> None:
+            if isinstance(error, FileNotFoundError):
+                raise error
+            log.warning("job.waiting", error=str(error)[:500])
+            if monotonic() > self._deadline:
+                raise JobFailed(f"it took longer than {TIMEOUT_S:.0f} s: {error}") from error
+            if self._cancelled.wait(1.0):
+                raise JobLost from None
+            self._renew()
+
+        return retry_until_available(action, wait)
 
 
 def _unusable(video: Video, reason: str) -> Result:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from backend.coordination import claims
 from backend.coordination.claims import Claim, Superseded
-from backend.coordination.context import TRANSIENT_ERRORS, Context
+from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.db import Run
 from backend.specs import machine_faults
 from backend.specs.commands import ChangeSettings, Stop, Watch
@@ -170,11 +170,9 @@ class Supervisor:
     def _supervise(self) -> None:
         recorder = Recorder(self._context, self.claim.run_id, self.claim.attempt)
         try:
-            checkpoint = self._retry_until_available(
-                partial(resume.prepare, self._context, self.claim), interruptible=True
-            )
+            checkpoint = self._retry(partial(resume.prepare, self._context, self.claim), interruptible=True)
         except _Interrupted:
-            self._retry_until_available(partial(self._conclude_unstarted, recorder))
+            self._retry(partial(self._conclude_unstarted, recorder))
             return
         self._process = self._start_engine(checkpoint)
         self._caught_up_at = monotonic()
@@ -194,10 +192,10 @@ class Supervisor:
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
             self._on_disk_fault(fault)
         if checkpoint is not None and status == machine_faults.UNREADABLE_CHECKPOINT_STATUS:
-            self._has_damaged_checkpoint = self._retry_until_available(
+            self._has_damaged_checkpoint = self._retry(
                 partial(resume.is_damaged, self._context, self.claim, checkpoint)
             )
-        self._retry_until_available(partial(recorder.conclude, partial(self._conclude, recorder)))
+        self._retry(partial(recorder.conclude, partial(self._conclude, recorder)))
 
     def _start_engine(self, checkpoint: str | None) -> EngineProcess:
         self._attempt_dir.mkdir(parents=True, exist_ok=True)
@@ -315,31 +313,35 @@ class Supervisor:
                 self._end_attempt(session, run, AttemptOutcome(RunState.FAILED, reason, trace))
 
         try:
-            self._retry_until_available(fail)
+            self._retry(fail)
         except Superseded:
             log.warning("run.superseded")
 
-    def _retry_until_available(self, action: Callable[[], T], *, interruptible: bool = False) -> T:
+    def _retry(self, action: Callable[[], T], *, interruptible: bool = False) -> T:
         """Retry an action while the database or the artifact store is unavailable.
 
         Raises:
             Superseded: the run was lost meanwhile.
             _Interrupted: a stop was requested, if `interruptible`.
         """
-        while True:
+
+        def check() -> None:
             if self._is_superseded:
                 raise Superseded
             if interruptible and (self._requested or self._is_shutting_down):
                 raise _Interrupted
-            try:
-                result = action()
-                self._backoff_s = 0.0
-                return result
-            except TRANSIENT_ERRORS as error:
-                if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
-                    raise  # nothing has started: another host can take the run
-                self._wake.wait(self._next_backoff_s(error))
-                self._wake.clear()
+
+        def wait(error: Exception) -> None:
+            if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
+                raise error  # nothing has started: another host can take the run
+            self._wake.wait(self._next_backoff_s(error))
+            self._wake.clear()
+            check()
+
+        check()
+        result = retry_until_available(action, wait)
+        self._backoff_s = 0.0
+        return result
 
     def _next_backoff_s(self, error: BaseException) -> float:
         self._backoff_s = min(max(1.0, self._backoff_s * 2), _MAX_BACKOFF_S)

@@ -1,9 +1,10 @@
 """Shared resources of a worker process: settings, database, artifact store and bus."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Engine, exc
 from sqlalchemy.orm import Session
@@ -12,6 +13,8 @@ from backend.artifacts import ArtifactStore
 from backend.db import engine as database
 from backend.pubsub.bus import Bus
 from backend.settings import Settings
+
+T = TypeVar("T")
 
 TRANSIENT_ERRORS = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, OSError)
 """Errors of an unavailable database or artifact store: retried, as the event logs keep everything."""
@@ -57,3 +60,17 @@ class Context:
         """Close the connections."""
         self.bus.close()
         self.db_engine.dispose()
+
+
+def retry_until_available(action: Callable[[], T], wait: Callable[[Exception], None]) -> T:
+    """The result of an action, which is repeated while the database or the artifact store is unavailable.
+
+    Args:
+        action: what to do: it may be done several times.
+        wait: called with the error of each failed try: it waits, or raises to give up.
+    """
+    while True:
+        try:
+            return action()
+        except TRANSIENT_ERRORS as error:
+            wait(error)

@@ -1,12 +1,12 @@
 """Expires the leases of workers that no longer renew them; workers and the web process do this."""
 
-import threading
 from time import monotonic
 
 import structlog
 
 from backend.coordination import claims
-from backend.coordination.context import TRANSIENT_ERRORS, Context
+from backend.coordination.context import Context
+from backend.coordination.periodic import PeriodicThread
 from backend.play import service as play
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ class DatabaseLiveness:
         return self._latest is not None and self._latest - self._since >= self._lease_s
 
 
-class LeaseExpiry:
+class LeaseExpiry(PeriodicThread):
     """Expires leases in a thread of the web process, so that runs are found lost when no worker is alive.
 
     Args:
@@ -42,31 +42,15 @@ class LeaseExpiry:
     """
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        super().__init__("leases", context)
         self._liveness = DatabaseLiveness(context.settings.lease_s)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lease-expiry", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def begin_stop(self) -> None:
-        """Stop after the current transaction; returns immediately."""
-        self._stopping.set()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._context.settings.reconcile_interval_s):
-            try:
-                with self._context.reading() as session:
-                    has_expired = claims.has_expired(session) or play.has_expired(session)
-                self._liveness.record_success(monotonic())
-                if has_expired and self._liveness.may_expire():
-                    expire(self._context)
-            except TRANSIENT_ERRORS as error:
-                log.warning("database.unavailable", error=str(error)[:500])
-            except Exception:
-                log.exception("leases.error")
+    def _step(self) -> None:
+        with self._context.reading() as session:
+            has_expired = claims.has_expired(session) or play.has_expired(session)
+        self._liveness.record_success(monotonic())
+        if has_expired and self._liveness.may_expire():
+            expire(self._context)
 
 
 def expire(context: Context) -> None:

@@ -1,12 +1,12 @@
 """Starts what running sweeps and studies need next; workers and the web process do this."""
 
-import threading
 from collections.abc import Callable
 from types import ModuleType
 
 import structlog
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
+from backend.coordination.periodic import PeriodicThread
 from backend.studies import service as studies
 from backend.sweeps import service as sweeps
 
@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 _KINDS: dict[str, ModuleType] = {"sweep": sweeps, "study": studies}
 
 
-class Reconciler:
+class Reconciler(PeriodicThread):
     """Reconciles the running sweeps and studies every few seconds, in a thread of its own.
 
     A sweep or a study is rows: a process that ends, or a second one that does the same, changes nothing.
@@ -25,30 +25,10 @@ class Reconciler:
     """
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
+        super().__init__("reconciler", context)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def begin_stop(self) -> None:
-        """Stop after the current transaction; returns immediately."""
-        self._stopping.set()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait until the thread has ended."""
-        self._thread.join(timeout_s)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._context.settings.reconcile_interval_s):
-            try:
-                reconcile(self._context, self._stopping.is_set)
-            except TRANSIENT_ERRORS as error:
-                log.warning("database.unavailable", error=str(error)[:500])
-            except Exception:
-                log.exception("reconciler.error")
+    def _step(self) -> None:
+        reconcile(self._context, self._stopping.is_set)
 
 
 def reconcile(context: Context, is_stopping: Callable[[], bool] = lambda: False) -> None:

@@ -105,19 +105,25 @@ def use_login_link(session: Session, token_hash: str) -> User | None:
     return session.get(User, user_id) if user_id else None
 
 
-def add_session(session: Session, added: LoginSession, *, max_sessions: int) -> None:
-    """Add a browser session. Expired ones are deleted, and the user's least recently used ones beyond
-    `max_sessions`."""
-    session.execute(delete(LoginSession).where(LoginSession.expires_at <= utc_now()))
+def add_session(session: Session, added: LoginSession) -> None:
+    """Add a browser session."""
     session.add(added)
     session.flush()
-    surplus = (
-        select(LoginSession.id)
-        .where(LoginSession.user_id == added.user_id)
-        .order_by(LoginSession.last_used_at.desc(), LoginSession.id.desc())
-        .offset(max_sessions)
-    )
-    ids = list(session.scalars(surplus))
+
+
+def sessions_by_last_use(session: Session, user_id: str) -> Sequence[str]:
+    """Ids of a user's browser sessions, the one that was used last first."""
+    ids = select(LoginSession.id).where(LoginSession.user_id == user_id)
+    return session.scalars(ids.order_by(LoginSession.last_used_at.desc(), LoginSession.id.desc())).all()
+
+
+def delete_expired_sessions(session: Session) -> None:
+    """Delete the browser sessions of all users that have expired."""
+    session.execute(delete(LoginSession).where(LoginSession.expires_at <= utc_now()))
+
+
+def delete_sessions(session: Session, ids: Collection[str]) -> None:
+    """Delete the browser sessions with these ids."""
     session.execute(delete(LoginSession).where(LoginSession.id.in_(ids)))
 
 
@@ -219,11 +225,10 @@ def add_token(session: Session, token: Token) -> Token:
     return token
 
 
-def limit_token_roles(session: Session, user_id: str, role: Role) -> None:
-    """Lower the roles of a user's tokens to `role`, where they are higher."""
-    higher = [other for other in Role if not role.covers(other)]
-    changed = update(Token).where(Token.user_id == user_id, Token.role.in_(higher)).values(role=role)
-    session.execute(changed)
+def change_token_roles(session: Session, user_id: str, before: Collection[Role], role: Role) -> None:
+    """Give `role` to a user's tokens that have one of the roles `before`."""
+    changed = update(Token).where(Token.user_id == user_id, Token.role.in_(before))
+    session.execute(changed.values(role=role))
 
 
 def valid_tokens(session: Session, ids: Collection[str]) -> set[str]:

@@ -96,7 +96,10 @@ def lock_unchanged(session: Session, user: User) -> User | None:
 def open_session(
     session: Session, user: User, method: Literal["link", "password", "oidc"], browser: Browser
 ) -> tuple[Principal, SessionSecrets]:
-    """Create a session for a user. Returns them and its secrets, for the cookie and for the page."""
+    """Create a session for a user. Returns them and its secrets, for the cookie and for the page.
+
+    Expired sessions are deleted, and the user's least recently used ones beyond `MAX_SESSIONS`.
+    """
     created, now = SessionSecrets.create(), database_now(session)
     opened = LoginSession(
         token_hash=created.hash,
@@ -109,8 +112,17 @@ def open_session(
         user_agent=browser.user_agent,
         method=method,
     )
-    repository.add_session(session, opened, max_sessions=MAX_SESSIONS)
+    repository.delete_expired_sessions(session)
+    repository.add_session(session, opened)
+    repository.delete_sessions(session, repository.sessions_by_last_use(session, user.id)[MAX_SESSIONS:])
     return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id)), created
+
+
+def set_role(session: Session, user: User, role: Role) -> None:
+    """Change a user's role, and lower the roles of their tokens to it where they are higher."""
+    user.role = role
+    higher = [other for other in Role if not role.covers(other)]
+    repository.change_token_roles(session, user.id, higher, role)
 
 
 def set_password(session: Session, user: User, password_hash: str) -> None:

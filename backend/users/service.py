@@ -45,8 +45,7 @@ def change(session: Session, user_id: str, changes: UserChanges, oidc_issuer: st
     user = _get(session, user_id)
     if changes.role is not None and changes.role != user.role:
         _keep_an_admin(user, admins)
-        user.role = changes.role
-        repository.limit_token_roles(session, user.id, changes.role)
+        auth.set_role(session, user, changes.role)
     if password_hash is not None:
         auth.set_password(session, user, password_hash)
     if "oidc_subject" in changes.model_fields_set:

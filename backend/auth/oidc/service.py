@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from backend.auth import repository
 from backend.auth.oidc.identity import Identity, Refused
-from backend.auth.service import OWNER
+from backend.auth.service import OWNER, set_role
 from backend.db import User
 from backend.principals import Role
 from backend.settings import Settings
@@ -88,8 +88,7 @@ def _set_role(session: Session, user: User, role: Role) -> None:
     if admins == [user]:
         log.warning("oidc.role_kept", user=user.name, given=role, reason="the last admin")
         return
-    user.role = role
-    repository.limit_token_roles(session, user.id, role)
+    set_role(session, user, role)
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> Any:

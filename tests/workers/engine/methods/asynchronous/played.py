@@ -1,9 +1,10 @@
-"""A method that acts in made-up states, and the parts of slow transcriptions of its gradient.
+"""A method that acts in made-up states, and the comparison of its gradient with a transcription's.
 
-A transcription follows the paper's algorithm line by line: one decision at a time, one call of autograd a
-decision, from parameters that are plain matrices. Its tests use the fixture `float64`.
+Its tests use the fixture `float64`.
 """
 
+from collections import defaultdict
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from backend.specs.run import RunSpec, parse_run_spec
+from tests.workers.engine.methods.asynchronous.oracles import Batch, Features, Objective
 from workers.engine.envs import make_env
 from workers.engine.methods.asynchronous.actor import ActorContext, ActorFactories
 from workers.engine.methods.asynchronous.memory import Counts
@@ -51,61 +53,45 @@ class Played:
         )
         env.close()
         self.method.begin_episode()
-        self.all_states: list[NDArray[Any]] = []
+        self.config: Any = spec.config
+        self.batches: list[Batch] = []
         shape = (1, *env.observation_shape)
         state = rng.normal(size=shape)
         for update in range(updates):
             self.flat.dtheta.zero_()
             self.method.begin()
-            self.states, self.actions, self.rewards = [], [], []
+            states: list[NDArray[Any]] = []
+            actions, rewards = [], []
             for _ in range(T):
-                self.states.append(state.copy())
-                self.actions.append(self.method.choose(state).action)
-                self.rewards.append(float(rng.normal()))
+                states.append(state.copy())
+                actions.append(self.method.choose(state).action)
+                rewards.append(float(rng.normal()))
                 state = rng.normal(size=shape)
-            self.all_states += self.states
-            self.terminal = terminal and update == updates - 1
-            self.after = state
-            self.metrics = self.method.learn(self.rewards, None if self.terminal else state)
+            after = None if terminal and update == updates - 1 else state
+            self.metrics = self.method.learn(rewards, after)
+            self.batches.append(Batch(states, actions, rewards, after, None, update == 0))
+        self.after = state
 
     def gradient(self) -> Tensor:
         return self.flat.dtheta.clone()
 
-
-def features(network: nn.Module, state: NDArray[Any]) -> Tensor:
-    """Two tanh layers, by hand."""
-    body = network.body
-    assert isinstance(body, nn.Sequential)
-    x = torch.from_numpy(state[0])
-    for k in (0, 2):
-        layer = body[k]
-        assert isinstance(layer, nn.Linear)
-        x = torch.tanh(layer.weight @ x + layer.bias)
-    return x
+    def target(self) -> Any:
+        """The network of theta_minus."""
+        network = deepcopy(self.network)
+        FlatParameters(network).theta.copy_(self.theta_minus)
+        return network
 
 
-def q_values(network: Any, state: NDArray[Any]) -> Tensor:
-    q: Tensor = network.q.weight @ features(network, state) + network.q.bias
-    return q
-
-
-def target_values(played: Played, state: NDArray[Any]) -> Tensor:
-    """Q(s, .; theta_minus)."""
-    theta = played.flat.theta.clone()
-    played.flat.theta.copy_(played.theta_minus)
-    with torch.no_grad():
-        q = q_values(played.network, state).clone()
-    played.flat.theta.copy_(theta)
-    return q
-
-
-def accumulate(played: Played, objective: Tensor) -> None:
-    objective.backward(retain_graph=True)  # type: ignore[no-untyped-call]
-
-
-def check(played: Played, transcribed: Any) -> None:
+def check(played: Played, objective: Objective) -> None:
+    """The gradient of the last update is that of the objective."""
     mine = played.gradient()
+    target, features = played.target(), defaultdict[str, Features](Features)
+    following = [batch.action_T[0] for batch in played.batches[1:]]
+    following.append(played.method.choose(played.after).action)
+    for batch, next_action in zip(played.batches, following, strict=True):
+        batch = batch._replace(next_action=next_action)
+        minimised = objective(batch, played.network, target, played.config, features)
     played.flat.dtheta.zero_()
-    transcribed(played)
+    minimised.backward()  # type: ignore[no-untyped-call]
     assert played.flat.dtheta.abs().max() > 1e-2
     torch.testing.assert_close(mine, played.flat.dtheta, rtol=0, atol=1e-6)

@@ -5,14 +5,12 @@ logged: rewards, returns, gradient, clip, RMSProp with the annealed rate, T, the
 """
 
 from collections import defaultdict
-from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from tests.support.scripted_environment import (
     EVERY_END,
@@ -23,146 +21,34 @@ from tests.support.scripted_environment import (
     Scripted,
 )
 from tests.workers.engine.methods.asynchronous.actor_runs import T_MAX, play, running
+from tests.workers.engine.methods.asynchronous.oracles import (
+    Batch,
+    Features,
+    Objective,
+    algorithm_1,
+    algorithm_s1,
+    algorithm_s2,
+    gaussian_s2,
+    q_values,
+    sarsa,
+)
 from workers.engine.methods.asynchronous.memory import AGENT_STEPS, FRAMES, Counts
-from workers.engine.nn.networks import GaussianActorCritic
 from workers.engine.nn.optimizers import FlatParameters
-
-
-class Batch(NamedTuple):
-    """What an update learns from, by the papers' rules."""
-
-    kept: list[Decision]
-    reward_T: list[float]
-    after: Any
-    """The state after the last kept decision; None if nothing follows it."""
-    next_action: Any
-    """The action in it."""
-    begins: bool
-    """Whether its first state is the first of an episode."""
 
 
 def batch_of(decisions: list[Decision], following: Any, *, clip: float, t_max: int, begins: bool) -> Batch:
     last = decisions[-1]
     kept = [decision for decision in decisions if decision.end != "crashed"]
-    reward_T = [float(np.clip(decision.reward, -clip, clip)) for decision in kept]
+    learned = (
+        [decision.state for decision in kept],
+        [decision.action for decision in kept],
+        [float(np.clip(decision.reward, -clip, clip)) for decision in kept],
+    )
     if last.end == "crashed":
-        return Batch(kept, reward_T, last.state, last.action, begins)
+        return Batch(*learned, last.state, last.action, begins)
     if last.end == "terminated" or t_max == 0:
-        return Batch(kept, reward_T, None, None, begins)
-    return Batch(kept, reward_T, last.after, following, begins)
-
-
-Network = Any
-Objective = Callable[[Batch, Network, Network, Any, Any], Tensor]
-"""What is minimised: of a batch, by the network of theta and that of theta_minus, under a config, with the
-`Features` of each network."""
-
-
-def tensor(state: Any) -> Tensor:
-    return torch.from_numpy(np.asarray(state, np.float64))[None]
-
-
-def returns(batch: Batch, bootstrap: float, gamma: float) -> list[float]:
-    """R <- r_i + gamma R, backwards."""
-    R_T, R = [], bootstrap
-    for r in reversed(batch.reward_T):
-        R = r + gamma * R
-        R_T.append(R)
-    return R_T[::-1]
-
-
-class Features:
-    """What a body and, if there is one, its LSTM make of the states of one update after another.
-
-    The LSTM's state continues from one update to the next, where the gradient stops, and is 0 at the
-    beginning of an episode.
-    """
-
-    def __init__(self) -> None:
-        self._state: tuple[Tensor, Tensor] | None = None
-
-    def of(self, batch: Batch, body: Network, lstm: Network) -> tuple[list[Tensor], Tensor | None]:
-        """Those of each kept state, and of the state after them, if there is one."""
-        x_T = [body(tensor(decision.state)) for decision in batch.kept]
-        x_after = None if batch.after is None else body(tensor(batch.after))
-        if lstm is None:
-            return x_T, x_after
-        if batch.begins or self._state is None:
-            self._state = (torch.zeros(1, lstm.cells), torch.zeros(1, lstm.cells))
-        h, c = self._state[0].detach(), self._state[1].detach()
-        h_T = []
-        for x in x_T:
-            h, c = lstm_equations(lstm, x, h, c)
-            h_T.append(h)
-        self._state = (h, c)
-        return h_T, None if x_after is None else lstm_equations(lstm, x_after, h, c)[0]
-
-
-def lstm_equations(lstm: Network, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """The new h and c, each (1, H): those of Hochreiter and Schmidhuber with a forget gate."""
-    i, f, o, g = (torch.cat([x, h], 1) @ lstm.weight.T + lstm.bias).chunk(4, 1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
-def algorithm_s2(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
-    h_T, after = features[""].of(batch, network.body, network.lstm)
-    R = 0.0 if after is None else float(network.heads(after)[1].detach())
-    total = torch.zeros(())
-    for decision, h, R_t in zip(batch.kept, h_T, returns(batch, R, c.gamma), strict=True):
-        logits, v = network.heads(h)
-        log_pi = logits[0].log_softmax(0)
-        entropy = -(log_pi.exp() * log_pi).sum()
-        total = total - log_pi[int(decision.action)] * (R_t - v[0].detach()) - c.beta * entropy
-        total = total + c.value_coefficient * (R_t - v[0]) ** 2
-    return total
-
-
-def gaussian_s2(batch: Batch, network: GaussianActorCritic, target: Network, c: Any, features: Any) -> Tensor:
-    policy_T, _ = features["policy"].of(batch, network.policy_body, network.policy_lstm)
-    value_T, after = features["value"].of(batch, network.value_body, network.value_lstm)
-    R = 0.0 if after is None else float(network.value_head(after)[0].detach())
-    total = torch.zeros(())
-    R_T = returns(batch, R, c.gamma)
-    for decision, policy, value, R_t in zip(batch.kept, policy_T, value_T, R_T, strict=True):
-        mu, variance = network.policy_head(policy)
-        log_2pi_variance = torch.log(2 * torch.pi * variance[0])
-        distance = (tensor(decision.action)[0] - mu[0]) ** 2
-        log_pi = -distance / (2 * variance[0]) - 0.5 * log_2pi_variance
-        entropy = 0.5 * (log_2pi_variance + 1)
-        v = network.value_head(value)[0]
-        total = total - log_pi.sum() * (R_t - v.detach()) - c.beta * entropy
-        total = total + c.value_coefficient * (R_t - v) ** 2
-    return total
-
-
-def squared(batch: Batch, network: Network, y_T: list[float]) -> Tensor:
-    total = torch.zeros(())
-    for decision, y in zip(batch.kept, y_T, strict=True):
-        total = total + (y - network(tensor(decision.state))[0, int(decision.action)]) ** 2
-    return total
-
-
-def algorithm_s1(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
-    R = 0.0 if batch.after is None else float(target(tensor(batch.after)).detach().max())
-    return squared(batch, network, returns(batch, R, c.gamma))
-
-
-def one_step(batch: Batch, network: Network, c: Any, value: Callable[[Any, Any], float]) -> Tensor:
-    following = [(d.state, d.action) for d in batch.kept[1:]]
-    following += [] if batch.after is None else [(batch.after, batch.next_action)]
-    y_T = list(batch.reward_T)
-    for i, (state, action) in enumerate(following):
-        y_T[i] += c.gamma * value(state, action)
-    return squared(batch, network, y_T)
-
-
-def algorithm_1(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
-    return one_step(batch, network, c, lambda state, _: float(target(tensor(state)).detach().max()))
-
-
-def sarsa(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
-    return one_step(batch, network, c, lambda state, a: float(target(tensor(state)).detach()[0, int(a)]))
+        return Batch(*learned, None, None, begins)
+    return Batch(*learned, last.after, following, begins)
 
 
 def epsilon(value: float) -> dict[str, Any]:
@@ -203,16 +89,16 @@ def test_actor_repeats_its_algorithm_update_after_update(
         g = run.vectors.statistics(c)["g"].double()
         made = play(run, 12)
     T = frames = copies = 0
-    features: dict[str, Features] = defaultdict(Features)
+    features = defaultdict[str, Features](Features)
     norms = []
     begins = True
     for k, update in enumerate(made[:-1]):
         following = made[k + 1].decisions[0].action
         if objective is sarsa and update.decisions[-1].end == "truncated":
-            following = network(tensor(update.decisions[-1].after)).argmax()
+            following = q_values(network, update.decisions[-1].after).argmax()
         batch = batch_of(update.decisions, following, clip=c.reward_clip, t_max=c.t_max, begins=begins)
         begins = update.decisions[-1].end != ""
-        if batch.kept:
+        if batch.state_T:
             flat.dtheta.zero_()
             objective(batch, network, target, c, features).backward()  # type: ignore[no-untyped-call]
             d = flat.dtheta
@@ -221,7 +107,7 @@ def test_actor_repeats_its_algorithm_update_after_update(
             g = c.rmsprop_decay * g + (1 - c.rmsprop_decay) * d**2
             flat.theta.sub_(c.learning_rate * (1 - T / T_MAX) * d / (g + c.rmsprop_eps).sqrt())
         T += len(update.decisions)
-        before, frames = frames, frames + len(batch.kept)  # no frame passes in a crash
+        before, frames = frames, frames + len(batch.state_T)  # no frame passes in a crash
         if algorithm != "a3c" and frames // c.target_update_frames > before // c.target_update_frames:
             target_flat.theta.copy_(flat.theta)
             copies += 1

@@ -72,9 +72,9 @@ def _python(settings: Settings) -> str:
 
 
 def _variables(settings: Settings) -> str:
-    if wrong := variables.misspelt():
+    if wrong := variables.find_misspelt():
         raise CheckFailed("; ".join(wrong))
-    n = len(variables.given())
+    n = len(variables.read_names())
     return f"{n} of CALLBOARD_* set" if n else "none of CALLBOARD_* set: the defaults apply"
 
 

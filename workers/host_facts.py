@@ -89,7 +89,7 @@ def custom_environments(file: Path | None) -> list[CustomEnvironment]:
         CustomEnvironmentsError: their file is invalid.
     """
     return (
-        [entry.described() for entry in read_custom_environments(file).values()] if file is not None else []
+        [entry.describe() for entry in read_custom_environments(file).values()] if file is not None else []
     )
 
 

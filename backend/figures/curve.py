@@ -55,7 +55,7 @@ class CurveLine:
         """Names the line within a figure."""
         return f"{self.run} {self.metric} {self.source}".rstrip()
 
-    def sent(self, columns: Columns) -> Columns:
+    def select_sent(self, columns: Columns) -> Columns:
         """The buckets that the client gets."""
         n_kept = 0 if self.start is None else int(np.searchsorted(columns["bucket"], self.start))
         return {name: values[n_kept:] for name, values in columns.items()}
@@ -200,7 +200,7 @@ def add_lines(
     has_ranges = False
     for line, looks in zip(lines, _looks(lines, styles, theme), strict=True):
         columns = merged_columns(line)
-        sent = line.sent(columns)
+        sent = line.select_sent(columns)
         if around != "none":
             has_ranges |= _add_band(figure, line, columns, len(sent["x"]), looks.colour, around)
         if is_smooth and len(lines) == 1:

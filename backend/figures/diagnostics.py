@@ -186,7 +186,7 @@ def add_panel_lines(
 
 def _add_panel_line(figure: Figure, panel: Panel, line: CurveLine, looks: Look, *, smooth: bool) -> None:
     columns = merged_columns(line)
-    sent = line.sent(columns)
+    sent = line.select_sent(columns)
     points = drawn_points(sent, smooth=smooth)
     has_symbols = bool(looks.symbol) and not panel.stacked
     mode: dict[str, Any] = {} if has_symbols else line.mode(columns)

@@ -121,9 +121,9 @@ def request(
         actors=encoded(actors) if source is not None or agent is not None else [],
     )
     if source is not None:
-        play.source = source.described()
+        play.source = source.describe()
     if agent is not None:
-        play.agent = agent.described()
+        play.agent = agent.describe()
     repository.add(session, play)
     for host in able:
         record_work(session, host_queue(host.id))

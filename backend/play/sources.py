@@ -66,7 +66,7 @@ class EpisodeMoment:
     """Run of the episode; None for a recording. Below, the agent steps at which it was played."""
     agent_steps: int | None = None
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """For the row of a session, and of its recordings."""
         return {"kind": self.kind, "id": self.id, "run_id": self.run_id, "decision": self.decision}
 
@@ -184,7 +184,7 @@ class Agent:
             checkpoint_id=checkpoint.id,
         )
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """For the row of a session."""
         return {"run_id": self.checkpoint.run_id, "checkpoint_id": self.checkpoint.id}
 

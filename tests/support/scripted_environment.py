@@ -107,7 +107,7 @@ def load(folder: Path, outcomes: Iterable[Outcome], *, continuous: bool) -> tupl
     file = folder / "environments.toml"
     file.write_text(FILE)
     name = "Custom/ScriptedBox-v0" if continuous else "Custom/Scripted-v0"
-    described = read_custom_environments(file)[name].described().model_dump(mode="json")
+    described = read_custom_environments(file)[name].describe().model_dump(mode="json")
     return file, {"environment": name, "custom": described}
 
 

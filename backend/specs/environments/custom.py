@@ -87,7 +87,7 @@ class CustomEnvironmentEntry(CustomEnvironment):
     kwargs: dict[str, JsonValue] = Field(default={})
     """Arguments of the class, in addition to `render_mode="rgb_array"`."""
 
-    def described(self) -> CustomEnvironment:
+    def describe(self) -> CustomEnvironment:
         """The public description."""
         return CustomEnvironment.model_validate(self.model_dump(include=set(CustomEnvironment.model_fields)))
 

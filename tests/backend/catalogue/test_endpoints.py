@@ -82,7 +82,7 @@ def test_unknown_algorithm_or_environment_returns_404(sqlite_service: RunningSer
 def attic(sqlite_service: RunningService, tmp_path: Path) -> Iterator[str]:
     """A host with custom environments."""
     own = [
-        entry.described().model_dump(mode="json")
+        entry.describe().model_dump(mode="json")
         for entry in read_custom_environments(custom_environment.write(tmp_path)).values()
     ]
     facts = {

@@ -222,7 +222,7 @@ def test_sweep_in_a_custom_environment_is_extended(
     service: RunningService, client: Client, tmp_path: Path
 ) -> None:
     custom = read_custom_environments(custom_environment.write(tmp_path))
-    rows = [entry.described().model_dump(mode="json") for entry in custom.values()]
+    rows = [entry.describe().model_dump(mode="json") for entry in custom.values()]
     add_host(service.engine, "a", environments=[*custom], custom_environments=rows)
     sweep = created(client, run=CARTPOLE | {"environment": "Custom/Line-v0"})
     answer = client.post(f"{SWEEPS}/{sweep['id']}/extend", json={"max_seeds": 5})

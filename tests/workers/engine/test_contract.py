@@ -70,7 +70,7 @@ class ContractRun:
         self.spec = small(
             algorithm,
             "Custom/Poisonable-v0",
-            custom=entry.described().model_dump(mode="json"),
+            custom=entry.describe().model_dump(mode="json"),
             config={"evaluation_interval_agent_steps": 500},
         )
         self.learners: list[Learner] = []

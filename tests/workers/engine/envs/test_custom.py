@@ -32,7 +32,7 @@ def request(file: Path) -> dict[str, Any]:
     return {
         "algorithm": "paac",
         "environment": "Custom/Line-v0",
-        "custom": read_custom_environments(file)["Custom/Line-v0"].described().model_dump(mode="json"),
+        "custom": read_custom_environments(file)["Custom/Line-v0"].describe().model_dump(mode="json"),
         "config": {"n_e": 2, "n_w": 1, "evaluation_episodes": 3},
         "environment_config": {"max_episode_agent_steps": 30},
         "stop": {"agent_steps": 400},

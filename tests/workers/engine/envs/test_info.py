@@ -82,7 +82,7 @@ def test_vector_env_collects_info_of_its_processes(tmp_path: Path, monkeypatch: 
     file = custom_environment.write(tmp_path, custom_environment.POISONED_BY.format(path=tmp_path / "poison"))
     monkeypatch.setenv(FILE_VARIABLE, str(file))
     name = "Custom/Poisonable-v0"
-    custom = read_custom_environments(file)[name].described().model_dump(mode="json")
+    custom = read_custom_environments(file)[name].describe().model_dump(mode="json")
     request = {"algorithm": "paac", "environment": name, "custom": custom, "stop": {"agent_steps": 10}}
     env = VectorEnv(
         parse_run_spec(request), environments=4, processes=2, slots=1, next_seed=lambda i: i, with_info=True

@@ -64,7 +64,7 @@ def prepared(run_dir: Path, case: Case, *, hangs: str, agent_steps: int) -> None
     spec = {
         "algorithm": case.algorithm,
         "environment": entry.id,
-        "custom": entry.described().model_dump(mode="json"),
+        "custom": entry.describe().model_dump(mode="json"),
         "stop": {"agent_steps": agent_steps},
         "config": {name: value for name, value in SMALL.items() if name in fields} | case.config,
     }

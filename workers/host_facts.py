@@ -88,9 +88,7 @@ def custom_environments(file: Path | None) -> list[CustomEnvironment]:
     Raises:
         CustomEnvironmentsError: their file is invalid.
     """
-    return (
-        [entry.describe() for entry in read_custom_environments(file).values()] if file is not None else []
-    )
+    return [entry.describe() for entry in read_custom_environments(file).values()] if file is not None else []
 
 
 def refused_environments(file: Path | None) -> dict[str, str]:

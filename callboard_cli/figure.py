@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from backend.settings import Settings
 from backend.specs.problems import quoted
-from callboard_cli import fail
+from callboard_cli import connect, fail
 from callboard_cli.runs import MAX_COMPARED, check_ids
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def figure(
     given |= {"width_in": width_in, "line_width_pt": line_width_pt, "legend": legend, "heading": title}
     params = {name: value for name, value in given.items() if value is not None} | {"log_y": log_y}
     target = output or Path(kind)
-    with _remote() as remote:
+    with connect() as remote:
         if filter_text:
             # One more than can be drawn: the service's message states the limit.
             runs = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
@@ -118,10 +117,3 @@ def _write(remote: "Remote", path: str, params: dict[str, Any], file: Path) -> N
             file.write_bytes(b"".join(parts))
         except OSError as error:
             raise fail(f"output: {file}: {error.strerror}; name another file with --output") from None
-
-
-def _remote() -> "Remote":
-    # Importing httpx takes a fifth of `callboard --help`.
-    from callboard_cli.remote import Remote
-
-    return Remote(Settings())

@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.settings import Settings
+from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 from backend.specs.states import ENDED, RunState
-from callboard_cli import estimate_text, fail, printable, score_text
+from callboard_cli import Json, connect, estimate_text, fail, printable, score_text
 from callboard_cli.import_run import import_run
 from callboard_cli.run_request import (
     AgentSteps,
@@ -40,13 +40,11 @@ MAX_PIPED_WIDTH = 1_000
 
 app = typer.Typer(help="Runs on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 
 def check_ids(given: Any) -> Any:
     """The ids of runs, or an error for what cannot be one."""
     for text in [given] if isinstance(given, str) else given or []:
-        if re.fullmatch("[0-9A-HJKMNP-TV-Z]{26}", text) is None:
+        if re.fullmatch(ULID, text) is None:
             raise fail(f"run: {quoted(text)} is not the id of a run; `callboard runs list` shows the ids")
     return given
 
@@ -71,7 +69,7 @@ def list_runs(
     """List runs, latest first by default."""
     params: dict[str, Any] = {"filter": filter_text, "state": [s.value for s in state or []] or None}
     params |= {"sort": sort, "spec": as_json}
-    with _remote() as remote:
+    with connect() as remote:
         runs = list(remote.items("/runs", params, limit))
     if as_json:
         typer.echo(json.dumps(runs))
@@ -87,7 +85,7 @@ def list_runs(
 @app.command()
 def show(run_id: RunId, as_json: Json = False) -> None:
     """Show a run."""
-    with _remote() as remote:
+    with connect() as remote:
         run = remote.request("GET", f"/runs/{run_id}")
     if as_json:
         typer.echo(json.dumps(run))
@@ -132,7 +130,7 @@ def start(
     body |= {key: value for key, value in (("name", name), ("group", group), ("host", host)) if value}
     if seed:
         body |= {"seed": seed[0]} if len(seed) == 1 else {"seeds": seed}
-    with _remote() as remote:
+    with connect() as remote:
         response = remote.request("POST", "/runs", body=body)
         for warning in response["warnings"]:
             typer.echo(f"callboard: {printable(warning)}", err=True)
@@ -148,7 +146,7 @@ def stop(
 ) -> None:
     """Stop runs; each saves a last checkpoint."""
     action = "kill" if kill else "stop"
-    with _remote() as remote:
+    with connect() as remote:
         runs = [remote.request("POST", f"/runs/{run_id}/{action}") for run_id in run_ids]
         _report(remote, runs, wait=wait, as_json=as_json)
 
@@ -169,7 +167,7 @@ def resume(
     body: dict[str, Any] = ({"stop": given} if given else {}) | (
         {"annealing": annealing} if annealing else {}
     )
-    with _remote() as remote:
+    with connect() as remote:
         runs = [_resume(remote, run_id, body) for run_id in run_ids]
         _report(remote, runs, wait=wait, as_json=as_json)
 
@@ -198,7 +196,7 @@ def compare(
     """Compare groups of runs that differ in their seed alone, as the page Compare does."""
     if bool(run_ids) == bool(filter_text):
         raise fail("run: name the runs to compare, or choose them by --filter")
-    with _remote() as remote:
+    with connect() as remote:
         if filter_text:
             # One more than can be compared: the service's message states the limit.
             runs = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
@@ -259,7 +257,7 @@ def export(
     ending = "tensorboard.zip" if file_format == "tensorboard" else file_format
     target = output or Path(f"{run_id}.{ending}")
     params = {"format": file_format}
-    with _remote() as remote, remote.download(f"/runs/{run_id}/export", params) as parts:
+    with connect() as remote, remote.download(f"/runs/{run_id}/export", params) as parts:
         if str(target) == "-":
             for part in parts:
                 sys.stdout.buffer.write(part)
@@ -277,13 +275,6 @@ def _console() -> Console:
     # In a pipe there is no width to fit into: a name that breaks would make two lines of a run.
     width = None if sys.stdout.isatty() else MAX_PIPED_WIDTH
     return Console(markup=False, emoji=False, width=width)
-
-
-def _remote() -> "Remote":
-    # Importing httpx takes a fifth of `callboard --help`.
-    from callboard_cli.remote import Remote
-
-    return Remote(Settings())
 
 
 def _report(remote: "Remote", runs: list[dict[str, Any]], *, wait: bool, as_json: bool) -> None:

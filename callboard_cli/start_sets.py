@@ -10,10 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.settings import Settings
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
-from callboard_cli import fail, printable
+from callboard_cli import Json, connect, fail, printable
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
@@ -25,7 +24,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Wait = Annotated[bool, typer.Option(help="Wait until a worker has verified it.")]
 
 
@@ -45,7 +43,7 @@ def list_start_sets(
     as_json: Json = False,
 ) -> None:
     """List start sets, latest first."""
-    with _remote() as remote:
+    with connect() as remote:
         given = {} if environment is None else {"environment": environment}
         rows = list(remote.items("/start-sets", given, limit))
     if as_json:
@@ -99,14 +97,14 @@ def create(
         "seed": seed,
     }
     body = {"name": name} | {field: value for field, value in given.items() if value is not None}
-    with _remote() as remote:
+    with connect() as remote:
         _report(remote, remote.request("POST", "/start-sets", body=body), wait=wait, as_json=as_json)
 
 
 @app.command()
 def show(set_id: SetId, as_json: Json = False) -> None:
     """Show a start set."""
-    with _remote() as remote:
+    with connect() as remote:
         row = remote.request("GET", f"/start-sets/{set_id}")
     if as_json:
         typer.echo(json.dumps(row))
@@ -134,7 +132,7 @@ def import_start_set(
         raise fail(f"{file} is not JSON: {error}") from None
     if name is not None:
         body["name"] = name
-    with _remote() as remote:
+    with connect() as remote:
         _report(remote, remote.request("POST", "/start-sets/import", body=body), wait=wait, as_json=as_json)
 
 
@@ -147,7 +145,7 @@ def export(
 ) -> None:
     """Save a verified start set as a file that another installation can import."""
     path = output or Path(f"start-set-{set_id}.json")
-    with _remote() as remote, remote.download(f"/start-sets/{set_id}/export", {}) as parts:
+    with connect() as remote, remote.download(f"/start-sets/{set_id}/export", {}) as parts:
         try:
             with path.open("wb") as file:
                 for part in parts:
@@ -160,15 +158,8 @@ def export(
 @app.command()
 def delete(set_id: SetId) -> None:
     """Delete a version of a start set; scores from it stay."""
-    with _remote() as remote:
+    with connect() as remote:
         remote.request("DELETE", f"/start-sets/{set_id}")
-
-
-def _remote() -> "Remote":
-    # Importing httpx takes a fifth of `callboard --help`.
-    from callboard_cli.remote import Remote
-
-    return Remote(Settings())
 
 
 def _report(remote: "Remote", row: dict[str, Any], *, wait: bool, as_json: bool) -> None:

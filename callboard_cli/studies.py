@@ -10,10 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.settings import Settings
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
-from callboard_cli import fail, printable, score_text
+from callboard_cli import Json, connect, fail, printable, score_text
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
@@ -25,7 +24,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Wait = Annotated[bool, typer.Option(help="Wait until it has ended.")]
 
 
@@ -47,7 +45,7 @@ def list_studies(
     as_json: Json = False,
 ) -> None:
     """List studies, latest first."""
-    with _remote() as remote:
+    with connect() as remote:
         if papers:
             _list_papers(remote.request("GET", "/papers")["items"], as_json=as_json)
             return
@@ -107,7 +105,7 @@ def start(
         if not all("=" in choice for choice in starts):
             raise fail("--starts: give GAME=PROTOCOL, as in ALE/Pong-v5=agent_starts:pong")
         body["starts"] = dict(choice.split("=", 1) for choice in starts)
-    with _remote() as remote:
+    with connect() as remote:
         if estimate:
             _print_estimate(remote.request("POST", "/studies/estimate", body=body), as_json=as_json)
             return
@@ -144,7 +142,7 @@ def _print_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
 @app.command()
 def show(study_id: StudyId, as_json: Json = False) -> None:
     """Show a study and how far each arm is."""
-    with _remote() as remote:
+    with connect() as remote:
         study = remote.request("GET", f"/studies/{study_id}")
     if as_json:
         typer.echo(json.dumps(study))
@@ -164,14 +162,14 @@ def show(study_id: StudyId, as_json: Json = False) -> None:
 @app.command()
 def stop(study_id: StudyId, as_json: Json = False) -> None:
     """Start no further run of a study, and stop those that have not ended."""
-    with _remote() as remote:
+    with connect() as remote:
         _report(remote, remote.request("POST", f"/studies/{study_id}/stop"), wait=False, as_json=as_json)
 
 
 @app.command()
 def retry(study_id: StudyId, wait: Wait = False, as_json: Json = False) -> None:
     """Queue a study's failed and stopped runs again, fill its empty cells, and continue it."""
-    with _remote() as remote:
+    with connect() as remote:
         _report(remote, remote.request("POST", f"/studies/{study_id}/retry"), wait=wait, as_json=as_json)
 
 
@@ -189,7 +187,7 @@ def extend(
     body: dict[str, Any] = {"environments": environment} if environment else {}
     if draws is not None:
         body["draws"] = draws
-    with _remote() as remote:
+    with connect() as remote:
         study = remote.request("POST", f"/studies/{study_id}/extend", body=body)
         _report(remote, study, wait=wait, as_json=as_json)
 
@@ -203,7 +201,7 @@ def export(
 ) -> None:
     """Save a study as one folder in a zip file: figures, data, settings, commands and versions."""
     path = output or Path(f"study-{study_id}.zip")
-    with _remote() as remote, remote.download(f"/studies/{study_id}/export", {}) as parts:
+    with connect() as remote, remote.download(f"/studies/{study_id}/export", {}) as parts:
         try:
             with path.open("wb") as file:
                 for part in parts:
@@ -216,15 +214,8 @@ def export(
 @app.command()
 def delete(study_id: StudyId) -> None:
     """Delete an ended study; its runs stay."""
-    with _remote() as remote:
+    with connect() as remote:
         remote.request("DELETE", f"/studies/{study_id}")
-
-
-def _remote() -> "Remote":
-    # Importing httpx takes a fifth of `callboard --help`.
-    from callboard_cli.remote import Remote
-
-    return Remote(Settings())
 
 
 def _report(remote: "Remote", study: dict[str, Any], *, wait: bool, as_json: bool) -> None:

@@ -10,11 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.settings import Settings
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted, similar_names
 from backend.specs.sweep import Distribution
-from callboard_cli import estimate_text, fail, printable, score_text
+from callboard_cli import Json, connect, estimate_text, fail, printable, score_text
 from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 WAIT_INTERVAL_S = 1.0
 
 app = typer.Typer(help="Sweeps on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _check_id(given: str) -> str:
@@ -147,7 +144,7 @@ def start(
     }
     optional = {"n_configurations": configurations, "max_seeds": max_seeds, "concurrency": concurrency}
     body |= _without_none(optional | {"protocol": protocol})
-    with _remote() as remote:
+    with connect() as remote:
         _report(remote, remote.request("POST", "/sweeps", body=body), wait=wait, as_json=as_json)
 
 
@@ -156,7 +153,7 @@ def list_sweeps(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of sweeps.")] = 50, as_json: Json = False
 ) -> None:
     """List sweeps, latest first."""
-    with _remote() as remote:
+    with connect() as remote:
         sweeps = list(remote.items("/sweeps", {}, limit))
     if as_json:
         typer.echo(json.dumps(sweeps))
@@ -174,7 +171,7 @@ def list_sweeps(
 @app.command()
 def show(sweep_id: SweepId, as_json: Json = False) -> None:
     """Show a sweep and its configurations, the best first."""
-    with _remote() as remote:
+    with connect() as remote:
         sweep = remote.request("GET", f"/sweeps/{sweep_id}")
     if as_json:
         typer.echo(json.dumps(sweep))
@@ -216,7 +213,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
 @app.command()
 def stop(sweep_id: SweepId, as_json: Json = False) -> None:
     """Start no further run of a sweep, and stop those that have not ended."""
-    with _remote() as remote:
+    with connect() as remote:
         _report(remote, remote.request("POST", f"/sweeps/{sweep_id}/stop"), wait=False, as_json=as_json)
 
 
@@ -227,7 +224,7 @@ def retry(
     as_json: Json = False,
 ) -> None:
     """Queue a sweep's failed and stopped runs again, and continue it."""
-    with _remote() as remote:
+    with connect() as remote:
         _report(remote, remote.request("POST", f"/sweeps/{sweep_id}/retry"), wait=wait, as_json=as_json)
 
 
@@ -254,7 +251,7 @@ def extend(
         body["values"] = {path: dimension["values"] for path, dimension in dimensions.items()}
     if budget := _budget_body(max_runs, max_agent_steps, max_time_s):
         body["budget"] = budget
-    with _remote() as remote:
+    with connect() as remote:
         sweep = remote.request("POST", f"/sweeps/{sweep_id}/extend", body=body)
         _report(remote, sweep, wait=wait, as_json=as_json)
 
@@ -329,13 +326,6 @@ def _budget_body(runs: int | None, agent_steps: int | None, time_s: float | None
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _remote() -> "Remote":
-    # Importing httpx takes a fifth of `callboard --help`.
-    from callboard_cli.remote import Remote
-
-    return Remote(Settings())
 
 
 def _report(remote: "Remote", sweep: dict[str, Any], *, wait: bool, as_json: bool) -> None:

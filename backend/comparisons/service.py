@@ -21,7 +21,7 @@ from backend.comparisons.score_history import WINDOW_EPISODES, ScoreHistory, by_
 from backend.db import Evaluation, Run
 from backend.evaluations import repository as evaluations
 from backend.metrics import repository as metrics
-from backend.metrics import service as series
+from backend.metrics import service as metrics_service
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import empty, joined
 from backend.metrics.repository import ChunkInfo
@@ -81,7 +81,7 @@ def compare(
     Raises:
         NotFound: there is no such run.
     """
-    runs = series.find_runs(session, run_ids)
+    runs = metrics_service.find_runs(session, run_ids)
     members: dict[str, list[Run]] = {}
     for run in runs.values():
         members.setdefault(group_key(run.spec), []).append(run)
@@ -89,25 +89,21 @@ def compare(
         measured = _measure_training(session, runs, members)
     else:
         measured = _measure_evaluations(session, runs, members, protocol)
-    # Where runs are compared: at the end of the shortest run of an environment, or each at its own.
+
+    # At which agent steps of each run its score is taken.
     lineages = lineage_roots(session, runs.values())
-    ends = _common_ends(measured, repetitions(runs.values(), lineages, measured.furthest))
-    # 0 in an environment in which no run that counts has a score.
-    common = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}
-    if threshold is not None:  # it may be reached anywhere
-        histories = measured.read(None)
-    elif at == "common":
-        last_steps = {
-            run_id: ends.get(measured.environments[run_id], end) for run_id, end in measured.furthest.items()
-        }
-        histories = measured.read(last_steps)
+    if at == "common":
+        ends = _common_ends(measured, repetitions(runs.values(), lineages, measured.furthest))
+        # 0 in an environment in which no run that counts has a score.
+        taken_at = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}
     else:
-        histories = measured.read(measured.furthest)
-    scores = {
-        run_id: history.score_at(common[run_id] if at == "common" else history.end)
-        for run_id, history in histories.items()
-    }
-    # A fork that counts has no score before its first agent step; there, its parent counts.
+        taken_at = {run_id: measured.furthest.get(run_id, 0) for run_id in runs}
+    # The threshold may be reached anywhere.
+    histories = measured.read(taken_at if threshold is None else None)
+    scores = {run_id: history.score_at(taken_at[run_id]) for run_id, history in histories.items()}
+
+    # Which runs count is decided again by the scores that were taken: a fork has none before its first agent
+    # step, and there its parent counts in its place.
     scored = {run_id for run_id, value in scores.items() if value is not None}
     results = _Results(histories, scores, repetitions(runs.values(), lineages, scored))
 
@@ -119,7 +115,7 @@ def compare(
             measured.protocols[key],
             group_runs,
             results,
-            common[group_runs[0].id] if at == "common" else None,
+            taken_at[group_runs[0].id] if at == "common" else None,
             threshold,
         )
         for (key, group_runs), name in zip(members.items(), names, strict=True)
@@ -145,7 +141,7 @@ class _Measured:
     furthest: Mapping[str, int]
     """Run -> agent steps of its last score; runs without any are left out."""
     read: Callable[[Mapping[str, int] | None], Mapping[str, ScoreHistory]]
-    """The scores of the runs: those that count at these agent steps of each, or all of them."""
+    """The scores of the runs: those up to these agent steps of each that are needed there, or all of them."""
     protocols: Mapping[str, str | None]
     """Group -> the protocol of its evaluations, if it is scored by them."""
     every_protocol: Sequence[str] = ()
@@ -281,17 +277,19 @@ def _group(
     at: int | None,
     threshold: float | None,
 ) -> GroupStatistics:
+    """The statistics of a group: over its runs that count, though all are listed."""
     histories, scores, repeated = results
+    has_threshold = threshold is not None
     bound = np.inf if threshold is None else threshold
+    # Of each run, agent steps and training time at which it first reached the threshold.
     reached = np.array([histories[run.id].reached(bound) for run in runs])
     if runs[0].step_unit != "agent_steps":
         reached[:, 0] = np.inf  # not known
-    counted = np.array([run.id not in repeated for run in runs])
-    known = np.array(
+    is_counted = np.array([run.id not in repeated for run in runs])
+    reached_by_counted = reached[is_counted]
+    counted_scores = np.array(
         [score for run in runs if run.id not in repeated and (score := scores[run.id]) is not None]
     )
-    reached_by_counted = reached[counted]
-    has_threshold = threshold is not None
     return GroupStatistics(
         id=key,
         name=name,
@@ -312,9 +310,9 @@ def _group(
             )
             for run, (agent_steps, wall_time_s) in zip(runs, reached, strict=True)
         ],
-        n=len(known),
-        iqm=EstimateOut.point(interquartile_mean(known)) if len(known) else None,
-        median=EstimateOut.of(median(known)) if len(known) else None,
+        n=len(counted_scores),
+        iqm=EstimateOut.point(interquartile_mean(counted_scores)) if len(counted_scores) else None,
+        median=EstimateOut.of(median(counted_scores)) if len(counted_scores) else None,
         n_reached=int(np.isfinite(reached_by_counted[:, 0]).sum()),
         agent_steps_to_threshold=EstimateOut.of(median(reached_by_counted[:, 0])) if has_threshold else None,
         wall_time_s_to_threshold=EstimateOut.of(median(reached_by_counted[:, 1])) if has_threshold else None,

@@ -142,10 +142,10 @@ def on_grid(x: Array, y: Array, step: float, n_points: int, at: float = 0.0, fir
     return np.where((last < 0) | (wanted >= end), np.nan, on_line)
 
 
-def leaves_open(x: Array, step: float, n_points: int, at: float, reached: float, first: int = 0) -> Array:
+def lacks_value(x: Array, step: float, n_points: int, at: float, reached: float, first: int = 0) -> Array:
     """At which grid points a run has no value though it has come there: before its first point, and after its
     last one and `at`, up to `reached`. A mean of the other runs would be one of those whose episodes happen
-    to end there."""
+    to end there. A run without points lacks none."""
     if not len(x):
         return np.zeros(n_points, bool)
     cells = _cells(x, step)

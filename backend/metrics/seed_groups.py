@@ -14,7 +14,7 @@ from backend.db import Series
 from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
-from backend.metrics.grouping import Spread, draws_seeds, grid_step, leaves_open, on_grid, summary
+from backend.metrics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
 from backend.metrics.known_rows import PointReader
 from backend.metrics.rollups import NOT_FINITE, not_finite
 from backend.metrics.run_axes import conversions, convert
@@ -62,52 +62,83 @@ def group_curve(
     spread: Spread,
     since: Mapping[str, int] | None = None,
 ) -> GroupGrid:
-    """One metric of one group; `since` as in `charts.curves`."""
-    chunks = repository.live_chunks(session, [series.id for series in members])
-    points_of = PointReader(session, members)
-    points_of.prepare(chunk for series in members for chunk in chunks[series.id])
-    names = (axes.column, "value") if since is None else (axes.column, "value", "revision")
-    reached = repository.reached(session, [series.run_id for series in members], axes.column)
-    known = conversions(session, [series.run_id for series in members], axes.x)
-    loaded = []
-    for series in members:
-        data = points_of(chunks[series.id], names)
-        rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
-        conversion = known.get(series.run_id)
-        x = convert(rows[axes.column], conversion)
-        x, y, delay = _smoothed(rows["value"], x, axes)
-        had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
-        gaps = not_finite(rows["value"], max(1, len(rows["value"])))
-        current = float(convert(np.array([reached[series.run_id]]), conversion)[0])
-        loaded.append(_Member(x, y, had, current - delay, current, gaps))
-    rows_of = [_Rows(member.x, member.y, member.holds_until) for member in loaded]
-    step, columns, values = _grid(rows_of, axes, spread)
-    is_open = _open_points(rows_of, columns["x"], step, [member.reached for member in loaded])
-    grid = _without(columns, is_open)
-    reset, first = True, 0
+    """One metric of one group: the grid points that a client lacks; `since` as in `charts.curves`."""
+    loaded = _load(session, members, axes, since)
+    rows = [_Rows(member.x, member.y, member.holds_until) for member in loaded]
+    step, columns, values = _grid(rows, axes, spread)
+    lacks = _lacks_value(rows, columns["x"], step, [member.reached for member in loaded])
+    grid = _without(columns, lacks)
+    first_changed = None
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
-        # The current x of each run at that time is not known. So its last value is not extended (0.0), and
-        # the grid points after it are sent again.
-        before = [_Rows(member.x[: member.n_known], member.y[: member.n_known], 0.0) for member in loaded]
-        step_before, columns_before, values_before = _grid(before, axes, spread)
-        if step_before == step:
-            reset, first = False, len(columns["x"])
-            # Each run was between its last point and where it is now.
-            for ends in ([0.0] * len(loaded), [member.reached for member in loaded]):
-                opened = _open_points(before, columns_before["x"], step, ends)
-                known_columns = (*_without(columns_before, opened).values(), *values_before)
-                first = min(first, _first_difference(known_columns, (*grid.values(), *values)))
+        first_changed = _first_changed(loaded, axes, spread, step, (*grid.values(), *values))
+    first = first_changed or 0
     return GroupGrid(
         n_rows=sum(len(member.x) for member in loaded),
         n_points=len(grid["x"]),
         step=step,
-        reset=reset,
+        reset=first_changed is None,
         first_bucket=first,
         grid={name: column[first:] for name, column in grid.items()},
         seed_values=values[: len(loaded) if spread.seeds or draws_seeds(len(loaded), spread) else 0, first:],
         is_partial=bool(((grid["n"] < len(loaded)) & np.isfinite(grid[spread.centre])).any()),
         not_finite=[sum(int(member.not_finite[name].sum()) for member in loaded) for name in NOT_FINITE],
     )
+
+
+def _load(
+    session: Session, members: Sequence[Series], axes: Axes, since: Mapping[str, int] | None
+) -> list[_Member]:
+    """Every point of each run, smoothed."""
+    chunks = repository.live_chunks(session, [series.id for series in members])
+    points_of = PointReader(session, members)
+    points_of.prepare(chunk for series in members for chunk in chunks[series.id])
+    names = (axes.column, "value") if since is None else (axes.column, "value", "revision")
+    run_ids = [series.run_id for series in members]
+    reached_column = repository.reached(session, run_ids, axes.column)
+    conversion_of = conversions(session, run_ids, axes.x)
+    loaded = []
+    for series in members:
+        data = points_of(chunks[series.id], names)
+        rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
+        conversion = conversion_of.get(series.run_id)
+        x, y, delay = _smoothed(rows["value"], convert(rows[axes.column], conversion), axes)
+        n_known = (
+            0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
+        )
+        reached = float(convert(np.array([reached_column[series.run_id]]), conversion)[0])
+        loaded.append(
+            _Member(
+                x=x,
+                y=y,
+                n_known=n_known,
+                holds_until=reached - delay,
+                reached=reached,
+                not_finite=not_finite(rows["value"], max(1, len(rows["value"]))),
+            )
+        )
+    return loaded
+
+
+def _first_changed(
+    members: Sequence[_Member], axes: Axes, spread: Spread, step: float, now: Sequence[Array]
+) -> int | None:
+    """The first grid point that a client has to get: what it has is computed again from the rows it had.
+
+    How far each run had come then is not known: it was between its last row and where it is now. So its last
+    value is not extended (0.0), both ends are tried, and a grid point that differs in either is sent again.
+
+    Returns:
+        None if the client has grid points at other places.
+    """
+    before = [_Rows(member.x[: member.n_known], member.y[: member.n_known], 0.0) for member in members]
+    step_before, columns, values = _grid(before, axes, spread)
+    if step_before != step:
+        return None
+    first = len(now[0])
+    for reached in ([0.0] * len(members), [member.reached for member in members]):
+        lacks = _lacks_value(before, columns["x"], step, reached)
+        first = min(first, _first_difference((*_without(columns, lacks).values(), *values), now))
+    return first
 
 
 def _smoothed(values: Array, x: Array, axes: Axes) -> tuple[Array, Array, float]:
@@ -141,25 +172,25 @@ def _grid(rows: Sequence[_Rows], axes: Axes, spread: Spread) -> tuple[float, Col
     return step, {"x": step * (first + np.arange(1, n_points + 1))} | summary(values, spread), values
 
 
-def _open_points(rows: Sequence[_Rows], x: Array, step: float, reached: Sequence[float]) -> Array:
-    """Which grid points some run leaves open, of runs that have come to `reached`."""
+def _lacks_value(rows: Sequence[_Rows], x: Array, step: float, reached: Sequence[float]) -> Array:
+    """At which grid points some run has no value though it has come there: each run to its `reached`."""
     first = round(x[0] / step) - 1 if len(x) else 0
-    is_open = np.zeros(len(x), bool)
+    lacks = np.zeros(len(x), bool)
     for run, current in zip(rows, reached, strict=True):
-        is_open |= leaves_open(run.x, step, len(x), run.holds_until, current, first)
-    return is_open
+        lacks |= lacks_value(run.x, step, len(x), run.holds_until, current, first)
+    return lacks
 
 
-def _without(columns: Columns, is_open: Array) -> Columns:
-    """The columns of a grid, with what is estimated from the runs only where no run leaves it open."""
+def _without(columns: Columns, lacks: Array) -> Columns:
+    """The columns of a grid, with NaN for what is estimated from the runs where one of them lacks a value."""
     kept = ("x", "n")
     return {
-        name: column if name in kept else np.where(is_open, np.nan, column)
-        for name, column in columns.items()
+        name: column if name in kept else np.where(lacks, np.nan, column) for name, column in columns.items()
     }
 
 
 def _first_difference(arrays: Sequence[Array], other: Sequence[Array]) -> int:
+    """The first column in which two lists of rows differ; NaN equals NaN."""
     n = min(len(arrays[0]), len(other[0]))
     same = np.ones(n, bool)
     for a, b in zip(arrays, other, strict=True):

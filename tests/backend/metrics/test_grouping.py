@@ -15,7 +15,7 @@ from backend.metrics.grouping import (
     draws_seeds,
     grid_step,
     interval_name,
-    leaves_open,
+    lacks_value,
     on_grid,
     summary,
 )
@@ -91,12 +91,12 @@ def test_on_grid_has_a_straight_line_where_no_episode_ends() -> None:
     np.testing.assert_allclose(on_grid(x, y, 10.0, 10), np.arange(1.0, 11.0))
 
 
-def test_a_run_leaves_open_what_is_before_its_first_and_after_its_last_value() -> None:
+def test_a_run_lacks_value_what_is_before_its_first_and_after_its_last_value() -> None:
     x = np.array([30, 50])
     for reached, opened in ((0.0, [1, 1, 0, 0, 0, 0, 0, 0]), (75.0, [1, 1, 0, 0, 0, 0, 1, 1])):
-        assert leaves_open(x, 10.0, 8, 55.0, reached).tolist() == opened
-        assert leaves_open(x, 10.0, 4, 55.0, reached, 4).tolist() == opened[4:]
-    assert not leaves_open(np.empty(0), 10.0, 8, 55.0, 75.0).any()
+        assert lacks_value(x, 10.0, 8, 55.0, reached).tolist() == opened
+        assert lacks_value(x, 10.0, 4, 55.0, reached, 4).tolist() == opened[4:]
+    assert not lacks_value(np.empty(0), 10.0, 8, 55.0, 75.0).any()
 
 
 def test_on_grid_has_no_value_where_the_latest_is_not_finite() -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from backend.db.engine import reading, writing
 from backend.metrics import repository
 from backend.metrics.charts import Axes
-from backend.metrics.grouping import Spread, grid_step, leaves_open, on_grid, summary
+from backend.metrics.grouping import Spread, grid_step, lacks_value, on_grid, summary
 from backend.metrics.seed_groups import GroupGrid, group_curve
 from backend.metrics.smoothing import Smoothing, average_row_windows, smooth_rows
 from backend.runs import service as runs
@@ -85,10 +85,10 @@ def test_incremental_reads_add_up_to_mean_of_runs(engine: Engine, steps: list[An
     assert kept["x"].tolist() == [step * (k + 1) for k in range(n)]
     values = np.array([on_grid(x, y, step, n) for x, y in zip(xs, ys, strict=True)])
     assert np.array_equal(kept_values, values, equal_nan=True)
-    is_open = np.logical_or.reduce([leaves_open(x, step, n, 0.0, 0.0) for x in xs])
+    lacks = np.logical_or.reduce([lacks_value(x, step, n, 0.0, 0.0) for x in xs])
     wanted = summary(values, SPREAD)
     for name, column in wanted.items():
-        shown = column if name == "n" else np.where(is_open, np.nan, column)
+        shown = column if name == "n" else np.where(lacks, np.nan, column)
         assert np.array_equal(kept[name], shown, equal_nan=True), name
 
 

@@ -191,27 +191,27 @@ def curves(
     conversion_of = {row.id: by_run.get(row.run_id) for row in series}
     points_of = PointReader(session, series)
 
-    # What the client has: the rows whose buckets it keeps.
-    had = rows_known(points_of, series, chunks, since) if since is not None else {}
-    # The x of stored points may change with a new checkpoint: a series with new rows is sent whole.
+    # What the client has: the rows whose buckets it keeps. It starts from scratch with a series without any.
+    n_kept = rows_known(points_of, series, chunks, since) if since is not None else {}
     if axes.x in STORED_FOR:
-        had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
+        # With each new checkpoint, the x of rows before it may change: new rows are sent with all others.
+        n_kept = {id_: n for id_, n in n_kept.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
     last_kept: Mapping[int, int] = {}
     if is_merged and not axes.span:
-        had, last_kept = rows_kept(points_of, chunks, axes.column, axes.max_points, had)
+        n_kept, last_kept = rows_kept(points_of, chunks, axes.column, axes.max_points, n_kept)
 
     # What it lacks: the buckets of each series, and the chunks that they are computed from.
-    rows: Mapping[int, tuple[int, int]] = {}
+    row_ranges: Mapping[int, tuple[int, int]] = {}
     if axes.span:
         spans = {id_: _stored_span(axes, conversion) for id_, conversion in conversion_of.items()}
-        rows = _rows_in_span(session, points_of, chunks, axes.column, spans)
+        row_ranges = _rows_in_span(session, points_of, chunks, axes.column, spans)
     plans = [
         _plan(
             row,
             chunks[row.id],
             axes,
-            had.get(row.id),
-            rows.get(row.id),
+            n_kept.get(row.id),
+            row_ranges.get(row.id),
             last_kept.get(row.id) if has_joining_bucket else None,
             has_gaps=has_gaps and row.n_finite < row.n_points,
         )
@@ -315,36 +315,46 @@ def _plan(
     series: Series,
     chunks: list[ChunkInfo],
     axes: Axes,
-    n_known_rows: int | None,
-    rows: tuple[int, int] | None,
+    n_kept_rows: int | None,
+    row_range: tuple[int, int] | None,
     last_kept: int | None,
     *,
     has_gaps: bool,
 ) -> _Plan:
+    """Which buckets of a series a client lacks, and which chunks they are computed from.
+
+    Args:
+        series: the series.
+        chunks: all of its live chunks, in order.
+        axes: parameters of the chart.
+        n_kept_rows: rows whose buckets the client keeps; None for a client that starts from scratch.
+        row_range: the first row that is shown and the row after the last; None for all.
+        last_kept: first row of the last bucket that the client keeps, if an area has to join it.
+        has_gaps: whether to count what is not finite.
+    """
     n_series_rows = chunks[-1].end_row if chunks else 0
     n_joining = 0
-    if rows is None:
+    if row_range is None:
         n_rows = end = n_series_rows
         size = bucket_rows(n_rows, axes.max_points)
-        reset = n_known_rows is None or bucket_rows(n_known_rows, axes.max_points) != size
-        if reset or n_known_rows is None:
-            first_bucket = 0
-        elif n_known_rows == n_rows:
-            first_bucket = -(-n_rows // size)
-        else:
-            first_bucket = n_known_rows // size
+        if n_kept_rows is None or bucket_rows(n_kept_rows, axes.max_points) != size:
+            reset, first_bucket = True, 0
+        elif n_kept_rows == n_rows:  # nothing is new
+            reset, first_bucket = False, -(-n_rows // size)
+        else:  # from the bucket on that was not full, if any
+            reset, first_bucket = False, n_kept_rows // size
             n_joining = 0 if last_kept is None else first_bucket - last_kept // size
         start = (first_bucket - n_joining) * size
     else:
-        size = bucket_rows(rows[1] - rows[0], axes.max_points)
-        while -(-rows[1] // size) - rows[0] // size > axes.max_points:
+        # Buckets begin at multiples of their size in the whole series: none changes as the range moves.
+        size = bucket_rows(row_range[1] - row_range[0], axes.max_points)
+        while -(-row_range[1] // size) - row_range[0] // size > axes.max_points:
             size *= 2
-        start, end = rows[0] // size * size, min(n_series_rows, -(-rows[1] // size) * size)
+        start, end = row_range[0] // size * size, min(n_series_rows, -(-row_range[1] // size) * size)
         n_rows = end - start
-        reset = n_known_rows is None or (n_known_rows < end and n_known_rows != n_series_rows)
-        first_bucket = 0
-        if not reset:
-            first_bucket, start = -(-n_rows // size), end
+        reset, first_bucket = True, 0
+        if n_kept_rows is not None and n_kept_rows >= end:  # nothing in the range is new
+            reset, first_bucket, start = False, -(-n_rows // size), end
     from_points = size < BASE_ROWS
     read = [c for c in chunks if start < end and c.end_row > start and c.first_row < end]
     return _Plan(

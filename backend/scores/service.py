@@ -151,6 +151,7 @@ def build_table(
         environments: every environment, by id.
         people: people's means, by environment.
         protocol: the protocol of environments that have it; by default the one with the most scored runs.
+            The others are shown under their own, and are in no summary.
         columns: ids of the shown columns; empty for all.
         min_seeds: how many runs a score needs at least.
 
@@ -163,58 +164,49 @@ def build_table(
         )
     scored = repository.last_scores(session)
     counts = Counter(score.protocol for score in scored)
-    # Not a start set, which is of one game.
-    of_many_games = [name for name in counts if starts_protocol(name) is None]
-    chosen = protocol or max(
-        of_many_games,
-        key=lambda name: (counts[name], name == _DEFAULT_PROTOCOL, name),
-        default=_DEFAULT_PROTOCOL,
-    )
+    chosen = protocol or _most_used(counts)
     scored_environments = {score.run.environment for score in scored if score.protocol == chosen}
+    # Where runs have scores under it, also if it is a start set; elsewhere by what the environment offers.
     protocols = {
         name: chosen if name in scored_environments else _protocol_of(environment, chosen)
         for name, environment in environments.items()
     }
+    references = {
+        name: _reference(environment, protocols[name]) for name, environment in environments.items()
+    }
     best = _best(session, scored, protocols, min_seeds)
     heads = _columns(environments, protocols, best, people, columns)
-    rows = []
-    normalised_runs: dict[tuple[str, str], list[float]] = {}
-    for name, environment in environments.items():
-        reference = _reference(environment, protocols[name])
-        cells: list[ScoreCell | None] = []
-        for head in heads:
-            if not head.shown:
-                continue
-            if head.source == "ours":
-                candidate = best.get((name, head.id))
-                cells.append(None if candidate is None else _our_cell(candidate, reference))
-                if (
-                    candidate is not None
-                    and candidate.comparable
-                    and reference is not None
-                    and protocols[name] == chosen
-                ):
-                    values = [normalise(score.score, reference) for score in candidate.runs]
-                    normalised_runs[head.id, name] = [value for value in values if value is not None]
-            elif head.source == "people":
-                cells.append(None if name not in people else _persons_cell(people[name]))
-            else:
-                cell = _published_cell(
-                    environment, head.id.removeprefix(PUBLISHED), protocols[name], reference
-                )
-                cells.append(cell)
-        rows.append(
-            ScoreRow(
-                environment=name,
-                title=environment.title,
-                family=environment.family,
-                protocol=protocols[name],
-                references=_sources(environment, protocols[name]) if reference is not None else "",
-                cells=cells,
-                runnable=_runnable(environment, protocols[name]),
-            )
-        )
     shown = [head for head in heads if head.shown]
+
+    def cell(head: ScoreColumn, environment: EnvironmentOut) -> ScoreCell | None:
+        name = environment.id
+        if head.source == "ours":
+            candidate = best.get((name, head.id))
+            return None if candidate is None else _our_cell(candidate, references[name])
+        if head.source == "people":
+            return None if name not in people else _persons_cell(people[name])
+        label = head.id.removeprefix(PUBLISHED)
+        return _published_cell(environment, label, protocols[name], references[name])
+
+    rows = [
+        ScoreRow(
+            environment=name,
+            title=environment.title,
+            family=environment.family,
+            protocol=protocols[name],
+            references=_sources(environment, protocols[name]) if references[name] is not None else "",
+            cells=[cell(head, environment) for head in shown],
+            runnable=_runnable(environment, protocols[name]),
+        )
+        for name, environment in environments.items()
+    ]
+    normalised_runs = {
+        (head.id, name): _normalise_runs(candidate, reference)
+        for name, reference in references.items()
+        for head in shown
+        if head.source == "ours" and protocols[name] == chosen and reference is not None
+        if (candidate := best.get((name, head.id))) is not None and candidate.comparable
+    }
     rows_of_chosen = [row for row in rows if row.protocol == chosen]
     plain, plain_environments = _summarise_columns(rows_of_chosen, shown, is_normalised=False)
     normalised, normalised_environments = _summarise_columns(rows_of_chosen, shown, is_normalised=True)
@@ -413,8 +405,22 @@ def _persons_cell(mean: PersonsMean) -> ScoreCell:
     )
 
 
+def _normalise_runs(candidate: _Candidate, reference: Reference) -> list[float]:
+    values = [normalise(score.score, reference) for score in candidate.runs]
+    return [value for value in values if value is not None]
+
+
 def _normalise(score: float | None, reference: Reference | None) -> float | None:
     return None if reference is None else normalise(score, reference)
+
+
+def _most_used(counts: Counter[str]) -> str:
+    """The protocol with the most scored runs; not a start set, which is of one game."""
+    return max(
+        (name for name in counts if starts_protocol(name) is None),
+        key=lambda name: (counts[name], name == _DEFAULT_PROTOCOL, name),
+        default=_DEFAULT_PROTOCOL,
+    )
 
 
 def _protocol_of(environment: EnvironmentOut, chosen: str) -> str:

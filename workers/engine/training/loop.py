@@ -5,7 +5,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from backend.specs import machine_faults
 from backend.specs.events import AnyEvent, EndedEvent, ReportEvent, SettingsChangedEvent
@@ -29,6 +29,13 @@ from workers.engine.training.start import log_provenance, log_started, logged_ph
 from workers.engine.training.usage import Usage, gpu_of
 
 REPORT_INTERVAL_S = 1.0
+
+
+class _End(NamedTuple):
+    """That training ends, other than by an error, and why."""
+
+    state: Literal["finished", "stopped"]
+    reason: str
 
 
 class Training:
@@ -71,6 +78,8 @@ class Training:
         self._returns: deque[float] = deque(maxlen=100)
         self._best: float | None = None
         self._last_evaluation_steps = 0
+        self._clock = 0.0
+        """Until when the training time is counted."""
         self._reported_at = 0.0
         self._reported_agent_steps = self._reported_frames = 0
         self._info_names: set[str] = set()
@@ -142,52 +151,57 @@ class Training:
         log_started(journal, self.spec, learner, self._usage.gpu, self._resume, packages)
 
     def _train(self, learner: Learner) -> EndedEvent:
+        """Advance until the run ends; report, evaluate and save on the way and at the end."""
         counters = self._journal.counters
-        clock = self._reported_at = time.monotonic()
+        self._clock = self._reported_at = time.monotonic()
         self._reported_agent_steps, self._reported_frames = counters.agent_steps, counters.frames
-        reason, state = self._end_reason()
-        while reason is None:
+        end = self._end()
+        while end is None:
             self._change_settings(learner)
-            result = learner.advance(self._progress(), watched=self._control.watched)
-            for jpeg in result.live_frames:
-                self._control.send_frame(counters.agent_steps, jpeg)
-            now = time.monotonic()
-            counters.wall_time_s += now - clock
-            clock = now
-            counters.agent_steps += result.agent_steps
-            counters.frames += result.frames
-            counters.updates += result.updates
-            for episode in result.episodes:
-                self._episode(learner, episode)
-            for warning in result.warnings:
-                self._journal.log(warning, "warning")
-            for source, metrics in {"": result.metrics, **result.metrics_by_source}.items():
-                self._journal.record(metrics, source)
-            for name, (total, count) in result.info.items():
-                if len(self._info_names | {name}) <= MAX_NAMES:
-                    self._info_names.add(name)
-                    self._journal.record_total(f"env/{name}", total, count)
-            if now - self._reported_at >= REPORT_INTERVAL_S:
+            self._advance(learner)
+            if self._clock - self._reported_at >= REPORT_INTERVAL_S:
                 self._report()
             interval = self.spec.config.evaluation_interval_agent_steps
             if interval and counters.agent_steps // interval > self._last_evaluation_steps // interval:
                 self._report()
-                self._evaluate(learner, last=self._end_reason()[1] == "finished")
-                clock = self._reported_at = time.monotonic()  # evaluation is not training time
-            reason, state = self._end_reason()
-            since_s = counters.wall_time_s - self._checkpoints.saved_at_s
-            # The last checkpoint is saved once, after the last evaluation: no event of its step follows it.
-            # An evaluation may have saved it: `Checkpoints.save` saves a step once.
-            if reason is None and since_s >= self.spec.config.checkpoint_interval_s:
+                end = self._end()
+                self._evaluate(learner, last=end is not None and end.state == "finished")
+                self._clock = self._reported_at = time.monotonic()  # evaluation is not training time
+            end = self._end()
+            # At the end it is saved below, after the last evaluation: no event of its step may follow it.
+            if end is None and self._since_checkpoint_s() >= self.spec.config.checkpoint_interval_s:
                 self._report()
                 self._checkpoint(learner)
         self._report()
-        if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
+        if end.state == "finished" and self._last_evaluation_steps < counters.agent_steps:
             self._evaluate(learner, last=True)
             if self._last_evaluation_steps < counters.agent_steps:
-                reason, state = "stopped during the last evaluation", "stopped"
-        self._checkpoint(learner)
-        return _ended("finished" if state == "finished" else "stopped", reason)
+                end = _End("stopped", "stopped during the last evaluation")
+        self._checkpoint(learner)  # nothing, if an evaluation of this step has saved it
+        return _ended(end.state, end.reason)
+
+    def _advance(self, learner: Learner) -> None:
+        """Train for a moment, and count and record what came of it."""
+        counters = self._journal.counters
+        result = learner.advance(self._progress(), watched=self._control.watched)
+        for jpeg in result.live_frames:
+            self._control.send_frame(counters.agent_steps, jpeg)
+        now = time.monotonic()
+        counters.wall_time_s += now - self._clock
+        self._clock = now
+        counters.agent_steps += result.agent_steps
+        counters.frames += result.frames
+        counters.updates += result.updates
+        for episode in result.episodes:
+            self._episode(learner, episode)
+        for warning in result.warnings:
+            self._journal.log(warning, "warning")
+        for source, metrics in {"": result.metrics, **result.metrics_by_source}.items():
+            self._journal.record(metrics, source)
+        for name, (total, count) in result.info.items():
+            if len(self._info_names | {name}) <= MAX_NAMES:
+                self._info_names.add(name)
+                self._journal.record_total(f"env/{name}", total, count)
 
     def _change_settings(self, learner: Learner) -> None:
         for command in self._control.take_settings():
@@ -210,18 +224,22 @@ class Training:
             )
             self._journal.flush()
 
-    def _end_reason(self) -> tuple[str | None, str]:
+    def _end(self) -> _End | None:
+        """Why training ends now; None while it continues."""
         stop, counters = self.spec.stop, self._journal.counters
         if stop.agent_steps is not None and counters.agent_steps >= stop.agent_steps:
-            return f"reached {counters.agent_steps:,} agent steps", "finished"
+            return _End("finished", f"reached {counters.agent_steps:,} agent steps")
         if stop.wall_time_s is not None and counters.wall_time_s >= stop.wall_time_s:
-            return f"trained for {counters.wall_time_s:.0f} s", "finished"
+            return _End("finished", f"trained for {counters.wall_time_s:.0f} s")
         full = len(self._returns) == self._returns.maxlen
         if stop.score is not None and full and self._score() >= stop.score:
-            return f"reached a score of {self._score():.1f}", "finished"
+            return _End("finished", f"reached a score of {self._score():.1f}")
         if (requested := self._control.stop_requested()) is not None:
-            return requested.reason, "stopped"
-        return None, ""
+            return _End("stopped", requested.reason)
+        return None
+
+    def _since_checkpoint_s(self) -> float:
+        return self._journal.counters.wall_time_s - self._checkpoints.saved_at_s
 
     def _progress(self) -> float:
         bound = self.spec.annealed_over_agent_steps

@@ -34,7 +34,7 @@ CHECK_INTERVAL_S = 0.5
 WEB_UNHEALTHY_TIMEOUT_S = 30.0
 """How long /healthz may fail before the web process is restarted."""
 WORKER_SILENT_LEASES = 4
-"""Number of leases in which its host counts as offline until a worker is restarted. It starts in less."""
+"""A worker is restarted after this many leases without a heartbeat. It starts in less."""
 LOCK_WAIT_S = 1.0
 STOP_TIMEOUT_S = 12.0
 """A worker exits within 10 s."""
@@ -169,7 +169,8 @@ class WorkerHeartbeat:
 
 
 class StopSignals:
-    """Whether a signal has asked to stop. Without locks: a handler that interrupts another waits for its."""
+    """Whether a signal has asked to stop. Without locks: a handler that interrupts another would wait for the
+    other's lock forever."""
 
     def __init__(self) -> None:
         self._has_come = False
@@ -250,8 +251,8 @@ def _print_ready(settings: Settings, url: str) -> None:
 def _keep_local_token(settings: Settings, url: str) -> None:
     """Have a valid token below home, with which scripts on this machine find the server."""
     with suppress(httpx.HTTPError, SQLAlchemyError, OSError):
-        query, auth = {"limit": 1}, LocalToken(settings)
-        httpx.get(f"{url}/api/v1/runs", params=query, auth=auth, timeout=10.0, trust_env=False)
+        query, token = {"limit": 1}, LocalToken(settings)
+        httpx.get(f"{url}/api/v1/runs", params=query, auth=token, timeout=10.0, trust_env=False)
 
 
 def _stop(children: list[ServiceProcess]) -> None:
@@ -263,8 +264,9 @@ def _stop(children: list[ServiceProcess]) -> None:
     for child in dependents:
         child.wait(deadline - monotonic())
     for child in children:
-        child.terminate()
-        child.wait(REDIS_STOP_TIMEOUT_S)
+        if child.name == "redis":
+            child.terminate()
+            child.wait(REDIS_STOP_TIMEOUT_S)
 
 
 def _answers(url: str) -> bool:
@@ -272,7 +274,7 @@ def _answers(url: str) -> bool:
 
 
 def _problem_at(url: str) -> str | None:
-    """What an address of this process answers instead of 200; None if it answers that."""
+    """What an address of the web process answers instead of 200; None if it answers that."""
     try:
         answer = httpx.get(url, timeout=2.0, trust_env=False)  # no proxy knows this machine's own address
     except httpx.HTTPError as error:

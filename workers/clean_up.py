@@ -3,6 +3,9 @@
 Every step can be interrupted and repeated: rows change first, files are deleted later, and what is left is
 found again by the next clean-up, of this worker or another. A slow store delays only the clean-up thread. A
 step that fails, such as for one bad file, is logged and tried again later; the others follow.
+
+A run is deleted by a user, and purged once it can no longer be restored. A file is removed when its row says
+so, and deleted when it is gone from the store.
 """
 
 import shutil
@@ -54,7 +57,10 @@ class CleanUpThread:
         self._thread.start()
 
     def run_now(self) -> None:
-        """Clean up now, because a disk fills; returns immediately, and may be repeated."""
+        """Clean up because a disk fills: now, or `URGENT_INTERVAL_S` after the last time it was asked.
+
+        Returns immediately, and may be repeated.
+        """
         if not self._urgent:
             self._urgent = True
             self._wake.set()
@@ -121,7 +127,10 @@ def _start_pass(context: Context) -> None:
 def apply_retention(
     context: Context, stopping: Callable[[], bool] = lambda: False, *, interval_s: float = PASS_INTERVAL_S
 ) -> int:
-    """Take part in the pass over all runs, if it is due; return the number of runs that lost something."""
+    """Take part in the pass over all runs, if it is due; return the number of runs that lost something.
+
+    Old entries of the audit trail, which belong to no pass, are deleted as well.
+    """
     changed = 0
     while not stopping():
         with context.writing() as session:
@@ -158,9 +167,10 @@ def _remove_audit_entries(context: Context, days: int | None, stopping: Callable
 def delete_removed_files(
     context: Context, grace_s: float, stopping: Callable[[], bool] = lambda: False
 ) -> int:
-    """Delete the removed files from the artifact store; return their number, all of a deleted run as one.
+    """Delete the removed files from the artifact store; return their number, all of a purged run as one.
 
-    A file that cannot be deleted now is tried again the next time.
+    A file that cannot be deleted now is tried again the next time. One that is needed again, such as a video
+    that was rendered anew, is kept.
     """
     n_deleted, after = 0, 0
     while not stopping():
@@ -170,7 +180,7 @@ def delete_removed_files(
         if not due:
             break
         after = due[-1].id
-        deleted = [row for row in due if row not in needed and _is_deleted(context, row)]
+        deleted = [row for row in due if row not in needed and _delete(context, row)]
         if settled := needed + deleted:
             with context.writing() as session:
                 storage.forget(session, settled)
@@ -178,8 +188,8 @@ def delete_removed_files(
     return n_deleted
 
 
-def _is_deleted(context: Context, row: RemovedFile) -> bool:
-    """Delete a removed file, or all files of a deleted run; False if that is not possible now."""
+def _delete(context: Context, row: RemovedFile) -> bool:
+    """Delete a removed file, or all files of a purged run; return whether that was possible now."""
     try:
         if row.kind is None:
             context.store.delete_run(row.run_id)

@@ -73,9 +73,9 @@ class Recorder:
         self._stored: dict[tuple[ArtifactKind, str], int] = {}
         """The stored files of the current batch, and their sizes."""
         self.has_started = False
-        """Whether the engine's event `started` has been recorded."""
+        """Whether the engine's event `started` has been read, and recorded or about to be."""
         self._bounds = self._bounds_after = Bounds()
-        """After the last committed batch, and after the current one."""
+        """After the last committed batch, and after the last one that was tried, whose answer may be lost."""
         self.has_final_event = False
         """Whether the engine's final event has been read; `conclude` records it."""
         self.has_unread_tail = False

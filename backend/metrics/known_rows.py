@@ -190,12 +190,12 @@ def rows_kept(
     for series_id, n in known.items():
         n_rows = chunks[series_id][-1].end_row if chunks[series_id] else 0
         size = bucket_rows(n_rows, max_points)
-        if size <= n < n_rows:  # otherwise no whole bucket is kept, or no row is new
+        if size <= n < n_rows:  # otherwise there is no whole bucket, or no row is new: `_plan` sees that by n
             start = n // size * size
             # The open chunks are few rows, and mostly contain a bucket with another x.
             series_chunks = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
             undecided[series_id] = (size, start, series_chunks)
-    # First look at the nearest buckets; if they are all at one x, at all of `series_chunks`.
+    # First look at the nearest buckets; if they are all at one x, at all that were chosen above.
     for n_buckets in (_NEARBY_BUCKETS, None):
         near = {
             series_id: [

@@ -16,7 +16,7 @@ from backend.retention.removals import DueLog, Policies, Removal, awaited_checkp
 from backend.runs import service as runs
 from backend.specs.problems import quoted
 from backend.specs.retention import InstallationPolicy, RetentionPolicy, checkpoint_to_score_again
-from backend.storage import repository as clean_up
+from backend.storage import repository as storage_rows
 from backend.storage import service as storage
 
 INSTALLATION = "installation"
@@ -65,7 +65,7 @@ def set_policy(session: Session, group: str | None, policy: RetentionPolicy, cha
 
 
 def forget_group(session: Session, group: str) -> None:
-    """Delete the settings of a group; those of the installation apply to it again.
+    """Delete the settings of a group; those of the installation apply to it again, from the next pass on.
 
     Raises:
         NotFound: the group has no retention settings.
@@ -82,7 +82,8 @@ def count_runs(session: Session, group: str | None) -> int:
 def preview(
     session: Session, group: str | None, policy: InstallationPolicy, limit_s: float = PREVIEW_S
 ) -> Iterator[Removal]:
-    """What clean-up would remove with these settings, of the runs that can be checked in the time limit.
+    """What clean-up would remove with these settings, of the runs that can be checked in the time limit; also
+    for a run that loses nothing.
 
     Args:
         session: any session.
@@ -118,7 +119,7 @@ def take_runs(session: Session, interval_s: float, limit: int) -> Sequence[str]:
     A pass starts `interval_s` after the start of the last one. A worker that dies with its runs leaves them
     to the next pass.
     """
-    state = clean_up.lock_clean_up(session)
+    state = storage_rows.lock_clean_up(session)
     now = database_now(session)
     if state.after_run_id is None:
         if state.pass_started_at is not None and state.pass_started_at + timedelta(seconds=interval_s) > now:
@@ -131,7 +132,7 @@ def take_runs(session: Session, interval_s: float, limit: int) -> Sequence[str]:
 
 def start_pass(session: Session) -> None:
     """Start a pass over all runs now."""
-    state = clean_up.lock_clean_up(session)
+    state = storage_rows.lock_clean_up(session)
     state.pass_started_at, state.after_run_id = database_now(session), ""
 
 
@@ -146,7 +147,8 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
     The run is locked, so that no request evaluates a checkpoint and no worker claims the run meanwhile.
 
     Returns:
-        What was removed, of many log lines only the first; None if there is no such run.
+        What was removed; None if there is no such run. At most `MAX_ROWS` log lines are deleted:
+        `old_log_lines` is whether there may be more, and then `apply` is to be called again.
     """
     run = runs.find(session, run_id, for_update=True)
     if run is None:
@@ -197,12 +199,12 @@ def remove_thinned_checkpoints(session: Session, run_id: str, files: Collection[
     checkpoints.mark_removed(session, run_id, thinned)
 
 
-def needed_by_engine(session: Session, run_id: str, newest: int) -> list[str]:
+def needed_by_engine(session: Session, run_id: str, n_newest: int) -> list[str]:
     """File names of the checkpoints that an engine of the run may read: the newest ones, and the one that it
     scores again when it finishes."""
     live = [row for row in repository.checkpoints(session, run_id) if not row.superseded]
     again = checkpoint_to_score_again(live)
-    return [row.file for row in (*live[:newest], *([] if again is None else [again]))]
+    return [row.file for row in (*live[:n_newest], *([] if again is None else [again]))]
 
 
 def due_event_logs(session: Session, run_ids: Sequence[str], *, now_due: bool = False) -> list[DueLog]:

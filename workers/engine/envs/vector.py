@@ -18,7 +18,7 @@ from workers.engine.envs.slice import RESET, EnvSlice, run_slice
 from workers.engine.processes.child import Child, preload, stop
 
 MAX_COMMANDS = RESET
-"""Step commands are the bytes below `RESET`."""
+"""Step commands are the bytes below `RESET`: `slot * groups + group`."""
 START_TIMEOUT_S = 120.0
 
 
@@ -61,8 +61,8 @@ class VectorEnv:
         Args:
             spec: the run.
             environments: B.
-            processes: the number of processes that step them, at most one per environment of a group; 0
-                steps them in this process.
+            processes: the number of processes that step them; of more than a group has environments, only so
+                many are started. 0 steps them in this process.
             slots: S; S times the number of groups is at most 255.
             groups: equal parts of the environments, in order, that can step at different times.
             next_seed: environment index -> seed of its next episode (below 2**32).
@@ -180,7 +180,9 @@ class VectorEnv:
             self._send(slot * len(self.groups) + group)
 
     def finish_step(self, group: int) -> list[FinishedEpisode]:
-        """Wait for the step that `begin_step` started in this group. Call in the order of `begin_step`.
+        """Wait for the step that `begin_step` started in this group.
+
+        Call in the order of `begin_step`: an answer does not say of which group it is.
 
         Raises:
             ChildError: a process failed, or has exited.
@@ -249,13 +251,13 @@ class VectorEnv:
             try:
                 commands.sendall(bytes([command]))
             except OSError as error:
-                raise child.failure() from error
+                raise child.await_failure() from error
 
     def _await_answers(self) -> None:
         for commands, child in zip(self._commands, self.children, strict=True):
             try:
                 answer = commands.recv(1)
             except OSError as error:
-                raise child.failure() from error
+                raise child.await_failure() from error
             if not answer:
-                raise child.failure()
+                raise child.await_failure()

@@ -32,6 +32,7 @@ FAILED = "failed"
 
 _REPLY = "reply"
 _FORK_SERVER_DIED = 255
+"""`multiprocessing`'s exit status of a child about which the fork server can no longer tell."""
 _FORK_SERVER_FOLDER = "CALLBOARD_FORK_SERVER_FOLDER"
 _FORK_SERVER_ENGINE = "CALLBOARD_FORK_SERVER_ENGINE"
 _MAX_TEMPORARY_BYTES = 107 - len("/pymp-12345678/listener-12345678")
@@ -48,7 +49,7 @@ class ChildError(RuntimeError):
 
 
 class ChildFailedError(ChildError):
-    """An exception in a child, with its traceback; or a child exited by itself, or was killed too often."""
+    """An exception in a child, with its traceback; or a `ChildPool` has given one up."""
 
 
 class ChildDiedError(ChildError):
@@ -121,7 +122,8 @@ class Channel:
 
 
 def preload(*modules: str) -> None:
-    """Have the fork server import these modules, in addition to common environments, when it first starts."""
+    """Have the fork server import these modules and common environments when it first starts; they replace
+    the modules of an earlier call."""
     envs = ("workers.engine.envs.atari", "workers.engine.envs.gymnasium_env")
     _CONTEXT.set_forkserver_preload(["workers.engine.processes.fork_server", "__main__", *modules, *envs])
 
@@ -173,20 +175,21 @@ class Child:
         try:
             self.channel.send(kind, content)
         except ChannelClosedError as error:
-            raise self.failure() from error
+            raise self.await_failure() from error
 
     def reply(self) -> Any:
         """Wait for the reply to the last request; raises as `request`."""
         try:
             kind, content = self.channel.receive()
         except ChannelClosedError as error:
-            raise self.failure() from error
+            raise self.await_failure() from error
         if kind == FAILED:
             raise ChildFailedError(content)
         return content
 
-    def failure(self) -> ChildError:
-        """Why the child has stopped working: its exception, else how its process ended."""
+    def await_failure(self) -> ChildError:
+        """Wait for the end of a child that has stopped working, and return why: its exception, else how its
+        process ended. Other messages of it are lost."""
         with suppress(ChannelClosedError):
             while self.channel.poll(STOP_TIMEOUT_S):
                 kind, content = self.channel.receive()
@@ -322,4 +325,4 @@ def _exit_with_engine() -> NoReturn:
     os._exit(1)
 
 
-preload()  # what every fork server needs; callers add to it
+preload()  # what every fork server needs; a later call adds modules of its own in place of earlier ones

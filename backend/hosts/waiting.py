@@ -33,7 +33,8 @@ class ActiveHost:
 
 
 def serves(host: Host, run: Run) -> bool:
-    """Whether the run's queue or its requested host allows this host."""
+    """Whether this host is the one that the run requests; for a run that requests none, whether it serves its
+    queue."""
     return run.wanted_host == host.id if run.wanted_host is not None else run.queue in host.queues
 
 
@@ -71,10 +72,10 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
 
 
 def capacity_warnings(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
-    """Why no host that may claim these runs can run them well, and which presets fit.
+    """Why no host that can run these runs can run them well, and which presets fit.
 
-    Returns an empty list if no host provides their environment, packages and device, unless the wanted host
-    does not exist.
+    What no host provides, such as the environment or a GPU, is not among the warnings: `why_waiting` says so
+    once the runs wait. A requested host that does not exist is.
 
     Args:
         runs: runs of one request, at least one: they differ in config and seed alone. The largest memory
@@ -138,7 +139,8 @@ def _slots(active: ActiveHost, left_s: Callable[[Run], float]) -> list[float]:
 
 
 def _left_s(run: Run, rates: Mapping[tuple[str, str], float]) -> float:
-    """Training time to the nearest limit; infinite if unknown."""
+    """Training time that is left: 0 while the run stops, the estimate of a run that trains, else the time to
+    its nearest limit; infinite if unknown."""
     if run.state == RunState.STOPPING:
         return 0.0
     if run.state == RunState.RUNNING and (left_s := run.time_left_s) is not None:

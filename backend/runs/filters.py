@@ -4,12 +4,12 @@
     config.learning_rate>=1e-3 and eval/noop_starts/mean_return>15
 
 Adjacent terms must all match; `or` binds tighter than adjacency, and `and` tighter than `or`, so that the
-example matches either tag. `not` and parentheses are supported. A term is `field:value` (ids and tags are
-equal, names and environments contain it, ignoring case), `field=value`, `field!=value`, or a comparison `>`
-`>=` `<` `<=` of numbers and times, without blanks. Fields are those of `backend.runs.fields`. A bare word is
-searched in name, notes, algorithm, environment, group and tags. Values with blanks, and words with
-comparison signs, must be in double quotes, and so must fields with other characters than letters, digits and
-`_./-`, as in `"loss (train)/policy">1`.
+example matches either tag. `not` and parentheses are supported; `()` matches everything. A term is
+`field:value` (ignoring case; a run's texts, such as its name, contain the value, while ids, tags, settings
+and others equal it), `field=value`, `field!=value`, or a comparison `>` `>=` `<` `<=` of numbers and times,
+without blanks. Fields are those of `backend.runs.fields`. A bare word is searched in name, notes, algorithm,
+environment, group and tags. Values with blanks, and words with comparison signs, must be in double quotes,
+and so must fields with other characters than letters, digits and `_./-`, as in `"loss (train)/policy">1`.
 """
 
 import math
@@ -220,19 +220,19 @@ class _Parser:
 
     def _adjacent(self) -> Node:
         parts: list[Node] = []
-        while self._at < len(self._tokens) and not self._next("close"):
+        while self._at < len(self._tokens) and not self._is_at("close"):
             parts.append(self._alternatives())
         return parts[0] if len(parts) == 1 else All(tuple(parts))
 
     def _alternatives(self) -> Node:
         alternatives = [self._conjunction()]
-        while self._keyword("or"):
+        while self._take_keyword("or"):
             alternatives.append(self._conjunction())
         return alternatives[0] if len(alternatives) == 1 else Either(tuple(alternatives))
 
     def _conjunction(self) -> Node:
         parts = [self._unary()]
-        while self._keyword("and"):
+        while self._take_keyword("and"):
             parts.append(self._unary())
         return parts[0] if len(parts) == 1 else All(tuple(parts))
 
@@ -241,7 +241,7 @@ class _Parser:
         if self._depth > MAX_DEPTH:
             raise BadFilter("nested too deeply")
         try:
-            if self._keyword("not"):
+            if self._take_keyword("not"):
                 return Not(self._unary())
             return self._single()
         finally:
@@ -256,7 +256,7 @@ class _Parser:
         self._at += 1
         if token["open"]:
             inner = self._adjacent()
-            if not self._next("close"):
+            if not self._is_at("close"):
                 raise BadFilter("a closing parenthesis is missing")
             self._at += 1
             return inner
@@ -267,10 +267,10 @@ class _Parser:
             return term(field, operator, text)
         return Word(_word(token["word"]) if token["phrase"] is None else _unquote(token["phrase"]))
 
-    def _next(self, group: str) -> bool:
+    def _is_at(self, group: str) -> bool:
         return self._at < len(self._tokens) and bool(self._tokens[self._at][group])
 
-    def _keyword(self, word: str) -> bool:
+    def _take_keyword(self, word: str) -> bool:
         if self._at < len(self._tokens) and (self._tokens[self._at]["word"] or "").lower() == word:
             self._at += 1
             return True

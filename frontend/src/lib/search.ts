@@ -14,10 +14,10 @@ export function defined<T extends object>(fields: T): Defined<T> {
 type Search = Record<string, unknown>;
 
 /**
- * A page's validated parameters. Fields without a value stay present as undefined: for a missing field the router
- * would keep the raw parameter of the URL.
+ * Marks a page's parameters, each of which is checked already, as such. Fields without a value stay present as
+ * undefined: for a missing field the router would keep the raw parameter of the URL.
  */
-const validated = <T extends object>(fields: T): Defined<T> => fields;
+const checked = <T extends object>(fields: T): Defined<T> => fields;
 
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== ''
@@ -105,7 +105,7 @@ const runGroup = (value: unknown): string | undefined => {
 };
 
 export const runsSearch = (search: Search) =>
-  validated({
+  checked({
     q: text(search.q),
     state: text(search.state),
     sort: runSort(search.sort),
@@ -118,7 +118,7 @@ export const runsSearch = (search: Search) =>
   });
 
 export const newRunSearch = (search: Search) =>
-  validated({
+  checked({
     from: text(search.from),
     fork: text(search.fork),
     checkpoint: text(search.checkpoint),
@@ -185,7 +185,7 @@ const curveSearch = (search: Search) => ({
 });
 
 export const runSearch = (search: Search) =>
-  validated({
+  checked({
     tab: oneOf(search.tab, RUN_TABS),
     ...curveSearch(search),
     episode: text(search.episode),
@@ -200,14 +200,14 @@ export const runSearch = (search: Search) =>
   });
 
 export const replaySearch = (search: Search) =>
-  validated({
+  checked({
     at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined,
     /** The branch whose fan is shown. */
     branch: RUN_ID.test(text(search.branch) ?? '') ? text(search.branch) : undefined,
   });
 
 export const compareSearch = (search: Search) =>
-  validated({
+  checked({
     runs: runIds(search.runs),
     /** Styles of the runs in their order, and of groups, such as `0f3c5a7e:3`. */
     styles: styles(search.styles),
@@ -222,7 +222,7 @@ export const compareSearch = (search: Search) =>
     centre: oneOf(search.centre, CENTRES),
     interval: oneOf(search.interval, INTERVALS),
     /** Whether each seed is drawn as a thin line. */
-    seeds: search.seeds === true ? true : undefined,
+    seeds: flag(search.seeds),
     /** The setting against which scores are drawn. */
     setting: names(search.setting),
     /** The score that is drawn. */
@@ -241,7 +241,7 @@ export const compareSearch = (search: Search) =>
 const CONFIGURATION_SORT = /^-?[a-z_]+(\.\w+)?$/;
 
 export const sweepSearch = (search: Search) =>
-  validated({
+  checked({
     sort: CONFIGURATION_SORT.test(text(search.sort) ?? '') ? text(search.sort) : undefined,
     /** The setting against which scores are drawn. */
     setting: names(search.setting),
@@ -252,7 +252,7 @@ export const sweepSearch = (search: Search) =>
 const MAX_SEEDS = 100;
 
 export const scoresSearch = (search: Search) =>
-  validated({
+  checked({
     q: text(search.q),
     family: text(search.family),
     protocol: protocol(search.protocol),
@@ -267,7 +267,7 @@ export const scoresSearch = (search: Search) =>
   });
 
 export const playSearch = (search: Search) =>
-  validated({
+  checked({
     environment: text(search.environment),
     /** Id of the run whose agent can act in the session. */
     agent: text(search.agent),
@@ -275,7 +275,10 @@ export const playSearch = (search: Search) =>
     scripted: flag(search.scripted),
   });
 
-/** A day, such as `2026-11-22`, which the service accepts in every time zone. */
+/**
+ * A day, such as `2026-11-22`, of the years that the service accepts: in another time zone, the first and last ones
+ * may begin before 1970 or end after 9999.
+ */
 const day = (value: unknown): string | undefined =>
   typeof value === 'string' &&
   /^\d{4}-\d{2}-\d{2}$/.test(value) &&
@@ -286,7 +289,7 @@ const day = (value: unknown): string | undefined =>
     : undefined;
 
 export const auditSearch = (search: Search) =>
-  validated({
+  checked({
     user: text(search.user),
     action: text(search.action),
     address: text(search.address),
@@ -314,7 +317,7 @@ export const SIGN_IN_ERRORS = [
 export type SignInError = (typeof SIGN_IN_ERRORS)[number];
 
 export const loginSearch = (search: Search) =>
-  validated({
+  checked({
     from: sameSiteUrl(search.from),
     expired: flag(search.expired),
     lost: flag(search.lost),

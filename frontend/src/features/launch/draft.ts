@@ -107,7 +107,7 @@ const presetRaw = (preset: Preset | undefined): Record<string, Raw> =>
 export const baseOf = (catalogue: Catalogue, draft: Draft): Record<string, Raw> =>
   presetRaw(presetsOf(catalogue, draft).find(({ id }) => id === draft.preset));
 
-/** The draft with the values of a preset, or with the defaults for null. */
+/** The draft with the values of a preset; for null, with the defaults and a bound of agent steps. */
 export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null): Draft {
   const preset = presetsOf(catalogue, draft).find((candidate) => candidate.id === id);
   return { ...draft, preset: preset?.id ?? null, raw: presetRaw(preset) };

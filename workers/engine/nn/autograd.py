@@ -51,7 +51,10 @@ class Unroll(Protocol):
         """Features (B, F) of a state on which no decision is taken, as after the last one of an update."""
 
     def features(self) -> Tensor:
-        """Features (T B, F) of all decisions of the update, a leaf whose gradient `backward` takes."""
+        """Features (T B, F) of all decisions of the update, a leaf whose gradient `backward` takes.
+
+        Call it only in an update that has decisions: a dropped one counts no more.
+        """
 
     def backward(self, d_features_TF: Tensor) -> None:
         """Add the gradient of the parameters to their `grad`, given that of the features."""

@@ -103,8 +103,8 @@ class _Activations:
         return self._rows[t]
 
     def batch_until(self, t: int) -> Tensor:
-        """The outputs of the first t decisions as one batch; the whole memory, meaningless, for t = 0."""
-        return self._all[: t * len(self._rows[0])] if t else self._all
+        """The outputs of the first t decisions as one batch."""
+        return self._all[: t * len(self._rows[0])] if self._rows else self._all
 
 
 class FusedUnroll:

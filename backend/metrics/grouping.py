@@ -122,24 +122,27 @@ def on_grid(x: Array, y: Array, step: float, n_points: int, at: float = 0.0, fir
     """
     if not len(x):
         return np.full(n_points, np.nan)
+    # The grid points in which the run has rows, ascending, and the mean of each.
     finite = np.isfinite(y)
     cells, cell_of = np.unique(_cells(x, step), return_inverse=True)
     count = np.bincount(cell_of[finite], minlength=len(cells))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        values = np.bincount(cell_of[finite], y[finite], minlength=len(cells)) / count
-    holds = np.zeros(len(cells), bool)
-    holds[cell_of] = finite  # the last row of each cell
+        means = np.bincount(cell_of[finite], y[finite], minlength=len(cells)) / count
+    ends_finite = np.zeros(len(cells), bool)
+    ends_finite[cell_of] = finite  # the last row of each cell is the last one to be assigned
+
+    # Of each wanted grid point, the cell at or before it, and the one after that, if a line leads there.
     wanted = first + np.arange(n_points)
-    last = np.searchsorted(cells, wanted, side="right") - 1
-    following = np.minimum(last + 1, len(cells) - 1)
-    joins = (last >= 0) & (count[following] > 0)
-    share = np.where(joins, (wanted - cells[last]) / np.maximum(cells[following] - cells[last], 1), 0.0)
+    before = np.searchsorted(cells, wanted, side="right") - 1
+    after = np.minimum(before + 1, len(cells) - 1)
+    has_line = (before >= 0) & (count[after] > 0)
+    share = np.where(has_line, (wanted - cells[before]) / np.maximum(cells[after] - cells[before], 1), 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
-        between = values[last] + share * np.where(joins, values[following] - values[last], 0.0)
-    on_line = np.where(holds[last], between, np.nan)
-    on_line = np.where(cells[last] == wanted, values[last], on_line)
+        between = means[before] + share * np.where(has_line, means[after] - means[before], 0.0)
+    values = np.where(ends_finite[before], between, np.nan)
+    values = np.where(cells[before] == wanted, means[before], values)
     end = max(int(cells[-1]) + 1, math.ceil(at / step))
-    return np.where((last < 0) | (wanted >= end), np.nan, on_line)
+    return np.where((before < 0) | (wanted >= end), np.nan, values)
 
 
 def lacks_value(x: Array, step: float, n_points: int, at: float, reached: float, first: int = 0) -> Array:

@@ -208,13 +208,14 @@ def rows_kept(
             size, start, _ = undecided[series_id]
             x = np.concatenate([points[chunk.id][column] for chunk in series_chunks])
             at = start - series_chunks[0].first_row
+            # The last x of each kept bucket, from the newest one back: equal ones were merged.
             last_x_newest_first = x[at - 1 :: -size]
             n_resent = (
                 _n_equal(last_x_newest_first) if (x[at : at + size] == last_x_newest_first[0]).any() else 0
             )
             n_in_last_kept = _n_equal(last_x_newest_first[n_resent:])
             if n_buckets is not None and n_resent + n_in_last_kept == len(last_x_newest_first):
-                continue
+                continue  # the merged bucket may begin in chunks that were not looked at
             del undecided[series_id]
             if n_resent:
                 # Without another x, all are sent again.

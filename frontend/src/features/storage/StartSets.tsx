@@ -7,11 +7,13 @@ import {
   deleteStartSet,
   exportUrl,
   importStartSet,
+  MAX_GAMES,
   playedGamesQuery,
   sourceRunsQuery,
   startSetsQuery,
   useStartSetMutation,
   type StartSet,
+  type StartSetRequest,
 } from '@/api/startSets';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton } from '@/components/controls';
@@ -196,21 +198,30 @@ function DeleteDialog({ set, onClose }: { set: StartSet; onClose: () => void }) 
 const POINTS = '100';
 const MAX_POINTS = 500;
 
+/** Recorded games that can be chosen, and the fields that name them in a request. */
+type Source = {
+  value: string;
+  label: string;
+  games: Pick<StartSetRequest, 'environment' | 'run' | 'recordings'>;
+};
+
 function CreateDialog({ onClose }: { onClose: () => void }) {
   const runs = useQuery(sourceRunsQuery);
-  const played = useQuery(playedGamesQuery);
+  const played = useQuery(playedGamesQuery('human_play'));
+  const scripted = useQuery(playedGamesQuery('scripted'));
   const [name, setName] = useState('');
   const [chosen, setChosen] = useState<string | null>(null);
   const [points, setPoints] = useState(POINTS);
   const create = useStartSetMutation(createStartSet);
-  const loadError = runs.error ?? played.error;
-  const isLoaded = runs.data !== undefined && played.data !== undefined;
-  const sources = [
+  const loadError = runs.error ?? played.error ?? scripted.error;
+  const isLoaded = Boolean(runs.data && played.data && scripted.data);
+  const sources: { group: string; items: Source[] }[] = [
     {
       group: 'Games that people have played',
-      items: (played.data ?? []).map(({ environment, n }) => ({
+      items: (played.data ?? []).map(({ environment, recordings }) => ({
         value: environment,
-        label: `${shortEnvironmentName(environment)} (${plural(n, 'recording')})`,
+        label: `${shortEnvironmentName(environment)} (${plural(recordings.length, 'recording')})`,
+        games: { environment },
       })),
     },
     {
@@ -218,13 +229,23 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       items: (runs.data ?? []).map(({ id, name: label, environment }) => ({
         value: id,
         label: `${label} (${shortEnvironmentName(environment)})`,
+        games: { run: id },
+      })),
+    },
+    {
+      group: 'Games that scripts have played',
+      items: (scripted.data ?? []).map(({ environment, recordings }) => ({
+        value: `scripted ${environment}`,
+        label: `${shortEnvironmentName(environment)} (${plural(recordings.length, 'recording')})`,
+        games: { recordings: recordings.slice(0, MAX_GAMES) },
       })),
     },
   ].filter(({ items }) => items.length > 0);
-  const source = chosen ?? sources[0]?.items[0]?.value ?? '';
-  const isOfPeople = source.includes('/');
+  const items = sources.flatMap((group) => group.items);
+  const source = items.find(({ value }) => value === chosen) ?? items[0];
   const problem = asProblem(create.error);
   const fields = new Map(problem.fields.map(({ field, message }) => [field, message]));
+  const gamesError = [...fields].find(([field]) => /^(environment|run|recordings)\b/.test(field))?.[1];
   const n = parseNumber(points);
   const pointsError =
     Number.isInteger(n) && n >= 1 && n <= MAX_POINTS
@@ -251,8 +272,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
           style={{ display: 'grid', gap: 16 }}
           onSubmit={(event) => {
             event.preventDefault();
-            const games = isOfPeople ? { environment: source } : { run: source };
-            create.mutate({ name, ...games, points: n, seed: 0 }, { onSuccess: onClose });
+            create.mutate({ name, ...source?.games, points: n, seed: 0 }, { onSuccess: onClose });
           }}
         >
           <TextInput
@@ -267,11 +287,14 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
           <NativeSelect
             label="Games"
             description="The set keeps its own copy of seeds and actions. Games of scripts are not among those of people."
-            value={source}
-            error={fields.get(isOfPeople ? 'environment' : 'run')}
+            value={source?.value}
+            error={gamesError}
             errorProps={{ role: 'alert' }}
             onChange={edit(setChosen)}
-            data={sources}
+            data={sources.map(({ group, items: options }) => ({
+              group,
+              items: options.map(({ value, label }) => ({ value, label })),
+            }))}
           />
           <TextInput
             label="Points"

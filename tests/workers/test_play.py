@@ -4,6 +4,7 @@ import io
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import cv2
@@ -11,15 +12,19 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
+from backend.coordination.context import Context
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
 from tests.support.databases import ON_SQLITE_FIRST
-from tests.support.playing import open_session, playing
+from tests.support.playing import Shown, open_session, playing
+from tests.support.rows import CARTPOLE, add_host
 from tests.support.service import RunningService, running_service
-from tests.support.waiting import until
-from tests.workers.support import Start
+from tests.support.waiting import PATIENCE_S, until
+from tests.workers.support import ENDLESS, Start
+from workers import play
 from workers.engine.envs.atari import AtariEnv
+from workers.gameplay import Gameplay
 
 pytestmark = pytest.mark.service
 
@@ -201,3 +206,63 @@ def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
     caught = game()
     assert caught["length_steps"] == 11
     assert caught["protocol"] == "human_play"
+
+
+@pytest.fixture
+def sessions(context: Context) -> Iterator[play.PlaySessions]:
+    """The play sessions of a worker in this process."""
+    gameplay = Gameplay(context.settings.redis)
+    gameplay.start()
+    sessions = play.PlaySessions(context, gameplay, ["Catch-v0"])
+    sessions.start()
+    yield sessions
+    sessions.stop(PATIENCE_S)
+    gameplay.stop(PATIENCE_S)
+
+
+@ON_SQLITE_FIRST
+def test_session_ends_after_ten_minutes_without_a_message_of_its_player(
+    web: RunningService, engine: Engine, sessions: play.PlaySessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed_s = 0.0
+    monkeypatch.setattr(play, "monotonic", lambda: monotonic() + passed_s)
+    add_host(engine, "a")
+    session = open_session(web.client, "Catch-v0")
+    sessions.reconcile(claims=True)
+    with playing(web.client, session["id"]) as player:
+        player.until(paused=True)
+        passed_s = 500.0
+        player.hold(None, seq=7)
+        player.send(type="pause", paused=False)
+        player.until(seq=7)
+        passed_s = 1_000.0  # 500 s after the latest message
+        for _ in range(5):  # at most one frame comes between two looks at the clock
+            shown = player.next()
+            assert isinstance(shown, Shown)
+            assert "ended" not in shown.status
+        passed_s = 1_101.0
+        player.until(ended="nothing was pressed for 10 minutes")
+    ended = web.client.get(f"/api/v1/play/{session['id']}").json()
+    assert (ended["state"], ended["end_reason"]) == ("ended", "nothing was pressed for 10 minutes")
+
+
+@ON_SQLITE_FIRST
+@pytest.mark.long
+def test_session_is_played_while_all_training_slots_are_taken(start: Start, web: RunningService) -> None:
+    start(slots=1)
+    _await_worker(web, "Catch-v0")
+    bodies = [CARTPOLE | {"stop": {"agent_steps": ENDLESS}} for _ in range(2)]
+    runs = [web.client.post("/api/v1/runs", json=body).json()["items"][0]["id"] for body in bodies]
+
+    def states() -> list[str]:
+        return [web.client.get(f"/api/v1/runs/{run}").json()["state"] for run in runs]
+
+    until(lambda: states() == ["running", "queued"], detail=states)
+    session = open_session(web.client, "Catch-v0")
+    with playing(web.client, session["id"]) as player:
+        player.until(paused=True)
+        player.hold(0)
+        player.until(over=True)
+    assert states() == ["running", "queued"]
+    before = web.client.get(f"/api/v1/runs/{runs[0]}").json()["agent_steps"]
+    until(lambda: web.client.get(f"/api/v1/runs/{runs[0]}").json()["agent_steps"] > before)

@@ -7,14 +7,21 @@ import pytest
 import torch
 from sqlalchemy import Engine
 
+from backend.auth import repository as auth
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Evaluation, Job, Run, StartSet
+from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
+from backend.principals import Credential, Principal, Role
+from backend.recordings import service as recordings
 from backend.runs import service as runs
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.play import HUMAN_PLAY, play_config
+from backend.specs.recordings import GameStart, Part
 from backend.specs.run import parse_run_spec
 from backend.specs.start_sets import STARTS_FILE, StartPoint, StartSetContent
 from backend.start_sets import service as start_sets
@@ -118,6 +125,86 @@ def test_score_from_a_set_reproduces_bit_for_bit(context: Context, engine: Engin
     assert scores[0] == scores[1]
     assert scores[0][0] == "agent_starts:wall@1"
     assert len(scores[0][1]) == 2
+
+
+def _record_game(context: Context, engine: Engine) -> str:
+    """Play the beginning of a random game, and store it as a person's recording."""
+    config = play_config(ENVIRONMENTS[GAME], every_frame=False)
+    env = make_env(GAME, config)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(5, observation)
+    actions = np.random.default_rng(0).integers(6, size=N).tolist()
+    steps = [env.step(action, observation) for action in actions]
+    game = GameStart(
+        seed=5, frames_per_step=4, action_names=list(env.action_names), rom_sha256=None, versions={}
+    )
+    part = Part(
+        first_step=0,
+        actions=actions,
+        rewards=[step.reward for step in steps],
+        lives=[3] * N,
+        n_frames=sum(step.frames for step in steps),
+        inputs=[],
+        left=True,
+    )
+    with writing(engine) as session:
+        player = auth.add_user(session, "ada", Role.OPERATOR)
+        session.flush()
+        row = recordings.start(
+            session,
+            session_id=new_id(),
+            user_id=player.id,
+            environment=GAME,
+            environment_config=config.model_dump(mode="json"),
+            protocol=HUMAN_PLAY,
+            game=game,
+        )
+        assert recordings.append(session, row.id, part)
+    return row.id
+
+
+@pytest.mark.long
+def test_set_is_verified_and_evaluated_from_after_its_game_was_deleted(
+    context: Context, engine: Engine
+) -> None:
+    recording_id = _record_game(context, engine)
+    with reading(engine) as session:
+        recorded = start_sets.games_of_recordings(session, [recording_id])
+    content = start_sets.sample(recorded, 2, 0)
+    with writing(engine) as session:
+        of_game = [
+            start_sets.create(session, "wall", content, origin=recorded.origin, created_by=None).id
+            for _ in range(2)
+        ]
+    run = _run(engine)
+    _checkpoint(context, engine, run)
+
+    def verify() -> None:
+        assert _do_next_job(context, engine).state == "done"
+
+    def score() -> Any:
+        with writing(engine) as session:
+            evaluation, _ = evaluations.request(session, run.id, protocol="human_starts:wall@1", seed=3)
+        job = _do_next_job(context, engine)
+        assert job.state == "done", job.error
+        with reading(engine) as session:
+            done = session.get_one(Evaluation, evaluation.id)
+        return done.returns, done.lengths_frames
+
+    verify()
+    before = score()
+    admin = Principal("", "root", Role.ADMIN, Credential("session", "s"))
+    with writing(engine) as session:
+        recordings.delete(session, admin, recording_id)
+    assert score() == before
+    verify()
+    with reading(engine) as session:
+        rows = [session.get_one(StartSet, set_id) for set_id in of_game]
+        assert [(row.state, row.error, row.n_games, row.n_people) for row in rows] == [
+            ("ready", None, 1, 1)
+        ] * 2
+        assert rows[0].sha256 == rows[1].sha256
+        assert rows[0].states == rows[1].states
 
 
 def test_evaluation_fails_once_its_set_is_deleted(context: Context, engine: Engine) -> None:

@@ -1,6 +1,7 @@
 """Taking over from a replay, handing the controls to the agent and back, and the recording of who acted."""
 
 import re
+from typing import Any
 
 import httpx
 import pytest
@@ -9,23 +10,53 @@ from playwright.sync_api import Page, expect
 from tests.browser.axe import serious_violations
 from tests.browser.stage import start, until_state
 from tests.browser.test_play import Stream
+from tests.support.installation import Installation
 
 pytestmark = pytest.mark.browser
 
 DECISION = 20
 
 
-def test_take_over_from_a_replay_and_back_is_recorded_with_who_acted(
-    page: Page, script: httpx.Client
-) -> None:
+@pytest.fixture(scope="module")
+def run(installed: Installation) -> dict[str, Any]:
+    """A run that has ended, with a checkpoint and an episode."""
     run = start(
-        script,
+        installed.client,
         name="player",
         environment="ALE/Breakout-v5",
         stop={"agent_steps": 1_000},
         config={"n_e": 2, "n_w": 1, "evaluation_episodes": 0},
     )
-    until_state(script, run["id"], "finished")
+    return until_state(installed.client, run["id"], "finished")
+
+
+def test_agent_of_a_runs_checkpoint_plays_in_a_session_that_its_page_leads_to(
+    page: Page, script: httpx.Client, run: dict[str, Any]
+) -> None:
+    stream = Stream(page)
+    page.goto(f"/runs/{run['id']}?tab=checkpoints")
+    page.get_by_role("link", name="Play with this agent").click()
+    expect(page.get_by_role("combobox", name="Environment")).to_have_value("ALE/Breakout-v5")
+    agent = page.get_by_role("combobox", name="Agent that can act in the session")
+    expect(agent).to_have_value(run["id"])
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.get_by_text("Press a control to start, or T to hand over to the agent.")).to_be_visible()
+    page.keyboard.press("t")
+    stream.until(page, lambda: stream.status.get("frames", 0) > 40)
+    assert stream.status["acting"] == "agent"
+    session = re.sub(r".*/play/", "", page.url)
+    page.get_by_role("button", name="End session").click()
+    expect(page.get_by_text("The session has ended: ended by its player")).to_be_visible()
+    recordings = script.get("/api/v1/recordings", params={"protocol": "joint"}).json()["items"]
+    [recording] = [recording for recording in recordings if recording["session_id"] == session]
+    trace = script.get(f"/api/v1/recordings/{recording['id']}/trace").json()
+    assert trace["turns"] == [[1, recording["length_steps"]]]
+    assert trace["actors"][1]["run_id"] == run["id"]
+
+
+def test_take_over_from_a_replay_and_back_is_recorded_with_who_acted(
+    page: Page, script: httpx.Client, run: dict[str, Any]
+) -> None:
     episode = script.get(f"/api/v1/runs/{run['id']}/episodes").json()["items"][0]
     stream = Stream(page)
     page.goto(f"/runs/{run['id']}/episodes/{episode['id']}?at={DECISION}")

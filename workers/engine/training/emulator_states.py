@@ -9,9 +9,10 @@ import numpy as np
 from workers.engine.envs.atari import AtariEnv, Snapshot
 from workers.engine.files import replacing
 
-MIN_FRAMES = 18_000
-"""Shorter episodes have none: repeating them takes a few seconds."""
-INTERVAL_FRAMES = 9_000
+INTERVAL_FRAMES = 4_500
+"""Repeating as many takes about half a second."""
+MIN_FRAMES = INTERVAL_FRAMES
+"""Shorter episodes have none."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ The worker's clock sets the pace: each frame of the environment is shown at its 
 games. The action that is held down is read at each decision, every `frame_skip` frames as agents decide, and
 repeated in between. Every decision is reported to the worker, which records it; frames may be lost.
 
-A game may go on from a moment of a recorded episode. In a session with an agent, the player hands it the
-controls and takes them over at any decision. A recurrent agent observes every decision from the first of the
-episode on, whoever makes it, so that its state is the one that it would have had if it had watched.
+A game may go on from a moment of a recorded episode. Its frame is shown before the agent is loaded, which may
+last longer. In a session with an agent, the player hands it the controls and takes them over at any decision.
+A recurrent agent observes every decision from the first of the episode on, whoever makes it, so that its
+state is the one that it would have had if it had watched. It reads the episode while the game stands still,
+and at the latest when it is handed the controls, so that the player need not wait for it.
 """
 
 import json
@@ -14,7 +16,9 @@ import select
 import socket
 import struct
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from secrets import randbits
@@ -59,6 +63,8 @@ IDLE_FRAME_S = 0.5
 """A paused game shows its frame again after this time, so that whoever joins sees it."""
 LEAVE_TIMEOUT_S = 2.0
 """How long a report may wait for the worker at the end."""
+READ_S = 0.02
+"""How long a recurrent agent reads an episode before the player's messages are looked at again."""
 MAX_LATE_S = 0.1
 """A game that is later than this, since the machine was busy, goes on from now and does not catch up."""
 _JPEG = [cv2.IMWRITE_JPEG_QUALITY, 92, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
@@ -85,11 +91,11 @@ def play(setup: PlaySetup, control_fd: int, folder: Path) -> None:
         ReplayMismatchError: the episode from which the games go on cannot be simulated here as it was.
     """
     check_moment(setup)
-    agent = None if setup.agent is None else load_agent(setup, folder)
     config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
     env = make_env(setup.environment, config)
     try:
-        player = Player(setup, env, socket.socket(fileno=control_fd), agent, folder)
+        load = None if setup.agent is None else partial(load_agent, setup, folder)
+        player = Player(setup, env, socket.socket(fileno=control_fd), load, folder)
         with suppress(WorkerGone):
             player.run()
         with suppress(WorkerGone):
@@ -124,21 +130,75 @@ def load_agent(setup: PlaySetup, folder: Path) -> Policy:
     return load_policy(spec, folder / setup.agent.checkpoint, randbits(31))
 
 
+class Reader:
+    """Has a recurrent agent read a game from its beginning, in an environment of its own.
+
+    Args:
+        setup: of the session.
+        read: passes an observation to the agent.
+        seed: seed of the game.
+    """
+
+    def __init__(self, setup: PlaySetup, read: Callable[[NDArray[Any]], object], seed: int) -> None:
+        config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
+        self._env = make_env(setup.environment, config)
+        self._read = read
+        self._observation = np.empty(self._env.observation_shape, self._env.observation_dtype)
+        self._env.reset(seed, self._observation)
+        self._n = 0
+
+    def read(self, actions: Sequence[int], rewards: Sequence[float], until_s: float) -> bool:
+        """Go on reading, at most until then; return whether the agent has read all decisions so far.
+
+        Args:
+            actions: of all decisions of the game so far.
+            rewards: theirs.
+            until_s: on the monotonic clock.
+
+        Raises:
+            ReplayMismatchError: a decision gave another reward than recorded.
+        """
+        while self._n < len(actions) and monotonic() < until_s:
+            self._read(self._observation)
+            # The rewards of replays are float32.
+            decision = RecordedEpisode(
+                0, np.array([actions[self._n]]), np.array([rewards[self._n]], np.float32)
+            )
+            decision.repeat(self._env, 0, self._observation)
+            self._n += 1
+        return self._n == len(actions)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+
 class Player:
-    """One session."""
+    """One session.
+
+    Args:
+        setup: the environment, where its games begin, and the agent.
+        env: the environment.
+        channel: to the worker.
+        load: loads the session's agent; None: it has none.
+        folder: of the emulator states.
+    """
 
     def __init__(
         self,
         setup: PlaySetup,
         env: Env,
         channel: socket.socket,
-        agent: Policy | None = None,
+        load: Callable[[], Policy] | None = None,
         folder: Path = Path(),
     ) -> None:
         self._setup = setup
         self._folder = folder
-        self._agent = agent
-        self._is_recurrent = agent is not None and _is_recurrent(agent)
+        self._load = load
+        self._agent: Policy | None = None
+        self._is_recurrent = False
+        self._reader: Reader | None = None
+        """While a recurrent agent has not read all of the game."""
         self._agent_acts = False
         self._advised: int | None = None
         """The agent's action at the latest decision at which it was asked."""
@@ -165,6 +225,9 @@ class Player:
         self._over = False
         self._score = 0.0
         self._game_frames = self._part_frames = self._n_steps = 0
+        self._game_actions: list[int] = []
+        self._game_rewards: list[float] = []
+        """Of all decisions of the game, from the first of its episode on; below, of the unreported ones."""
         self._actions: list[int] = []
         self._rewards: list[float] = []
         self._lives: list[int] = []
@@ -183,9 +246,12 @@ class Player:
         Raises:
             WorkerGone: the worker has closed the socket.
         """
-        while True:
-            moment = self._setup.moment
-            self._play_game(randbits(31) if moment is None else moment.seed)
+        try:
+            while True:
+                moment = self._setup.moment
+                self._play_game(randbits(31) if moment is None else moment.seed)
+        finally:
+            self._close_reader()
 
     def leave(self) -> None:
         """Report what the latest report lacks; the worker may still read it.
@@ -205,6 +271,8 @@ class Player:
                 break
             turn = (self._setup.agent.actor if self._agent_acts and self._setup.agent else _PLAYER, 1)
             step = self._env.step(action, self._observation)
+            self._game_actions.append(action)
+            self._game_rewards.append(step.reward)
             self._actions.append(action)
             self._turns = joined((*self._turns, turn))
             self._rewards.append(step.reward)
@@ -221,16 +289,16 @@ class Player:
             self._receive(IDLE_FRAME_S)
 
     def _start_game(self, seed: int) -> None:
-        if self._agent is not None:
-            self._agent.forget(0)
+        self._close_reader()
         restored_frames = self._restore(seed)
         self._env.on_frame = self._on_frame
         moment = self._setup.moment
         self._n_games += 1
         self._wants_new_game = self._over = self._agent_acts = False
         self._paused, self._held = True, None
-        self._score = 0.0 if moment is None else float(sum(moment.rewards))
-        self._n_steps = 0 if moment is None else len(moment.actions)
+        self._game_actions = [] if moment is None else list(moment.actions)
+        self._game_rewards = [] if moment is None else list(moment.rewards)
+        self._score, self._n_steps = float(sum(self._game_rewards)), len(self._game_actions)
         self._game_frames, self._part_frames = restored_frames, 0
         self._clear_part()
         self._played_speed, self._is_practice = 1.0, False
@@ -244,6 +312,24 @@ class Player:
             restored_frames=restored_frames,
         )
         self._send_report(GameStarted(game=start))
+        self._show()
+        self._prepare_agent(seed)
+
+    def _prepare_agent(self, seed: int) -> None:
+        """Load the agent before the first game, and have it forget the one before."""
+        if self._load is None:
+            return
+        if self._agent is None:
+            self._agent = self._load()
+            self._is_recurrent = _is_recurrent(self._agent)
+        self._agent.forget(0)
+        if self._is_recurrent and self._game_actions:
+            self._reader = Reader(self._setup, self._advise, seed)
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     def _clear_part(self) -> None:
         self._actions, self._rewards, self._lives, self._inputs, self._turns = [], [], [], [], []
@@ -259,22 +345,18 @@ class Player:
         frames: list[NDArray[np.uint8]] = []
 
         def watch(t: int, observation: NDArray[Any]) -> None:
-            if self._is_recurrent:
-                self._advise()
             if t == len(moment.actions) - 1:  # its last frame is the one of the moment
                 self._env.on_frame = lambda frame: frames.append(frame.copy())
 
         self._env.on_frame = None
         episode = RecordedEpisode(seed, np.asarray(moment.actions), np.asarray(moment.rewards, np.float32))
-        # A recurrent agent's state follows from all observations.
-        has_states = moment.states is not None and not self._is_recurrent
         n_frames = restore(
             self._env,
             episode,
             len(moment.actions),
             self._observation,
             watch=watch,
-            states=self._folder / str(moment.states) if has_states else None,
+            states=None if moment.states is None else self._folder / moment.states,
         )
         self._frame = frames[-1] if frames else None
         return n_frames
@@ -311,24 +393,42 @@ class Player:
             self._report()  # who pauses may leave
             while self._waits() and not self._wants_new_game:
                 self._show()
-                self._receive(IDLE_FRAME_S)
+                self._wait()
                 self._rests = self._paused
             self._due = monotonic()
         self._rests = False
         self._read_seq = self._seq
         if self._wants_new_game:
             return None
-        self._advised = self._advise() if self._agent_acts or self._is_recurrent else None
+        watches = self._is_recurrent and self._reader is None
+        self._advised = self._advise(self._observation) if self._agent_acts or watches else None
         return self._advised if self._agent_acts else self._no_op if self._held is None else self._held
 
-    def _advise(self) -> int:
+    def _advise(self, observation: NDArray[Any]) -> int:
         """The agent's action. A recurrent agent must be asked once at each decision."""
         assert self._agent is not None
-        action_N, _, _ = self._agent.act(self._observation[None], _ENVIRONMENT)
+        action_N, _, _ = self._agent.act(observation[None], _ENVIRONMENT)
         return int(action_N[0])
 
     def _waits(self) -> bool:
-        return self._paused or (self._held is None and self._no_op is None and not self._agent_acts)
+        nothing_held = self._held is None and self._no_op is None and not self._agent_acts
+        return self._paused or nothing_held or self._agent_reads()
+
+    def _agent_reads(self) -> bool:
+        """Whether the agent has the controls and must read the game before it can act."""
+        return self._agent_acts and self._reader is not None
+
+    def _wait(self) -> None:
+        """Wait for messages until the frame is due again; meanwhile a recurrent agent reads the game."""
+        until_s = monotonic() + IDLE_FRAME_S
+        while self._reader is not None and self._waits() and not self._wants_new_game:
+            if self._reader.read(self._game_actions, self._game_rewards, monotonic() + READ_S):
+                self._close_reader()
+            self._receive(0.0)
+            if monotonic() >= until_s:
+                return
+        if self._waits() and not self._wants_new_game:
+            self._receive(max(0.0, until_s - monotonic()))
 
     def _show(self) -> None:
         status = {
@@ -342,6 +442,7 @@ class Player:
             "practice": self._is_practice,
             "game": self._n_games,
             "acting": "agent" if self._agent_acts else "person",
+            "reading": self._agent_reads(),
             "seq": self._read_seq,
         }
         text = json.dumps(status, separators=(",", ":")).encode()

@@ -86,6 +86,7 @@ export function PlayView({ session, mine }: Props) {
     mine,
     hasAgent,
     agentActs,
+    reading: status?.reading ?? false,
     isSilent,
     started: session.source !== null || (status?.frames ?? 0) > 0,
   });

@@ -17,6 +17,8 @@ export type Status = {
   game: number;
   /** Who acts: the player, or the session's agent. */
   acting: 'person' | 'agent';
+  /** Whether the agent has the controls and reads the game up to here first. */
+  reading: boolean;
   seq: number;
 };
 
@@ -36,6 +38,6 @@ export function readMessage(data: ArrayBuffer): Message {
 /** Whether two statuses look the same: a page need not be drawn again for each frame. */
 export const looksSame = (a: Status | null, b: Status): boolean =>
   a !== null &&
-  (['score', 'lives', 'action', 'paused', 'over', 'speed', 'practice', 'game', 'acting'] as const).every(
-    (key) => a[key] === b[key],
-  );
+  (
+    ['score', 'lives', 'action', 'paused', 'over', 'speed', 'practice', 'game', 'acting', 'reading'] as const
+  ).every((key) => a[key] === b[key]);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PlaySession } from '@/api/play';
 import type { Status } from './stream';
-import { recordedAs } from './words';
+import { noticeOf, recordedAs } from './words';
 
 const status = (changes: Partial<Status>): Status => ({
   score: 0,
@@ -14,6 +14,7 @@ const status = (changes: Partial<Status>): Status => ({
   practice: false,
   game: 2,
   acting: 'person',
+  reading: false,
   seq: 0,
   ...changes,
 });
@@ -31,4 +32,23 @@ it.each([
   ['a game in which an agent can act', { ...ALONE, agent: AGENT }, status({ practice: true }), 'joint'],
 ])('%s is marked as what is recorded', (_, session, shown, words) => {
   expect(recordedAs(session, shown)).toBe(words);
+});
+
+it('says that the agent reads the game before it plays on', () => {
+  const moment = {
+    session: { state: 'running' } as PlaySession,
+    ended: null,
+    ready: true,
+    paused: false,
+    over: false,
+    mine: true,
+    hasAgent: true,
+    agentActs: true,
+    reading: true,
+    isSilent: false,
+    started: true,
+  };
+  expect(noticeOf(moment)).toContain('The agent reads the game up to here');
+  expect(noticeOf({ ...moment, paused: true })).toContain('Paused.');
+  expect(noticeOf({ ...moment, reading: false })).toBeNull();
 });

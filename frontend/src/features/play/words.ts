@@ -27,13 +27,15 @@ type Moment = {
   mine: boolean;
   hasAgent: boolean;
   agentActs: boolean;
+  reading: boolean;
   isSilent: boolean;
   started: boolean;
 };
 
 /** What stands over the game; null while it is played. */
 export function noticeOf(moment: Moment): string | null {
-  const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started } = moment;
+  const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started, reading } =
+    moment;
   if (ended !== null || session.state === 'ended')
     return `The session has ended: ${ended ?? session.end_reason ?? ''}.${ready ? ' Its games are recorded.' : ''}`;
   if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
@@ -45,5 +47,6 @@ export function noticeOf(moment: Moment): string | null {
     const how = hasAgent ? ', or T to hand over to the agent' : '';
     return started ? `Paused. Press a control to go on${how}.` : `Press a control to start${how}.`;
   }
-  return paused ? 'Paused.' : null;
+  if (paused) return 'Paused.';
+  return reading ? 'The agent reads the game up to here, and then plays on…' : null;
 }

@@ -2,8 +2,9 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from workers.engine.envs import Env, make_env
 from workers.engine.envs.atari import AtariEnv, rom_sha256
 from workers.engine.methods.base import Policy
 from workers.engine.methods.registry import METHODS
+from workers.engine.training import emulator_states, play
 from workers.engine.training.play import Player, WorkerGone, check_moment, encoded
 from workers.engine.training.restore import ReplayMismatchError
 
@@ -32,13 +34,22 @@ AGENT = 1
 
 
 @contextmanager
-def _session(setup: PlaySetup, env: Env, agent: Policy | None = None) -> Iterator[Session]:
+def _session(
+    setup: PlaySetup,
+    env: Env,
+    agent: Policy | None = None,
+    *,
+    load: Callable[[], Policy] | None = None,
+    folder: Path = Path(),
+) -> Iterator[Session]:
+    if agent is not None:
+        load = lambda: agent  # noqa: E731
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(PATIENCE_S)
 
     def run() -> None:
         with suppress(WorkerGone):
-            Player(setup, env, theirs, agent).run()
+            Player(setup, env, theirs, load, folder).run()
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -163,6 +174,114 @@ def test_controls_go_to_the_agent_and_back_and_its_recurrent_state_is_that_of_wh
     by_agent = [t for t, actor in enumerate(acted) if actor == AGENT]
     assert [played[t] for t in by_agent] == [advised[t] for t in by_agent]
     assert {played[t] for t, actor in enumerate(acted) if actor == 0} <= {0, 2}
+
+
+def test_frame_is_shown_before_the_agent_is_loaded() -> None:
+    spec = _recurrent(BREAKOUT)
+    setup = PlaySetup(
+        environment=BREAKOUT,
+        environment_config=CONFIG.model_dump(mode="json"),
+        moment=_moment(_actions(K)),
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
+    env = AtariEnv(BREAKOUT, CONFIG)
+    may_load = threading.Event()
+
+    def load() -> Policy:
+        assert may_load.wait(PATIENCE_S)
+        return _policy(spec, env)
+
+    with _session(setup, env, load=load) as session:
+        session.until(paused=True, game=1)
+        assert session.shown[-1][1] == encoded(_repeated(_actions(K))[0].ale.getScreenRGB())
+        session.send(type="control", to="agent")  # waits for the agent
+        may_load.set()
+        session.until(acting="agent", reading=False)
+        session.after(4 * K + 8)
+
+
+@pytest.mark.parametrize("stands_still", [True, False])
+def test_recurrent_agent_reads_a_long_game_while_it_stands_still_or_when_it_is_handed_the_controls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stands_still: bool
+) -> None:
+    monkeypatch.setattr(emulator_states, "INTERVAL_FRAMES", 80)
+    monkeypatch.setattr(emulator_states, "MIN_FRAMES", 80)
+    read: list[int] = []
+    may_read, has_read = threading.Event(), threading.Event()
+    read_on, close = play.Reader.read, play.Reader.close
+
+    def slowed(reader: play.Reader, actions: Sequence[int], rewards: Sequence[float], until_s: float) -> bool:
+        """Read nothing before `may_read`."""
+        if not may_read.is_set():
+            return False
+        read.append(len(actions))
+        return read_on(reader, actions, rewards, until_s)
+
+    def closed(reader: play.Reader) -> None:
+        close(reader)
+        has_read.set()
+
+    monkeypatch.setattr(play.Reader, "read", slowed)
+    monkeypatch.setattr(play.Reader, "close", closed)
+    actions = _actions(K)
+    _save_states(actions, tmp_path / "states.npz")
+    spec = _recurrent(BREAKOUT)
+    setup = PlaySetup(
+        environment=BREAKOUT,
+        environment_config=CONFIG.model_dump(mode="json"),
+        moment=_moment(actions, states="states.npz"),
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
+    env = AtariEnv(BREAKOUT, CONFIG)
+    if stands_still:
+        may_read.set()
+    with _session(setup, env, _policy(spec, env), folder=tmp_path) as session:
+        session.until(paused=True, game=1)
+        assert session.status["frames"] == 4 * K
+        assert not stands_still or has_read.wait(PATIENCE_S)
+        session.send(type="speed", speed=4)
+        session.send(type="action", action=2)
+        session.after(4 * K + 40)
+        session.send(type="control", to="agent")
+        if not stands_still:
+            session.until(acting="agent", reading=True, paused=False)
+            may_read.set()
+        session.until(acting="agent", reading=False)
+        session.after(4 * K + 100)
+        session.send(type="new_game")
+        session.until(game=2, acting="person")
+    parts = [report.part for report in session.parts()]
+    turns = joined(turn for part in parts for turn in part.turns)
+    assert [actor for actor, _ in turns] == [0, AGENT]
+    played = [action for part in parts for action in part.actions]
+    by_person = turns[0][1]
+    assert max(read) <= K + by_person
+    assert (max(read) > K) == (not stands_still)
+    advised = _watched(_policy(spec, env), [*actions, *played])[K:]
+    assert played[by_person:] == advised[by_person:]
+
+
+def _save_states(actions: list[int], path: Path) -> None:
+    env = AtariEnv(BREAKOUT, CONFIG)
+    out = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(SEED, out)
+    states = emulator_states.EmulatorStates(env)
+    for t, action in enumerate(actions):
+        states.add(t + 1, env.step(action, out).frames)
+    assert states.save(path)
+
+
+def test_recurrent_agent_reads_no_episode_that_went_another_way() -> None:
+    actions = _actions(K)
+    setup = PlaySetup(environment=BREAKOUT, environment_config=CONFIG.model_dump(mode="json"))
+    seen: list[int] = []
+    reader = play.Reader(setup, lambda observation: seen.append(1), SEED)
+    rewards = _repeated(actions)[1]
+    assert not reader.read(actions, rewards, 0.0)
+    with pytest.raises(ReplayMismatchError):
+        reader.read(actions, [*rewards[:-1], rewards[-1] + 1], float("inf"))
+    assert len(seen) == K
+    reader.close()
 
 
 def _watched(policy: Policy, actions: list[int]) -> list[int]:

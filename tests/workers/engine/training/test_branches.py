@@ -27,6 +27,7 @@ from workers.engine.envs import make_env
 from workers.engine.envs.atari import AtariEnv
 from workers.engine.envs.copies import copies
 from workers.engine.envs.forks import Forks
+from workers.engine.envs.small import CatchEnv
 from workers.engine.nn.policies import PolicyWithMemory
 from workers.engine.training import branches, emulator_states
 from workers.engine.training.branches import play_continuations
@@ -202,6 +203,19 @@ def test_value_of_an_agent_of_single_lives_predicts_up_to_a_lost_life(tmp_path: 
     assert [line.rewards for line in whole.continuations] == [line.rewards for line in cut.continuations]
     assert all(line.n_valued == 150 and line.last_value is not None for line in whole.continuations)
     assert all(line.n_valued < 150 and line.last_value is None for line in cut.continuations)
+
+
+def test_life_that_is_won_ends_nothing_and_can_be_lost_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of("paac", "Catch-v0", {"network": "compact"})
+    file = tmp_path / "r.npz"
+    record(spec, file, 4, lambda t: 1)
+    lives = iter((3, 4, 4, 3, 3, 3))
+    monkeypatch.setattr(CatchEnv, "lives", lambda env: next(lives))
+    plan = BranchPlan(decision=2, continuations=1, horizon=5, seed=0)
+    [line] = _branch(spec, file, plan, value_is_per_life=True).continuations
+    assert (line.n_valued, line.last_value) == (3, None)
 
 
 @pytest.fixture

@@ -60,10 +60,11 @@ def add_recording(
     ended: bool = True,
     session_id: str | None = None,
     turns: Sequence[tuple[int, int]] = (),
+    rewards: Sequence[float] = (),
 ) -> str:
     """Store the recording of a game of `n` decisions that no emulator has played; return its id.
 
-    Its session is `session_id`, or one whose row is gone.
+    Its session is `session_id`, or one whose row is gone. Without `rewards` each is 1.
     """
     config = play_config(ENVIRONMENTS[environment], every_frame=False).model_dump(mode="json")
     start = GameStart(
@@ -72,7 +73,7 @@ def add_recording(
     part = Part(
         first_step=0,
         actions=[k % 4 for k in range(n)],
-        rewards=[1.0] * n,
+        rewards=list(rewards) or [1.0] * n,
         lives=[3] * n,
         n_frames=4 * n,
         inputs=[],

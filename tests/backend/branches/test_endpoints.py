@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from backend.auth import repository as auth
+from backend.branches import repository
 from backend.branches import service as branches
 from backend.db import Branch, Checkpoint, Episode, Job, Recording, Run
 from backend.db.engine import reading, writing
+from backend.db.job import BRANCH
+from backend.jobs import repository as job_rows
 from backend.jobs import service as jobs
 from backend.principals import Role
 from backend.recordings import repository as recording_rows
@@ -318,9 +321,16 @@ def _joint(
     turns: Sequence[tuple[int, int]] = (),
     **changes: Any,
 ) -> str:
-    """Store a game of n decisions that went on from a decision of an episode."""
+    """Store a game of n decisions that went on from a decision of an episode, with a reward of 1 each."""
     recording_id = add_recording(
-        service.engine, user_id, environment="CartPole-v1", protocol="joint", n=n, ended=False, turns=turns
+        service.engine,
+        user_id,
+        environment="CartPole-v1",
+        protocol="joint",
+        n=n,
+        ended=False,
+        turns=turns,
+        rewards=[9.0] * decision + [1.0] * (n - decision),
     )
     with writing(service.engine) as session:
         recording = session.get_one(Recording, recording_id)
@@ -373,6 +383,22 @@ def test_fan_has_the_games_that_people_played_from_its_decision(
     games = service.client.get("/api/v1/recordings", params={"episode": episode.id}).json()["items"]
     assert {game["id"] for game in games} >= {finished, by_script, elsewhere, damaged}
     assert service.client.get("/api/v1/recordings", params={"episode": row["id"]}).json()["items"] == []
+
+
+def test_checkpoint_of_a_branch_is_awaited_until_it_is_played(
+    service: RunningService, tmp_path: Path
+) -> None:
+    _, episode, _ = _episode(service, tmp_path)
+    row = _create(service, episode)
+    for state, is_awaited in (("queued", True), ("running", True), ("done", False), ("failed", False)):
+        with writing(service.engine) as session:
+            branch = branches.get(session, row["id"])
+            job = job_rows.find(session, BRANCH, branch.id)
+            assert job is not None
+            job.state = state
+            session.flush()
+            awaited = repository.awaited_checkpoints(session, branch.policy_run_id)
+            assert awaited == ({branch.checkpoint} if is_awaited else set()), state
 
 
 def test_rewards_of_many_continuations_are_kept_exactly(service: RunningService, tmp_path: Path) -> None:

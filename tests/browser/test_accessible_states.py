@@ -23,7 +23,7 @@ def addresses(run: str) -> list[str]:
     """Every page that loads something, a tab that does, and Compare with a run; any id serves."""
     parameters = ("runId", "episodeId", "sweepId", "studyId", "sessionId", "recordingId")
     pages = page_addresses(dict.fromkeys(parameters, run))
-    loading = [page for page in pages if page not in ("/login", "/compare")]
+    loading = [page for page in pages if page not in ("/login", "/compare", "/settings/shortcuts")]
     return [*loading, f"/runs/{run}?tab=log", f"/compare?runs={run}"]
 
 

@@ -52,10 +52,11 @@ export default function RunsPage() {
   const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const total = data?.pages.at(-1)?.total;
   const nothingListed = !error && !isPlaceholderData && total === 0 && !isFiltered(search);
-  const nArchived = useInfiniteQuery({
+  const archived = useInfiniteQuery({
     ...runsQuery({ archived: 'true', limit: 1 }),
     enabled: nothingListed,
-  }).data?.pages[0]?.total;
+  });
+  const nArchived = archived.data?.pages[0]?.total;
   const nDeleted = useInfiniteQuery({
     ...deletedRunsQuery,
     enabled: nothingListed && nArchived === 0,
@@ -122,6 +123,7 @@ export default function RunsPage() {
       );
     }
     if (nothingListed) {
+      if (archived.error) return <Problem error={archived.error} onRetry={() => void archived.refetch()} />;
       if (nArchived === undefined) return <Loading label="Loading the runs" lines={8} />;
       return <EmptyRuns archived={nArchived} onArchived={() => change({ archived: true })} />;
     }

@@ -26,9 +26,9 @@ export default function StoragePage() {
   const largest = useQuery(storageRunsQuery(RUNS));
   const sets = useQuery(startSetsQuery);
   const hosts = useQuery(hostsQuery);
-  // Together: a section that grows would move those below it.
-  const isPending = [sizes, largest, sets, hosts].some((query) => query.isPending);
-  if (isPending || (!retention && !error))
+  // Together: a section that grows would move those below it. One that failed is pending again as its section
+  // is mounted and asks once more: only the first answers are waited for.
+  if ([sizes, largest, sets, hosts].some((query) => !query.isFetched) || (!retention && !error))
     return (
       <div className="page">
         <h1 className="page-title">Storage</h1>

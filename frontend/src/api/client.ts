@@ -16,7 +16,26 @@ export function onSignedOut(callback: (reason: SignedOut) => void): void {
   signedOut = callback;
 }
 
-const { fetch: send } = globalThis;
+let requested: (answered: boolean) => void = () => undefined;
+
+/** Sets what receives, after each request, whether the service answered it. */
+export function onRequest(callback: (answered: boolean) => void): void {
+  requested = callback;
+}
+
+const { fetch: fetched } = globalThis;
+
+async function send(request: Request): Promise<Response> {
+  try {
+    const response = await fetched(request);
+    requested(true);
+    return response;
+  } catch (error) {
+    // One that the page gave up says nothing about the network.
+    if (!request.signal.aborted) requested(false);
+    throw error;
+  }
+}
 
 export const api = createClient<paths>({
   baseUrl: BASE,

@@ -43,6 +43,7 @@ describe('EventStream', () => {
   let connection: Connection = { status: 'connecting', lastEventAt: null };
   let resyncs = 0;
   let stream: EventStream;
+  let probe: () => Promise<unknown> = () => Promise.resolve();
 
   beforeEach(() => {
     vi.useFakeTimers();
@@ -54,7 +55,7 @@ describe('EventStream', () => {
       onEvent: () => undefined,
       onResync: () => (resyncs += 1),
       onConnection: (next) => (connection = next),
-      probe: () => Promise.resolve(),
+      probe: () => probe(),
     });
     stream.start();
     latest().send('resync');
@@ -97,6 +98,36 @@ describe('EventStream', () => {
     dispatchEvent(new Event('online'));
     expect(FakeSource.opened).toHaveLength(before + 1);
     latest().send('resync');
+    expect(connection.status).toBe('live');
+  });
+
+  it('shows failed requests, although heartbeats arrive, until one is answered', async () => {
+    probe = () => Promise.reject(new TypeError('Failed to fetch'));
+    const heardAt = connection.lastEventAt;
+    stream.onRequest(false);
+    expect(connection.status).toBe('reconnecting');
+    for (let second = 0; second < 20; second++) {
+      await vi.advanceTimersByTimeAsync(1000);
+      latest().send('heartbeat');
+      expect(connection).toEqual({ status: 'reconnecting', lastEventAt: heardAt }); // stale since then
+    }
+    probe = () => Promise.resolve();
+    await vi.advanceTimersByTimeAsync(1000);
+    latest().send('heartbeat');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(connection).toEqual({ status: 'live', lastEventAt: Date.now() });
+    expect(FakeSource.opened).toHaveLength(1);
+  });
+
+  it('stays offline where the stream survives, and is live where the service answers all the same', async () => {
+    probe = () => Promise.reject(new TypeError('Failed to fetch'));
+    dispatchEvent(new Event('offline'));
+    latest().send('heartbeat');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(connection.status).toBe('offline');
+    probe = () => Promise.resolve(); // it is on this machine
+    latest().send('heartbeat');
+    await vi.advanceTimersByTimeAsync(0);
     expect(connection.status).toBe('live');
   });
 

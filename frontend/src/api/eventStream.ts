@@ -3,7 +3,8 @@
  * broadcasts its events to the other tabs; when that tab closes, the lock passes to another one.
  *
  * The service sends a heartbeat at least every 1.5 s. Without any message for `SILENCE_MS` the connection counts
- * as lost, even if the browser has not noticed.
+ * as lost, even if the browser has not noticed. It also counts as lost while requests fail: a stream may survive the
+ * network that new requests need. Heartbeats do not end that; an answered request does.
  */
 
 import { served } from '@/lib/base';
@@ -53,7 +54,11 @@ export const SILENCE_MS = 4000;
 const CHECK_MS = 500;
 
 export class EventStream {
+  /** Of the stream. */
   #connection: Connection = { status: 'connecting', lastEventAt: null };
+  /** What is shown in place of a live stream while requests of this tab fail. */
+  #lost: Connection | undefined;
+  #probing = false;
   #source: EventSource | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #watchdog: ReturnType<typeof setInterval> | undefined;
@@ -95,6 +100,20 @@ export class EventStream {
     this.#channel?.close();
   }
 
+  /** Receives whether a request of this tab was answered, with whatever status. */
+  onRequest(answered: boolean): void {
+    if (!answered) this.#lose(navigator.onLine ? 'reconnecting' : 'offline');
+    else if (this.#lost) {
+      this.#lost = undefined;
+      this.#setConnection(this.#connection);
+    }
+  }
+
+  #lose(status: Connection['status']): void {
+    this.#lost = { status, lastEventAt: (this.#lost ?? this.#connection).lastEventAt };
+    this.listener.onConnection(this.#lost);
+  }
+
   #onMessage(message: Message): void {
     if (message.kind === 'event') {
       this.#heardAt = Date.now();
@@ -112,7 +131,19 @@ export class EventStream {
 
   #setConnection(connection: Connection): void {
     this.#connection = connection;
-    this.listener.onConnection(connection);
+    const isLost = this.#lost !== undefined && connection.status === 'live';
+    this.listener.onConnection((isLost && this.#lost) || connection);
+    if (isLost) this.#probe();
+  }
+
+  #probe(): void {
+    if (this.#probing) return;
+    this.#probing = true;
+    this.listener
+      .probe()
+      .then(() => this.onRequest(true))
+      .catch(() => undefined) // an answer with an error status is reported like that of any request
+      .finally(() => (this.#probing = false));
   }
 
   #setStatus(status: Connection['status'], received: boolean): void {
@@ -160,7 +191,7 @@ export class EventStream {
     this.#setStatus(navigator.onLine ? 'reconnecting' : 'offline', false);
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.#open(), RETRY_MS);
-    if (rejected) void this.listener.probe().catch(() => undefined);
+    if (rejected) this.#probe();
   }
 
   #checkSilence(): void {
@@ -174,10 +205,11 @@ export class EventStream {
   }
 
   #goOffline(): void {
-    this.#setConnection({ ...this.#connection, status: 'offline' });
+    this.#lose('offline');
   }
 
   #goOnline(): void {
+    this.#lost = undefined;
     if (this.#source) this.#open();
   }
 }

@@ -1,6 +1,6 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
-import { api, renewTicket, unwrap } from './client';
+import { api, onRequest, renewTicket, unwrap } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
 import { keys } from './keys';
 import { ApiProblem } from './problem';
@@ -177,6 +177,7 @@ export function startLiveUpdates(client: QueryClient): () => void {
     },
     probe: () => unwrap(api.GET('/api/v1/auth/me')),
   });
+  onRequest((answered) => stream.onRequest(answered));
   stream.start();
   const renewal = setInterval(() => void renewTicket().catch(() => undefined), RENEWAL_CHECK_MS);
   return () => {

@@ -53,8 +53,9 @@ export default function AccountPage() {
         </Button>
         {signOut.isError && <Problem error={signOut.error} />}
       </section>
-      <SessionsPanel />
       <PasswordPanel />
+      {/* Last: it grows with the sessions, of which it learns when the rest is drawn. */}
+      <SessionsPanel />
     </div>
   );
 }

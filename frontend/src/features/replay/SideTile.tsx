@@ -1,6 +1,6 @@
 import { Loader } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useCallback, useState } from 'react';
+import { useCallback, useState, type CSSProperties } from 'react';
 import { episodesQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { useMediaUrl } from '@/api/session';
@@ -48,7 +48,7 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
   const ref = useCallback((element: HTMLVideoElement | null) => attach(run.id, element), [attach, run.id]);
   return (
     <figure className={classes.tile}>
-      <div className={classes.stage} style={{ aspectRatio: shape }}>
+      <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>
         {video.error ? (
           <Problem error={video.error} />
         ) : episode && video.data === 'ready' ? (

@@ -54,3 +54,24 @@ def test_replay_of_a_value_method_shows_q_values(
     expect(page.get_by_role("button", name="Next lost life")).to_have_count(0)
     page.get_by_role("link", name="Play CartPole yourself").click()
     page.wait_for_url("**/play?environment=CartPole-v1")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+def test_video_is_as_high_as_the_window_allows_with_the_panels_beside_it(
+    service_page: Page, sqlite_service: RunningService, tmp_path: Path, width: int, height: int
+) -> None:
+    run = make_run(sqlite_service.engine, environment="ALE/Pong-v5")
+    episode = make_episode(sqlite_service.engine, run, sqlite_service.artifacts, tmp_path)
+    page = service_page
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"/runs/{run.id}/episodes/{episode.id}")
+    timeline = page.get_by_role("slider", name="Position in the episode")
+    timeline.wait_for()
+    video, beside = page.locator("[class*=stage]").bounding_box(), timeline.bounding_box()
+    assert video and beside
+    assert video["height"] > 0.7 * height
+    assert 0 < beside["x"] - (video["x"] + video["width"]) < 100
+    assert beside["y"] < video["y"] + video["height"] / 2
+    below = page.get_by_role("combobox", name="Speed").bounding_box()
+    assert below
+    assert below["y"] + below["height"] < height

@@ -120,6 +120,7 @@ export function EpisodePlayer({
   return (
     <div
       className={large ? classes.large : classes.player}
+      style={{ '--shape': shape } as CSSProperties}
       tabIndex={-1}
       onKeyDown={onKey}
       role="group"
@@ -127,7 +128,7 @@ export function EpisodePlayer({
       ref={root}
     >
       <div className={classes.view}>
-        <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>
+        <div className={classes.stage}>
           {video.isError ? (
             <div style={{ display: 'grid', gap: 8, padding: 12 }}>
               <Problem error={video.error} />

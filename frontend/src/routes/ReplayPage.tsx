@@ -47,13 +47,15 @@ export default function ReplayPage() {
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
   useStepTaken('replay', episode.isSuccess);
-  const { data: environments } = useQuery(environmentsQuery);
+  const { data: environments, isPending } = useQuery(environmentsQuery);
   const environment = environments?.find(({ id }) => id === run.data?.environment);
   const playable = environment !== undefined && isPlayable(environment);
   const name = run.data?.name;
   const config = run.data?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);
   const error = run.error ?? episode.error;
+  // All of them have a part in the heading, which would move what is below it.
+  const isComplete = episode.data !== undefined && !run.isPending && !isPending;
   useDocumentTitle(
     error ? `${titleOf(error, 'Episode')} · Callboard` : `Episode${name ? ` of ${name}` : ''} · Callboard`,
   );
@@ -87,8 +89,8 @@ export default function ReplayPage() {
       {error && (
         <PageProblem error={error} onRetry={() => void Promise.all([run.refetch(), episode.refetch()])} />
       )}
-      {!error && !episode.data && <Loading label="Loading the episode" lines={10} />}
-      {episode.data && (
+      {!isComplete && !error && <Loading label="Loading the episode" lines={10} />}
+      {isComplete && episode.data && (
         <>
           <section className="panel" style={{ padding: 16 }}>
             <EpisodePlayer

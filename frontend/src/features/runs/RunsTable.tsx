@@ -11,7 +11,7 @@ import { formatInteger } from '@/lib/format';
 import { usePrinting } from '@/lib/hooks';
 import { CardsHeader } from './CardsHeader';
 import { ColumnHeader } from './ColumnHeader';
-import { minWidth_px, moved, resized, type Layout } from './columnLayout';
+import { leastWidth_px, moved, resized, type Layout } from './columnLayout';
 import type { Column } from './columns';
 import { RunRow } from './RunRow';
 import classes from './runs.module.css';
@@ -33,8 +33,6 @@ type Props = {
 const ROW_HEIGHT = 36;
 const CARD_HEIGHT = 76;
 const SELECT_WIDTH = '20px';
-const GAP_PX = 10;
-const PADDING_PX = 24;
 const MAX_PRINTED = 1000;
 
 /** A virtual table of runs: only rows in view are rendered, on paper all that are loaded. Arrows move, space selects, Enter opens. */
@@ -47,7 +45,7 @@ export function RunsTable(props: Props) {
   const narrow = useMediaQuery('(max-width: 720px)', false, { getInitialValueInEffect: false });
   const printing = usePrinting();
   const template = [SELECT_WIDTH, ...columns.map(({ width }) => width)].join(' ');
-  const width_px = columns.reduce((sum, column) => sum + minWidth_px(column) + GAP_PX, 20 + PADDING_PX);
+  const width_px = leastWidth_px(columns);
   // Not memoisable by the React compiler; its functions stay within this component.
   // eslint-disable-next-line react-hooks/incompatible-library
   const virtual = useVirtualizer({

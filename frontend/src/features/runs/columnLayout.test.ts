@@ -4,6 +4,7 @@ import {
   columnsOf,
   DEFAULT_LAYOUT,
   fromParameter,
+  leastWidth_px,
   minWidth_px,
   moved,
   resized,
@@ -30,6 +31,13 @@ const FIELDS = [
 ];
 
 describe('the columns of the list', () => {
+  it('fit beside the navigation of a window 1280 pixels wide, with a scroll bar', () => {
+    const [navigation, padding, border, scrollBar] = [88, 48, 2, 15];
+    expect(leastWidth_px(columnsOf(DEFAULT_LAYOUT, []))).toBeLessThanOrEqual(
+      1280 - navigation - padding - border - scrollBar,
+    );
+  });
+
   it('are added, moved, resized and removed', () => {
     let layout = toggled(DEFAULT_LAYOUT, 'config.learning_rate');
     expect(layout.shown.indexOf('config.learning_rate')).toBe(layout.shown.indexOf('progress') - 1);

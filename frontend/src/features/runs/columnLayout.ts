@@ -57,6 +57,15 @@ export function columnsOf({ shown, widths }: Layout, fields: readonly RunField[]
 /** The least width of a column, in pixels. */
 export const minWidth_px = ({ width }: Column): number => Number(/\d+/.exec(width)?.[0] ?? 0);
 
+const SELECT_PX = 20;
+/** Between columns. */
+const GAP_PX = 10;
+const PADDING_PX = 24;
+
+/** The least width of a row, with its selection. */
+export const leastWidth_px = (columns: readonly Column[]): number =>
+  columns.reduce((sum, column) => sum + minWidth_px(column) + GAP_PX, SELECT_PX + PADDING_PX);
+
 const isLayout = (value: unknown): value is Layout =>
   typeof value === 'object' && value !== null && 'widths' in value && Array.isArray((value as Layout).shown);
 

@@ -95,7 +95,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'name',
     title: 'Name',
     sort: 'name',
-    width: 'minmax(184px, 8fr)',
+    width: 'minmax(164px, 8fr)',
     cell: (run) => (
       <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
         <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
@@ -129,7 +129,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Progress',
     sort: 'agent_steps',
     largestFirst: true,
-    width: '116px',
+    width: '108px',
     cell: (run) => (
       <ProgressBar
         fraction={run.progress}

@@ -28,6 +28,10 @@ export const isExternal = ({ origin }: { origin: string }): boolean => origin ==
 export const startOfName = ({ algorithm, environment }: { algorithm: string; environment: string }): string =>
   `${algorithm} ${environment.replace(/^ALE\//, '')} `;
 
+/** The query for the runs with a tag. */
+export const queryOfTag = (tag: string): string =>
+  `tag:${/^[\w./-]+$/.test(tag) ? tag : `"${tag.replaceAll(/["\\]/g, String.raw`\$&`)}"`}`;
+
 /** What an external run cannot do here, and why. */
 export const ELSEWHERE = {
   kill: 'The run is trained elsewhere: only its own script can end it. Use Stop to request that.',

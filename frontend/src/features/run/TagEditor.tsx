@@ -1,8 +1,10 @@
 import { ActionIcon, Button, TextInput } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
+import { Link } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { fieldError } from '@/api/problem';
 import { MAX_TAG, MAX_TAGS } from '@/api/runBounds';
+import { queryOfTag } from '@/lib/run';
 import classes from './edit.module.css';
 
 /** The typed tags, separated by commas, that the run does not have yet. */
@@ -63,7 +65,9 @@ export function TagEditor({ tags, save, denied }: Props) {
     <span className={classes.tags}>
       {tags.map((tag) => (
         <span key={tag} className={classes.tag}>
-          {tag}
+          <Link to="/" search={{ q: queryOfTag(tag) }} title="Runs with this tag">
+            {tag}
+          </Link>
           {denied === undefined && (
             <ActionIcon
               size={24}

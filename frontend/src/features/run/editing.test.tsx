@@ -27,6 +27,13 @@ const requests = vi.hoisted(() => {
   return sent;
 });
 
+vi.mock('@tanstack/react-router', async (original) => ({
+  ...(await original<object>()),
+  Link: ({ to, search, ...props }: { to: string; search: Record<string, string> }) => (
+    <a {...props} href={`${to}?${String(new URLSearchParams(search))}`} />
+  ),
+}));
+
 let client: QueryClient;
 
 beforeEach(() => {
@@ -94,6 +101,14 @@ it('InlineEdit shows why it is disabled', () => {
   const pencil = screen.getByRole('button', { name: 'Edit name' });
   expect(pencil.getAttribute('aria-disabled')).toBe('true');
   expect(pencil.title).toBe('Requires the role operator; your role is viewer.');
+});
+
+it('TagEditor links each tag to the runs that have it', () => {
+  show(<TagEditor tags={['lr', 'night shift']} save={() => Promise.resolve()} denied="no" />);
+  expect(screen.getAllByRole('link').map((link) => link.getAttribute('href'))).toEqual([
+    '/?q=tag%3Alr',
+    '/?q=tag%3A%22night+shift%22',
+  ]);
 });
 
 it('TagEditor removes and adds tags, and refuses quotes', async () => {

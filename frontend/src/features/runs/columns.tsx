@@ -9,7 +9,7 @@ import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
 import { RelativeTime, Score, TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
-import { isExternal, startOfName, stepsOf } from '@/lib/run';
+import { isExternal, queryOfTag, startOfName, stepsOf } from '@/lib/run';
 import { DASH, formatCount, formatInteger } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
 import classes from './runs.module.css';
@@ -206,7 +206,16 @@ export const COLUMNS: readonly Column[] = [
     cell: (run) => (
       <Tooltip label={run.tags.join(', ')} disabled={run.tags.length === 0}>
         <span className={classes.tags}>
-          <span className="ellipsis">{run.tags[0]}</span>
+          {run.tags[0] !== undefined && (
+            <Link
+              to="/"
+              search={{ q: queryOfTag(run.tags[0]) }}
+              className="ellipsis"
+              aria-label={`Runs with tag ${run.tags[0]}`}
+            >
+              {run.tags[0]}
+            </Link>
+          )}
           {run.tags.length > 1 && <span className="muted">+{run.tags.length - 1}</span>}
         </span>
       </Tooltip>

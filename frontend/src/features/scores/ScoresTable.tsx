@@ -1,4 +1,5 @@
 import { useRouter } from '@tanstack/react-router';
+import { Fragment } from 'react';
 import type { Environment } from '@/api/catalogue';
 import type { Host } from '@/api/hosts';
 import type { ScoreColumn, ScoreRow, Scores } from '@/api/scores';
@@ -45,7 +46,12 @@ export function ScoresTable({ scores, rows, environments, hosts, isNormalised }:
             </th>
             {columns.map(({ id, title, source }) => (
               <th key={id} scope="col" className={`right ${source === 'ours' ? '' : classes.published}`}>
-                {title}
+                {title.split(/(?<=,) /).map((part, at) => (
+                  <Fragment key={part}>
+                    {at > 0 && ' '}
+                    <span className="nowrap">{part}</span>
+                  </Fragment>
+                ))}
                 <div className={classes.small}>{source === 'published' ? 'published' : 'here'}</div>
               </th>
             ))}

@@ -6,15 +6,31 @@ const NAME = 'paac ALE/Pong-v5 learning_rate=0.003 seed 12';
 let width = 0;
 let resized: (() => void)[] = [];
 
-/** The number of lines of so many letters that break between words. */
-function linesOfWords(text: string, perLine: number): number {
-  let [lines, used] = [1, 0];
-  for (const { length } of text.split(' ')) {
-    if (used > 0 && used + 1 + length > perLine) [lines, used] = [lines + 1, 0];
-    used += length + (used > 0 ? 1 : 0);
+const WORDS = /(?<=[=_,/\s-])/u;
+
+/** The lines of a text that breaks at separators, into lines of so many letters where words are no longer. */
+function linesOf(text: string, perLine: number): string[] {
+  const lines = [''];
+  for (const word of text.split(WORDS)) {
+    const last = lines.at(-1) ?? '';
+    if (last !== '' && last.length + word.trimEnd().length > perLine) lines.push(word);
+    else lines[lines.length - 1] = last + word;
   }
-  return lines;
+  return lines.map((line) => line.trimEnd());
 }
+
+/** What can be read: the text with dots in place of its hidden parts, and the line that such a part ends. */
+const readable = (element: HTMLElement): string =>
+  Array.from(element.childNodes, (node) =>
+    node.nodeName === 'SPAN'
+      ? `…${(node as HTMLElement).className.includes('ends') ? '\n' : ''}`
+      : node.textContent,
+  ).join('');
+
+const drawn = (element: HTMLElement): string[] =>
+  readable(element)
+    .split('\n')
+    .flatMap((line) => linesOf(line, Math.floor(width / 10)));
 
 /** Layout with letters of 10 pixels, which the test's DOM lacks. */
 beforeEach(() => {
@@ -22,7 +38,10 @@ beforeEach(() => {
   vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockImplementation(() => width);
   vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(32);
   vi.spyOn(HTMLElement.prototype, 'scrollHeight', 'get').mockImplementation(function (this: HTMLElement) {
-    return 16 * linesOfWords(this.textContent, Math.floor(width / 10));
+    return 16 * drawn(this).length;
+  });
+  vi.spyOn(HTMLElement.prototype, 'scrollWidth', 'get').mockImplementation(function (this: HTMLElement) {
+    return 10 * Math.max(...drawn(this).map(({ length }) => length));
   });
   vi.spyOn(Range.prototype, 'getClientRects').mockImplementation(function (this: Range) {
     const letters = this.toString().length;
@@ -55,48 +74,34 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** What can be read: the text without its hidden parts. */
-function shown(): string {
-  const element = screen.getByTitle(NAME);
-  expect(element.textContent).toBe(NAME); // search and copying have all of it
-  return Array.from(element.childNodes, (node) => (node.nodeName === 'SPAN' ? '…' : node.textContent)).join(
-    '',
-  );
+/** What can be read of the name. */
+function shown(name = NAME): string {
+  const element = screen.getByTitle(name);
+  expect(element.textContent).toBe(name); // search and copying have all of it
+  return readable(element);
 }
 
-it.each([1, 2] as const)('TruncatedName in %i lines hides the middle of a name without room', (lines) => {
+it('TruncatedName in a line hides the middle of a name without room', () => {
   width = 240;
-  render(<TruncatedName name={NAME} lines={lines} />);
-  if (lines === 2) {
-    expect(shown()).toBe(NAME);
-    width = 160;
-    act(() => resized.forEach((callback) => callback()));
-  }
+  render(<TruncatedName name={NAME} />);
   expect(shown()).toMatch(/^paac .*….* 12$/);
-  expect(10 * shown().length).toBeLessThanOrEqual(lines * width);
-  expect(10 * shown().length).toBeGreaterThan(0.75 * lines * width); // no more is hidden than must be
-});
-
-it('TruncatedName hides what stands beside the name before it hides its middle', () => {
-  width = 240;
-  render(<TruncatedName name={NAME} repeated="paac ALE/Pong-v5 " lines={2} />);
-  expect(shown()).toBe(NAME); // with room for all of it, all of it
-  width = 175;
-  act(() => resized.forEach((callback) => callback()));
-  expect(shown()).toBe('…learning_rate=0.003 seed 12');
-  width = 110;
-  act(() => resized.forEach((callback) => callback()));
-  expect(shown()).toMatch(/^…learn.*….* 12$/);
+  expect(10 * shown().length).toBeLessThanOrEqual(width);
+  expect(10 * shown().length).toBeGreaterThan(0.75 * width); // no more is hidden than must be
 });
 
 it.each([
-  [190, 3, true],
-  [270, 2, false],
-])('TruncatedName at %i pixels, where words take %i lines, fills lines: %s', (pixels, n, filled) => {
+  [240, NAME, ['paac ALE/Pong-v5 …', 'rate=0.003 seed 12'], ''],
+  [280, NAME, ['paac ALE/Pong-v5 learning_', 'rate=0.003 seed 12'], ''],
+  [150, NAME, ['paac ALE/…', 'seed 12'], ''],
+  [240, NAME, ['…learning_rate=0.003', 'seed 12'], 'paac ALE/Pong-v5 '],
+  [190, 'clip=0.1_entropy=0.01_gradient_norm=40_rate=2e-4', ['clip=0.1_…', '40_rate=2e-4'], ''],
+  [150, 'Donaudampfschifffahrtsgesellschaft', ['Donaudampfsc…', 'gesellschaft'], ''],
+  [200, 'Donaudampfschifffahrtsgesel', ['Donaudampfschifff…', 'hrtsgesel'], ''],
+])('TruncatedName in two lines of %i pixels breaks %s at separators: %j', (pixels, name, lines, repeated) => {
   width = pixels;
-  expect(linesOfWords(NAME, pixels / 10)).toBe(n);
-  render(<TruncatedName name={NAME} lines={2} />);
-  expect(screen.getByTitle(NAME).className.includes('filled')).toBe(filled);
+  render(<TruncatedName name={name} repeated={repeated} lines={2} />);
+  shown(name);
+  expect(drawn(screen.getByTitle(name))).toEqual(lines);
 });
 
 it('TruncatedName shows a name as soon as it has room', () => {

@@ -6,22 +6,29 @@ import classes from './text.module.css';
 /** Shorter names fit nearly everywhere, and are not measured. */
 const MIN_MEASURED = 16;
 
-/** The share of lines that letters fill: two lines lose some room where the first one breaks. */
-const FILLED = { 1: 1, 2: 0.94 } as const;
-
+/** How a name is laid out, once it is measured. */
 type Fit = {
   name: string;
-  /** The share of the name that has room. */
-  share: number;
-  /** Whether its lines break between words. Otherwise they are filled. */
-  words: boolean;
+  /** `whole`, without what is repeated (`rest`), or without its middle (`cut`). */
+  kind: 'whole' | 'rest' | 'cut';
+  /** Whether it is known to fit. */
+  settled: boolean;
+  /** Letters that fit on a line. */
+  perLine: number;
 };
+
+/** Where a name in two lines breaks. */
+const SEPARATORS = /(?<=[=_,/\s-])/u;
+
+const isTooLarge = ({ scrollHeight, clientHeight, scrollWidth, clientWidth }: HTMLElement): boolean =>
+  scrollHeight > clientHeight || scrollWidth > clientWidth;
 
 /**
  * A name in a single element, so that the browser's search finds it and copying keeps it whole.
  *
- * Without room for all of it, `repeated` is hidden, a beginning that stands beside the name in words of its own,
- * and if that is not enough, the middle: similar names differ at their ends. The title is the name's tooltip.
+ * Two lines break at separators only. Without room for all of the name, `repeated` is hidden, a beginning that
+ * stands beside the name in words of its own, and if that is not enough, the middle: similar names differ at their
+ * ends. The title is the name's tooltip.
  */
 export function TruncatedName({
   name,
@@ -38,27 +45,23 @@ export function TruncatedName({
   /** Null until the name is measured. */
   const [fit, setFit] = useState<Fit | null>(null);
   const settledWidth = useRef(0);
+  const start = repeated !== '' && name.startsWith(repeated) && name !== repeated ? repeated : '';
   useLayoutEffect(() => {
     const { current: span } = element;
     if (!span || name.length < MIN_MEASURED) return;
-    if (fit?.name === name) {
+    const current = fit?.name === name ? fit : null;
+    if (current?.settled) {
       settledWidth.current = span.clientWidth; // a table cell is narrower without the middle
       return;
     }
-    if (lines === 2 && span.scrollHeight <= span.clientHeight) {
-      settledWidth.current = span.clientWidth;
-      setFit({ name, share: 1, words: true });
-      return;
-    }
-    const range = document.createRange(); // with the whole name
-    range.selectNodeContents(span);
-    const width = widthOf(range.getClientRects());
-    setFit({
-      name,
-      share: width === 0 ? 1 : (lines * span.clientWidth * FILLED[lines]) / width,
-      words: false,
-    });
-  }, [name, lines, fit]);
+    const perLine = current?.perLine ?? lettersPerLine(span, name);
+    const kind = current?.kind ?? 'whole';
+    const fits = lines === 2 ? !isTooLarge(span) : perLine >= Array.from(name).length;
+    if (fits) setFit({ name, kind, settled: true, perLine });
+    else if (kind === 'whole' && start !== '' && lines === 2)
+      setFit({ name, kind: 'rest', settled: false, perLine });
+    else setFit({ name, kind: 'cut', settled: true, perLine });
+  }, [name, lines, fit, start]);
   useLayoutEffect(() => {
     const { current: span } = element;
     if (!span || name.length < MIN_MEASURED) return;
@@ -71,35 +74,37 @@ export function TruncatedName({
       void document.fonts.ready.then(() => setFit(null));
     return () => observer.disconnect();
   }, [name]);
-  const parts = fit?.name === name && fit.share < 1 ? partsOf(name, fit.share, repeated) : null;
-  const filled = fit?.name === name && !fit.words ? classes.filled : '';
+  const { kind, perLine } = fit?.name === name ? fit : { kind: 'whole', perLine: 0 };
+  const parts =
+    kind === 'cut'
+      ? lines === 1
+        ? inOneLine(name, start, perLine)
+        : inTwoLines(name, start, perLine)
+      : kind === 'rest'
+        ? [hidden(start), shown(name.slice(start.length))]
+        : [shown(name)];
   return (
-    <span
-      ref={element}
-      title={title}
-      className={lines === 1 ? `ellipsis ${classes.line}` : `${classes.lines} ${filled}`}
-    >
-      {parts
-        ? parts.map(({ text, isHidden }, at) =>
-            isHidden ? (
-              <span key={at} className={classes.cut}>
-                {text}
-              </span>
-            ) : (
-              <Fragment key={at}>{text}</Fragment>
-            ),
-          )
-        : lines === 1
-          ? name
-          : name.split(/(?<=[=_,/])/u).map((part, at) => (
-              <Fragment key={at}>
-                {at > 0 && <wbr />}
-                {part}
-              </Fragment>
-            ))}
+    <span ref={element} title={title} className={lines === 1 ? `ellipsis ${classes.line}` : classes.lines}>
+      {parts.map(({ text, isHidden, endsLine }, at) =>
+        isHidden ? (
+          <span key={at} className={`${classes.cut} ${endsLine ? classes.ends : ''}`}>
+            {text}
+          </span>
+        ) : (
+          <Fragment key={at}>{lines === 1 ? text : breakable(text)}</Fragment>
+        ),
+      )}
     </span>
   );
 }
+
+const breakable = (text: string) =>
+  text.split(SEPARATORS).map((part, at) => (
+    <Fragment key={at}>
+      {at > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
 
 /** The sum of the lines' widths. Chromium describes a line that it cuts twice: whole, and up to the dots. */
 function widthOf(rects: DOMRectList): number {
@@ -111,19 +116,32 @@ function widthOf(rects: DOMRectList): number {
   return [...lines.values()].reduce((sum, [start, end]) => sum + end - start, 0);
 }
 
-type Part = { text: string; isHidden: boolean };
+/** How many of a name's letters fit on a line of the element that shows all of it. */
+function lettersPerLine(span: HTMLElement, name: string): number {
+  const range = document.createRange();
+  range.selectNodeContents(span);
+  const width = widthOf(range.getClientRects());
+  const letters = Array.from(name).length;
+  return width === 0 ? letters : (letters * span.clientWidth) / width;
+}
 
-/** What is shown and what is hidden of a name of which only a share has room. */
-function partsOf(name: string, share: number, repeated: string): Part[] {
-  const start = repeated !== '' && name.startsWith(repeated) && name !== repeated ? repeated : '';
-  // Letters differ in width, and the dots take room as well.
-  const room = Math.max(2, Math.floor(Array.from(name).length * share * 0.92) - 2);
+/** A part of a name; after one that ends a line the next line begins. */
+type Part = { text: string; isHidden: boolean; endsLine?: boolean };
+
+const shown = (text: string): Part => ({ text, isHidden: false });
+const hidden = (text: string): Part => ({ text, isHidden: true });
+
+/** Letters differ in width: somewhat fewer than the average surely fit. */
+const SURELY = 0.92;
+
+/** A name of which so many letters have room, without its beginning or also without its middle. */
+function inOneLine(name: string, start: string, perLine: number): Part[] {
+  // The dots take room as well.
+  const room = Math.max(2, Math.floor(perLine * SURELY) - 2);
   const rest = Array.from(name.slice(start.length));
   const parts =
-    rest.length <= room
-      ? [{ text: rest.join(''), isHidden: false }]
-      : inMiddle(rest, Math.max(2, room - (start === '' ? 0 : 2)));
-  return start === '' ? parts : [{ text: start, isHidden: true }, ...parts];
+    rest.length <= room ? [shown(rest.join(''))] : inMiddle(rest, Math.max(2, room - (start === '' ? 0 : 2)));
+  return start === '' ? parts : [hidden(start), ...parts];
 }
 
 /** Start, hidden middle and end of a name, of which n letters have room. */
@@ -131,10 +149,39 @@ function inMiddle(letters: readonly string[], n: number): Part[] {
   const start = Math.floor(n / 2);
   const end = letters.length - (n - start);
   return [
-    { text: letters.slice(0, start).join(''), isHidden: false },
-    { text: letters.slice(start, end).join(''), isHidden: true },
-    { text: letters.slice(end).join(''), isHidden: false },
+    shown(letters.slice(0, start).join('')),
+    hidden(letters.slice(start, end).join('')),
+    shown(letters.slice(end).join('')),
   ];
+}
+
+/** The least share of a line that words fill; where they fill less, the cut is within a word. */
+const LEAST_FILLED = 0.5;
+
+/** The beginning of a name in a line that ends with dots, and its end in the next; both are whole words, if possible. */
+function inTwoLines(name: string, start: string, perLine: number): Part[] {
+  const rest = name.slice(start.length);
+  const room = Math.max(2, Math.floor(perLine * SURELY) - 1);
+  const letters = Array.from(rest);
+  const first = wordsOf(letters.slice(0, start === '' ? room : room - 2).join(''), 'start');
+  const left = letters.length - Array.from(first).length;
+  const last = wordsOf(
+    letters.slice(Math.max(letters.length - room, letters.length - left + 1)).join(''),
+    'end',
+  );
+  return [
+    ...(start === '' ? [] : [hidden(start)]),
+    shown(first),
+    { ...hidden(rest.slice(first.length, rest.length - last.length)), endsLine: true },
+    shown(last),
+  ];
+}
+
+/** The text without the part of a word at its cut end. */
+function wordsOf(text: string, kept: 'start' | 'end'): string {
+  const parts = text.split(SEPARATORS);
+  const whole = (kept === 'start' ? parts.slice(0, -1) : parts.slice(1)).join('');
+  return whole.length >= LEAST_FILLED * text.length ? whole : text;
 }
 
 /** A score in a column: room for the missing decimals, so that points stand below each other. */

@@ -1,5 +1,5 @@
 import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
-import { useHotkeys } from '@mantine/hooks';
+import { useHotkeys, useLocalStorage } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useLocation, useNavigate, useSearch } from '@tanstack/react-router';
@@ -11,10 +11,12 @@ import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { served } from '@/lib/base';
 import { STATES } from '@/lib/run';
 import { defined } from '@/lib/search';
-import { complete, isUnfinished, type Values } from './completion';
+import { complete, isUnfinished, type Values, withRecent } from './completion';
 import classes from './shell.module.css';
 
 const DEBOUNCE_MS = 300;
+const RECENT_KEY = 'callboard-recent-queries';
+const NO_QUERIES: readonly string[] = [];
 
 const hasValues = ({ values }: RunField): boolean => values.length > 0;
 
@@ -30,6 +32,11 @@ export function SearchBox() {
   const [previous, setPrevious] = useState(q);
   const [caret, setCaret] = useState(0);
   const [focused, setFocused] = useState(false);
+  const [recent, setRecent] = useLocalStorage<readonly string[]>({
+    key: RECENT_KEY,
+    defaultValue: NO_QUERIES,
+    getInitialValueInEffect: false,
+  });
   const fields = useQuery({ ...runFieldsQuery, enabled: focused }).data ?? [];
   const extra = fields.filter(({ origin }) => origin !== 'run');
   const values = {
@@ -88,7 +95,14 @@ export function SearchBox() {
     input.current?.focus();
     input.current?.setSelectionRange(at, at);
   };
-  const options = complete(typed, caret, values, extra);
+  /** Searches at once, and offers the query again. */
+  const submit = (text: string): void => {
+    combobox.closeDropdown();
+    search(text);
+    setRecent((before) => withRecent(before, text.trim()));
+  };
+  const isEmpty = typed.trim() === '';
+  const options = isEmpty ? recent.slice() : complete(typed, caret, values, extra);
   const unfinished = isUnfinished(typed, caret, values, extra);
 
   return (
@@ -97,11 +111,20 @@ export function SearchBox() {
       className={classes.search}
       onSubmit={(event) => {
         event.preventDefault();
-        combobox.closeDropdown();
-        search(typed);
+        submit(typed);
       }}
     >
-      <Combobox store={combobox} shadow="md" onOptionSubmit={accept}>
+      <Combobox
+        store={combobox}
+        shadow="md"
+        onOptionSubmit={(option) => {
+          if (!isEmpty) accept(option);
+          else {
+            setTyped(option);
+            submit(option);
+          }
+        }}
+      >
         <Combobox.Target>
           <TextInput
             ref={input}
@@ -114,7 +137,10 @@ export function SearchBox() {
             spellCheck={false}
             leftSection={<IconSearch size={14} aria-hidden="true" />}
             value={typed}
-            onFocus={() => setFocused(true)}
+            onFocus={() => {
+              setFocused(true);
+              if (isEmpty) combobox.openDropdown();
+            }}
             onBlur={leave}
             onKeyDown={(event) => {
               const [first] = options;
@@ -145,11 +171,13 @@ export function SearchBox() {
             <Combobox.Empty>Unfinished: add a value, as in score&gt;10 or tag:baseline.</Combobox.Empty>
           )}
           <Combobox.Options mah={260} style={{ overflowY: 'auto' }}>
-            {options.map((option) => (
-              <Combobox.Option key={option} value={option} className="num">
-                {option}
-              </Combobox.Option>
-            ))}
+            <Combobox.Group label={isEmpty ? 'Recent' : undefined}>
+              {options.map((option) => (
+                <Combobox.Option key={option} value={option} className="num">
+                  {option}
+                </Combobox.Option>
+              ))}
+            </Combobox.Group>
           </Combobox.Options>
         </Combobox.Dropdown>
       </Combobox>

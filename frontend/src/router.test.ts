@@ -11,6 +11,13 @@ it('the router redirects /runs to the list', async () => {
   expect(router.state.location.href).toBe('/');
 });
 
+it('the router redirects /hosts to the machines', async () => {
+  history.replaceState({}, '', '/hosts');
+  const router = createAppRouter(createQueryClient());
+  await router.load();
+  expect(router.state.location.href).toBe('/machines');
+});
+
 it.each(['storage', 'audit', 'tokens', 'users'])('the router redirects /%s to the settings', async (page) => {
   history.replaceState({}, '', `/${page}`);
   const router = createAppRouter(createQueryClient());

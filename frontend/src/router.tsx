@@ -167,8 +167,8 @@ const recordingRoute = createRoute({
 
 const hostsRoute = createRoute({
   getParentRoute: () => shellRoute,
-  path: '/hosts',
-  staticData: { nav: { label: 'Hosts', icon: IconServer } },
+  path: '/machines',
+  staticData: { nav: { label: 'Machines', icon: IconServer } },
   component: lazyRouteComponent(() => import('@/routes/HostsPage')),
 });
 
@@ -225,6 +225,12 @@ const settingsAliases = (['storage', 'audit', 'tokens', 'users'] as const).map((
   }),
 );
 
+const hostsAliasRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/hosts',
+  beforeLoad: () => redirect({ to: '/machines', replace: true, throw: true }),
+});
+
 const routeTree = rootRoute.addChildren([
   loginRoute,
   shellRoute.addChildren([
@@ -244,6 +250,7 @@ const routeTree = rootRoute.addChildren([
     playSessionRoute,
     recordingRoute,
     hostsRoute,
+    hostsAliasRoute,
     settingsRoute.addChildren([
       accountRoute,
       tokensRoute,

@@ -36,7 +36,7 @@ def test_sign_in_accepts_a_password_and_rejects_a_used_link(
 
     page.goto("/login?token=used")
     expect(page.get_by_role("alert")).to_contain_text("expired or has already been used")
-    page.goto("/hosts")
+    page.goto("/machines")
     page.get_by_label("Name").fill("owner")
     page.get_by_role("textbox", name="Password").fill("another")
     page.get_by_role("button", name="Sign in").click()
@@ -44,23 +44,23 @@ def test_sign_in_accepts_a_password_and_rejects_a_used_link(
     expect(page.get_by_role("textbox", name="Password")).to_be_focused()
     page.get_by_role("textbox", name="Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+    expect(page.get_by_role("heading", name="Machines")).to_be_visible()
 
 
 def test_page_without_its_part_of_the_session_asks_for_another_login(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
     page = service_page
-    page.goto("/hosts")
-    expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+    page.goto("/machines")
+    expect(page.get_by_role("heading", name="Machines")).to_be_visible()
     page.evaluate(f"localStorage.removeItem({STORED_PAGE_SECRET!r})")
-    page.goto("/hosts")
+    page.goto("/machines")
     expect(page.get_by_role("alert")).to_contain_text("This browser no longer has its part of your session")
     page.goto(f"/login?token={sqlite_service.login_link()}")
     expect(page.get_by_role("navigation").get_by_role("link", name="New run")).to_be_visible()
     assert page.url == f"{sqlite_service.url}/"
-    page.goto("/hosts")
-    expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+    page.goto("/machines")
+    expect(page.get_by_role("heading", name="Machines")).to_be_visible()
 
 
 def test_server_on_another_port_receives_a_cookie_that_opens_nothing(
@@ -120,7 +120,7 @@ def test_sign_in_through_a_provider_on_another_site_returns_to_the_page(
             page.get_by_role("link", name="Sign in with Example").click()
             page.locator("input[name=sub]").fill("a-1")
             page.get_by_role("button", name="Authorize").click()
-            expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+            expect(page.get_by_role("heading", name="Machines")).to_be_visible()
             page.goto("/settings")
             expect(page.get_by_role("region", name="List of sessions")).to_contain_text("by single sign-on")
 

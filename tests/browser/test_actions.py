@@ -127,7 +127,7 @@ def test_fork_starts_from_a_checkpoint_with_changed_config(page: Page, script: h
 
 
 def test_drained_host_starts_no_run_until_undrained(page: Page, script: httpx.Client) -> None:
-    page.goto("/hosts")
+    page.goto("/machines")
     page.get_by_role("button", name="Drain").click()
     expect(page.get_by_role("dialog")).to_contain_text("No runs are stopped")
     page.get_by_role("dialog").get_by_role("button", name="Drain").click()
@@ -135,7 +135,7 @@ def test_drained_host_starts_no_run_until_undrained(page: Page, script: httpx.Cl
     run = start(script, name="waits for a host")
     page.goto(f"/runs/{run['id']}")
     expect(page.get_by_text("every host that can run it is draining")).to_be_visible()
-    page.goto("/hosts")
+    page.goto("/machines")
     page.get_by_role("button", name="Accept runs again").click()
     expect(page.get_by_text("accepting runs")).to_be_visible()
     expect(page.get_by_role("button", name="Drain")).to_be_focused()

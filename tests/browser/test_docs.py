@@ -8,11 +8,11 @@ pytestmark = pytest.mark.browser
 
 def test_help_opens_from_a_page(page: Page, installed: Installation) -> None:
     # Violations of the content security policy are errors of the console, which fail every test.
-    page.goto("/hosts")
+    page.goto("/machines")
     page.get_by_role("button", name="Slots").click()
     page.get_by_role("dialog", name="Slots").get_by_role("link", name="More in the documentation").click()
     page.wait_for_url("**/help/guides/hosts.html")
-    page.goto("/hosts")
+    page.goto("/machines")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Help").click()
     page.wait_for_url("**/help/")
 

@@ -271,7 +271,7 @@ TABLE_1 = Definition(
             shape="table",
             claim="The machines on which GA3C was measured.",
             paper_shows="Four systems with their CPU, GPU and versions.",
-            page="/hosts",
+            page="/machines",
         ),
     ),
 )

@@ -6,11 +6,11 @@ import { HostPanel } from '@/features/hosts/HostPanel';
 import { WaitingRuns } from '@/features/hosts/WaitingRuns';
 
 export default function HostsPage() {
-  useDocumentTitle('Hosts · Callboard');
+  useDocumentTitle('Machines · Callboard');
   const { data, error, refetch } = useQuery(hostsQuery);
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
-      <h1 className="page-title">Hosts</h1>
+      <h1 className="page-title">Machines</h1>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading label="Loading the hosts" lines={6} />}
       {data && <WaitingRuns hosts={data} />}

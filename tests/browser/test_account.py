@@ -57,7 +57,7 @@ def test_page_without_its_part_of_the_session_asks_for_another_login(
     page.goto("/machines")
     expect(page.get_by_role("alert")).to_contain_text("This browser no longer has its part of your session")
     page.goto(f"/login?token={sqlite_service.login_link()}")
-    expect(page.get_by_role("navigation").get_by_role("link", name="New run")).to_be_visible()
+    expect(page.get_by_role("banner").get_by_role("link", name="New run")).to_be_visible()
     assert page.url == f"{sqlite_service.url}/"
     page.goto("/machines")
     expect(page.get_by_role("heading", name="Machines")).to_be_visible()

@@ -5,9 +5,9 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef } from 'react';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { deletedRunsQuery, runsQuery } from '@/api/runs';
-import { ButtonLink, TextLink } from '@/components/controls';
+import { TextLink } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
-import { PermittedButton, useDenied } from '@/components/permission';
+import { useDenied } from '@/components/permission';
 import { FirstSteps, MAX_RUNS } from '@/features/home/FirstSteps';
 import { Welcome } from '@/features/home/Welcome';
 import { BulkBar, SelectEverything } from '@/features/runs/BulkBar';
@@ -148,14 +148,7 @@ export default function RunsPage() {
   }
   return (
     <div className={`page ${classes.page}`}>
-      <div className="row">
-        <h1 className="page-title grow">Runs</h1>
-        {denied === undefined ? (
-          <ButtonLink to="/new">New run</ButtonLink>
-        ) : (
-          <PermittedButton denied={denied}>New run</PermittedButton>
-        )}
-      </div>
+      <h1 className="page-title">Runs</h1>
       {(!nothingListed || Boolean(nArchived)) && (
         <RunsToolbar
           total={total}

@@ -29,6 +29,7 @@ export function AppShell({ children }: { children?: ReactNode }) {
         <SearchBox />
         <RunningNow />
         <ConnectionState />
+        <NewRunLink />
       </header>
       <main id="main" className={classes.main} tabIndex={-1}>
         <DiskBanner />
@@ -67,7 +68,6 @@ function NavBar() {
         <img src={served('/favicon.svg')} alt="" width="28" height="28" />
         Callboard
       </Link>
-      <NewRunLink />
       {pages.map((page) => (
         <Link
           key={page.to}
@@ -153,23 +153,23 @@ function Interrupted({ status, lastEventAt }: ReturnType<typeof useConnection>) 
   );
 }
 
-/** The first entry of the navigation; for a role that may not start runs without a target, with the reason. */
+/** The one way to the form on every page; for a role that may not start runs without a target, with the reason. */
 export function NewRunLink() {
   const denied = useDenied();
   const content = (
     <>
-      <IconPlus size={20} stroke={1.75} aria-hidden="true" />
-      New run
+      <IconPlus size={16} stroke={1.75} aria-hidden="true" />
+      <span>New run</span>
     </>
   );
   if (denied === undefined)
     return (
-      <Link to="/new" className={classes.navItem} data-primary>
+      <Link to="/new" className={classes.newRun}>
         {content}
       </Link>
     );
   return (
-    <span role="link" tabIndex={0} className={classes.navItem} title={denied} aria-disabled data-denied>
+    <span role="link" tabIndex={0} className={classes.newRun} title={denied} aria-disabled data-denied>
       {content}
     </span>
   );

@@ -74,7 +74,7 @@ _INLINE_SCRIPT = re.compile(r"<script>(.+?)</script>", re.S)
 def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
     """Move the theme's inline scripts into files: the server's content security policy allows none.
 
-    The theme's dialog gets a name, which screen readers need.
+    The theme's dialog gets a name, which screen readers need. `scheme.js` runs before anything is drawn.
     """
 
     def moved(script: re.Match[str]) -> str:
@@ -84,6 +84,8 @@ def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
         path.write_text(script[1], "utf-8")
         return f'<script src="{get_relative_url(name, page.url)}"></script>'
 
+    scheme = get_relative_url("scheme.js", page.url)
+    output = output.replace("</head>", f'<script src="{scheme}"></script></head>', 1)
     output = output.replace('role="dialog">', 'role="dialog" aria-label="Search">', 1)
     return _INLINE_SCRIPT.sub(moved, output)
 

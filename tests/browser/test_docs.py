@@ -37,3 +37,18 @@ def test_api_docs_list_and_execute_operations(page: Page, installed: Installatio
     operation.get_by_role("button", name="Try it out").click()
     operation.get_by_role("button", name="Execute").click()
     expect(operation.locator(".live-responses-table")).to_contain_text('"owner"')
+
+
+def test_documentation_has_the_theme_of_the_pages(page: Page) -> None:
+    page.goto("/machines")
+    theme = page.get_by_role("button", name="Theme")
+    scheme = page.locator("body")
+    for chosen in ("slate", "default"):
+        theme.click()
+        page.get_by_role("link", name="Help").click()
+        expect(scheme).to_have_attribute("data-md-color-scheme", chosen)
+        page.go_back()
+    page.goto("/help/")
+    page.get_by_title("Dark").click()
+    page.goto("/machines")
+    expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")

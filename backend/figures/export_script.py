@@ -375,14 +375,17 @@ from matplotlib.transforms import blended_transform_factory
 
 
 def number(value, _=None):
-    """A number as Callboard's charts write it: 0, 12, 100k, 4M, 6.9e-4."""
+    """A number as Callboard writes it: 0, 8,000, 12.5k, 100k, 4.0M, 6.9e-4."""
     size = abs(value)
     if 0 < size < 1e-3:
         mantissa, exponent = f"{value:.2e}".split("e")
         text = f"{float(mantissa):g}e{int(exponent)}"
+    elif size < 1e4:
+        text = f"{value:,.6g}"
     else:
-        unit, suffix = next(((u, s) for u, s in ((1e9, "G"), (1e6, "M"), (1e4, "k")) if size >= u), (1, ""))
-        text = f"{value / (1e3 if suffix == 'k' else unit):.6g}{suffix}"
+        unit, prefix = next((u, p) for u, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if size >= u)
+        digits = f"{value / unit:.6g}"
+        text = digits + (".0" if size < 100 * unit and "." not in digits else "") + prefix
     return text.replace("-", "\N{MINUS SIGN}")
 
 

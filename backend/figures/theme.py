@@ -62,6 +62,7 @@ def template(theme: Theme) -> dict[str, Any]:
         "tickcolor": _LINE[theme],
         "showline": True,
         "automargin": True,
+        "separatethousands": True,  # as tables write numbers below 10,000
         "title": {"standoff": 8, "font": {"size": 12}},
     }
     return {

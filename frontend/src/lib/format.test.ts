@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  formatAge,
   formatAgo,
   formatBytes,
   formatCoarseDuration,
@@ -14,6 +15,7 @@ import {
   parseNumber,
   plural,
 } from './format';
+import NUMBERS from './numbers.json';
 
 const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
 
@@ -31,6 +33,12 @@ describe('formatCount', () => {
   it('returns a dash for null', () => expect(formatCount(null)).toBe('–'));
 });
 
+// Those of axes, and of the script that redraws a figure with matplotlib, are tested with the same numbers.
+it.each(NUMBERS as [number, string, string][])(
+  'formatCount formats %d, %s on an axis, as %s',
+  (value, _, text) => expect(formatCount(value)).toBe(text),
+);
+
 describe('formatScore', () => {
   it.each([
     [-20.74, '−20.7'],
@@ -44,9 +52,9 @@ describe('formatScore', () => {
 describe('formatNumber', () => {
   it.each([
     [0.0224, '0.0224'],
-    [0.00001234, '1.234e-5'],
-    [0.00069, '6.9e-4'],
-    [-0.00002, '−2e-5'],
+    [0.00001234, '1.234e−5'],
+    [0.00069, '6.9e−4'],
+    [-0.00002, '−2e−5'],
     [1.5e9, '1.5e9'],
     [1234.5678, '1,234.57'],
     [Infinity, '∞'],
@@ -74,6 +82,16 @@ describe('formatCoarseDuration', () => {
     [220_000, '2.5 d'],
     [1_700_000, '19 d'],
   ])('formats %d s as %s', (value, text) => expect(plain(formatCoarseDuration(value))).toBe(text));
+});
+
+it('formatAge is "now" below 5 s', () => {
+  expect([0, 0.5, 4.9, 5, 42].map((seconds) => plain(formatAge(seconds)))).toEqual([
+    'now',
+    'now',
+    'now',
+    '5 s',
+    '42 s',
+  ]);
 });
 
 it('formatAgo returns the time elapsed, or "just now" below 5 s', () => {

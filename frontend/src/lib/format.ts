@@ -37,15 +37,14 @@ export function formatScore(value: number | null | undefined): string {
   return grouped(value, size >= 1000 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
-/** Any measured value with four significant figures, such as 0.0224 and 6.9e-4. */
+/** Any measured value with four significant figures, such as 0.0224 and 6.9e−4. */
 export function formatNumber(value: number | null | undefined): string {
   if (value == null) return DASH;
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : `${MINUS}∞`;
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e9)) {
-    const text = Number(size.toPrecision(4)).toExponential().replace('+', '');
-    return value < 0 ? `${MINUS}${text}` : text;
+    return Number(value.toPrecision(4)).toExponential().replace('+', '').replaceAll('-', MINUS);
   }
   if (Number.isInteger(value)) return grouped(value, 0);
   return signed(value.toLocaleString('en', { maximumSignificantDigits: size >= 1000 ? 6 : 4 }));

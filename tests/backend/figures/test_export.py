@@ -1,6 +1,7 @@
 import ast
 import csv
 import io
+import json
 import re
 import runpy
 import subprocess
@@ -421,3 +422,15 @@ def test_text_that_a_spreadsheet_would_execute_is_a_text_in_the_csv_and_as_given
     labels = {row[COLUMNS[1]] for row in rows}
     assert not [label for label in labels if label.startswith(("=", "+", "-", "@", "\t", "\r"))]
     assert {of_cell(label).partition(" (")[0].partition(",")[0] for label in labels} >= {"-1+1", "@a", "'=b"}
+
+
+NUMBERS = Path(__file__).parents[3] / "frontend" / "src" / "lib" / "numbers.json"
+"""Numbers with the texts that pages have for them, on axes and in tables."""
+
+
+def test_script_writes_numbers_as_pages_do() -> None:
+    script: dict[str, Any] = {"__name__": "imported"}
+    exec(matplotlib_script(groups(["a"])), script)
+    cases = [(value, text) for value, _, text in json.loads(NUMBERS.read_text("utf-8"))]
+    cases += [(0.00069, "6.9e\N{MINUS SIGN}4"), (0.02, "0.02"), (12_250, "12.25k")]
+    assert [script["number"](value) for value, _ in cases] == [text for _, text in cases]

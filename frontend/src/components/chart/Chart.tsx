@@ -12,6 +12,7 @@ import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withRoom } from '.
 import { addTooltips } from './legend';
 import { type Entry, valuesAt } from './readout';
 import { Readout } from './Readout';
+import { withTickTexts } from './scale';
 
 let loading: Promise<typeof Plotly> | undefined;
 
@@ -208,7 +209,7 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, o
             autosize: true,
             uirevision: view,
           };
-          const element = await plotly.react(box.current, drawing.data, figure, CONFIG);
+          const element = await plotly.react(box.current, drawing.data, withTickTexts(figure), CONFIG);
           if (first) {
             element.on('plotly_relayout', (event) => {
               const range = zoomOf(event);

@@ -2,6 +2,7 @@ import { Skeleton } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import type { Figure } from '@/api/tails';
 import { loadPlotly } from './Chart';
+import { withTickTexts } from './scale';
 
 const HEIGHT = 300;
 
@@ -23,7 +24,9 @@ export function Scatter({ label, figure, onFailed }: Props) {
       autosize: true,
     };
     loadPlotly()
-      .then((plotly) => plotly.react(element, figure.data, shown, { displayModeBar: false, showTips: false }))
+      .then((plotly) =>
+        plotly.react(element, figure.data, withTickTexts(shown), { displayModeBar: false, showTips: false }),
+      )
       .catch(onFailed);
     const observer = new ResizeObserver(() => {
       // Its removal from the page is a change of size, too: the library refuses to draw it then.

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState, type RefObject } from 'react';
 import type { Figure } from '@/api/tails';
 import { loadPlotly } from './Chart';
+import { withTickTexts } from './scale';
 
 /** Widths for which figures are laid out; in between they are stretched. */
 const WIDTHS = [320, 560, 760, 960, 1280] as const;
@@ -43,7 +44,9 @@ export function ServedFigure({ figure, label, onFailed }: Props) {
       autosize: true,
     };
     loadPlotly()
-      .then((plotly) => plotly.react(element, figure.data, shown, { displayModeBar: false, showTips: false }))
+      .then((plotly) =>
+        plotly.react(element, figure.data, withTickTexts(shown), { displayModeBar: false, showTips: false }),
+      )
       .catch(onFailed);
     const observer = new ResizeObserver(() => {
       // Its removal from the page is a change of size, too: the library refuses to draw it then.

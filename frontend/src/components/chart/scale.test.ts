@@ -1,6 +1,7 @@
-import type { Data } from 'plotly.js';
+import type { Data, Layout } from 'plotly.js';
 import { describe, expect, it } from 'vitest';
-import { flatRange, logTicks, onLogScale, yAxis } from './scale';
+import NUMBERS from '@/lib/numbers.json';
+import { flatRange, logTicks, onLogScale, TICK_TEXTS, withTickTexts, yAxis } from './scale';
 
 const drawn = (...y: number[]) => [
   { type: 'scatter', x: y.map((_, at) => at), y: Float64Array.from(y) } as Data,
@@ -42,6 +43,22 @@ describe('the ticks of a log scale', () => {
     }));
 
   it('skip decades where there are many', () => expect(logTicks([1e-20, 1e20]).length).toBeLessThan(10));
+});
+
+it.each(NUMBERS as [number, string, string][])(
+  '%d, which the chart library writes as %s, is %s on an axis',
+  (_, tick, text) => expect(TICK_TEXTS[tick] ?? tick).toBe(text),
+);
+
+it('every axis of a layout writes numbers as tables do', () => {
+  const { xaxis, yaxis2, legend } = withTickTexts({
+    xaxis: { type: 'log' },
+    yaxis2: {},
+    legend: {},
+  }) as Layout;
+  expect(xaxis).toEqual({ type: 'log', labelalias: TICK_TEXTS });
+  expect(yaxis2).toEqual({ labelalias: TICK_TEXTS });
+  expect(legend).toEqual({});
 });
 
 describe('the y axis', () => {

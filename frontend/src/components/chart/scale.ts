@@ -3,6 +3,40 @@ import type { Range } from '@/api/series';
 import type { Trace } from '@/api/tails';
 import { formatNumber } from '@/lib/format';
 
+const upTo = (n: number): number[] => Array.from({ length: n }, (_, at) => at + 1);
+
+/** The texts of tables by those of the chart library: `8.5k`, `10k` and `4M` there. */
+const POSITIVE: readonly (readonly [string, string])[] = [
+  // Below 10,000, in steps of 10.
+  ...upTo(900).map((at) => {
+    const value = 990 + 10 * at;
+    const rest = String(value % 1000).padStart(3, '0');
+    return [`${value / 1000}k`, `${Math.floor(value / 1000)},${rest}`] as const;
+  }),
+  ...['k', 'M', 'G', 'T'].flatMap((prefix) =>
+    upTo(99)
+      .filter((digits) => prefix !== 'k' || digits >= 10)
+      .map((digits) => [`${digits}${prefix}`, `${digits}.0${prefix}`] as const),
+  ),
+];
+
+/**
+ * With these, an axis has the same text for a number as a table. Ticks with more digits, such as 12.25k, stay as they
+ * are.
+ */
+export const TICK_TEXTS: Readonly<Record<string, string>> = Object.fromEntries(
+  ['', '\u2212'].flatMap((sign) => POSITIVE.map(([tick, text]) => [sign + tick, sign + text])),
+);
+
+/** A layout whose axes write numbers as tables do. */
+export const withTickTexts = (layout: Partial<Layout>): Partial<Layout> =>
+  Object.fromEntries(
+    Object.entries(layout).map(([name, part]: [string, unknown]) => [
+      name,
+      /^[xy]axis\d*$/.test(name) ? { ...(part as object), labelalias: TICK_TEXTS } : part,
+    ]),
+  );
+
 /** A layout on a log scale. */
 export function onLogScale(layout: Partial<Layout>): Partial<Layout> {
   const { autorangeoptions, ...yaxis } = layout.yaxis ?? {};

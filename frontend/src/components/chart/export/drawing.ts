@@ -1,6 +1,7 @@
 /** Draws a figure for a paper: SVG with outlines, PNG of twice the size, PDF with an embedded font. */
 import type { Figure } from '@/api/tails';
 import { loadPlotly } from '../Chart';
+import { withTickTexts } from '../scale';
 import { FAMILY, type FontPart, fontsFor } from './fonts';
 import { printFigure, type PrintOptions, PX_PER_IN } from './printLayout';
 import { missingCharacters, replaceTexts, textsOf, widthIn } from './texts';
@@ -32,7 +33,7 @@ export async function drawn(
   Object.assign(box.style, { position: 'fixed', left: '-10000px', top: '0' });
   document.body.append(box);
   try {
-    await plotly.newPlot(box, data, layout, CONFIG);
+    await plotly.newPlot(box, data, withTickTexts(layout), CONFIG);
     const [width, height] = [layout.width ?? 0, layout.height ?? 0];
     const height_px = Math.ceil(height + (layout.showlegend ? legendRoom(box, options.legend) : 0));
     if (height_px > height) await plotly.relayout(box, { height: height_px });

@@ -68,7 +68,8 @@ def test_video_is_as_high_as_the_window_allows_with_the_panels_beside_it(
     timeline = page.get_by_role("slider", name="Position in the episode")
     timeline.wait_for()
     video, beside = page.locator("[class*=stage]").bounding_box(), timeline.bounding_box()
-    assert video and beside
+    assert video
+    assert beside
     assert video["height"] > 0.7 * height
     assert 0 < beside["x"] - (video["x"] + video["width"]) < 100
     assert beside["y"] < video["y"] + video["height"] / 2

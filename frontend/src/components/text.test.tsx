@@ -1,6 +1,6 @@
 import { act, cleanup, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { TruncatedName } from './text';
+import { Score, TruncatedName } from './text';
 
 const NAME = 'paac ALE/Pong-v5 learning_rate=0.003 seed 12';
 let width = 0;
@@ -111,4 +111,14 @@ it('TruncatedName shows a name as soon as it has room', () => {
   width = 600;
   act(() => resized.forEach((callback) => callback()));
   expect(shown()).toBe(NAME);
+});
+
+it.each([
+  [3.95, '3.95', ''],
+  [76, '76.0', '0'],
+  [12_345, '12,345', '.00'],
+  [null, '–', '.00'],
+])('Score %d leaves room for the decimals that it lacks', (value, text, room) => {
+  render(<Score value={value} />);
+  expect(screen.getByText(text).dataset.room).toBe(room);
 });

@@ -125,7 +125,7 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
 const STALE_MS = 10_000;
 
 /** Whether the page is up to date; shown only when it is not: reconnecting, offline, or stale since when. */
-function ConnectionState() {
+export function ConnectionState() {
   const { status, lastEventAt } = useConnection();
   if (status === 'live')
     return (

@@ -83,3 +83,11 @@ it('an empty box offers the latest queries, each once', async () => {
   type('');
   expect(offered()).toEqual(['tag:b', 'tag:a']);
 });
+
+it('an empty box names the key that focuses it, until it has the focus', async () => {
+  await show();
+  expect(box().placeholder).toBe('Search runs…');
+  expect(screen.getByText('/').tagName).toBe('KBD');
+  fireEvent.focus(box());
+  expect(screen.queryByText('/')).toBeNull();
+});

@@ -2,11 +2,15 @@ import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { useState } from 'react';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ShortcutsDialog } from '@/components/Shortcuts';
 import { keys } from '@/api/keys';
-import { NewRunLink } from './AppShell';
+import { ConnectionState, NewRunLink } from './AppShell';
 import { useFocusKeeper } from './useFocusKeeper';
+
+const connection = vi.hoisted(() => ({ status: 'live', lastEventAt: null }));
+
+vi.mock('@/api/liveUpdates', () => ({ useConnection: () => connection }));
 
 afterEach(cleanup);
 
@@ -65,6 +69,22 @@ it('NewRunLink of a viewer has no target and names the role that is needed', () 
   expect(link.getAttribute('aria-disabled')).toBe('true');
   expect(link.title).toContain('operator');
   expect(link.hasAttribute('href')).toBe(false);
+});
+
+it.each([
+  ['live', false],
+  ['reconnecting', true],
+  ['offline', true],
+])('the connection that is %s is mentioned: %s', (status, isMentioned) => {
+  connection.status = status;
+  render(
+    <MantineProvider env="test">
+      <ConnectionState />
+    </MantineProvider>,
+  );
+  const { className, textContent } = screen.getByRole('status');
+  expect(textContent).toBe(status); // for screen readers always
+  expect(className.includes('visually-hidden')).toBe(!isMentioned);
 });
 
 describe('ShortcutsDialog', () => {

@@ -64,7 +64,7 @@ export default function ReplayPage() {
       <header className="row wrap">
         <h1 className="page-title">
           {titleOf(error, 'Episode')}
-          {name && !error && (
+          {isComplete && name && !error && (
             <>
               {' of '}
               <Link to="/runs/$runId" params={{ runId }}>
@@ -73,14 +73,14 @@ export default function ReplayPage() {
             </>
           )}
         </h1>
-        {episode.data && (
+        {isComplete && episode.data && (
           <span className="muted">
             {episode.data.kind}, return <b className="num">{formatScore(episode.data.episode_return)}</b>,
             ended at agent step <span className="num">{formatInteger(episode.data.agent_steps)}</span> of the
             run, seed <span className="num">{episode.data.seed}</span>
           </span>
         )}
-        {!error && playable && (
+        {isComplete && !error && playable && (
           <Link to="/play" search={{ environment: environment.id }}>
             Play {environment.title} yourself
           </Link>

@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import psutil
+import structlog
 
 from backend.specs import extras
 from backend.specs.algorithms.common import bf16_instructions
@@ -23,6 +24,8 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
 from workers import cgroups
 from workers.engine.training.nvml import visible_gpus
+
+log = structlog.get_logger(__name__)
 
 _WORKER_ID_FILE = "worker-id"
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av", *extras.PACKAGES.values())
@@ -170,11 +173,31 @@ def available_memory_bytes() -> int:
     return available if free is None else min(available, free)
 
 
+def torch_has_cuda() -> bool:
+    """Whether the installed PyTorch is a build for CUDA; read from its version file, without importing it."""
+    torch = find_spec("torch")
+    for folder in (torch and torch.submodule_search_locations) or ():
+        spec = spec_from_file_location("torch_version", Path(folder) / "version.py")
+        if spec is not None and spec.loader is not None:
+            version = module_from_spec(spec)
+            with suppress(OSError):
+                spec.loader.exec_module(version)
+            return getattr(version, "cuda", None) is not None
+    return False
+
+
 class Gpus:
-    """The NVIDIA GPUs that this worker may use; none without a driver."""
+    """The NVIDIA GPUs that this worker may use; none without a driver, or with a PyTorch that has no CUDA."""
 
     def __init__(self) -> None:
         self._gpus = visible_gpus()
+        if self._gpus and not torch_has_cuda():
+            log.warning(
+                "gpus.unused",
+                devices=self.devices,
+                reason="the PyTorch that is installed is a build for CPUs: install one for CUDA",
+            )
+            self._gpus = []
 
     @property
     def devices(self) -> list[str]:

@@ -87,7 +87,8 @@ class FakeNvml:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu) -> FakeNvml:
-    """Let this process have these GPUs, all of them visible to CUDA."""
+    """Let this process have these GPUs, all of them visible to CUDA, and a PyTorch for them."""
+    monkeypatch.setattr("workers.host_facts.torch_has_cuda", lambda: True)
     nvml = FakeNvml(list(gpus))
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -1,4 +1,5 @@
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -8,6 +9,7 @@ import pytest
 from backend.hosts.schemas import HostLoad
 from tests.support import nvml
 from tests.support.nvml import FakeGpu
+from workers import host_facts
 from workers.host_facts import Gpus, Load, known_worker_id, worker_id
 
 GIB = 2**30
@@ -56,6 +58,31 @@ def test_load_of_gpus_has_use_memory_and_power(monkeypatch: pytest.MonkeyPatch) 
     assert (second.index, second.gpu_pct, second.memory_bytes) == (0, 50.0, 80 * GIB)
     assert (second.power_w, second.power_limit_w) == (300.0, 700.0)
     assert load.recent.gpus == [[0.75], [0.5]]
+
+
+@pytest.mark.parametrize(
+    ("version_file", "devices"),
+    [
+        ("cuda: str | None = None", []),
+        ("cuda: str | None = '12.8'", ["cuda:0 (NVIDIA H200)"]),
+        ("", []),
+        (None, []),
+    ],
+)
+def test_gpus_are_those_of_a_pytorch_for_cuda(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version_file: str | None, devices: list[str]
+) -> None:
+    has_cuda = host_facts.torch_has_cuda
+    nvml.install(monkeypatch, FakeGpu())
+    monkeypatch.setattr(host_facts, "torch_has_cuda", has_cuda)
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("raise RuntimeError('the worker imports torch')")
+    if version_file is not None:
+        (tmp_path / "torch/version.py").write_text(version_file)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    gpus = Gpus()
+    assert (gpus.devices, gpus.choose([])) == (devices, None)
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,19 @@ class Installation:
         self._file: IO[str] | None = None
 
     def acquire(self) -> bool:
-        """Lock the file; False if another installation runs."""
+        """Lock the file; False if another installation runs.
+
+        Raises:
+            OSError: it cannot be written or locked.
+        """
         file = self._path.open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             file.close()
-            return False
+            if isinstance(error, BlockingIOError):
+                return False
+            raise
         self._file = file
         self.set_url(None)
         return True
@@ -63,14 +69,14 @@ class Installation:
         self._file.flush()
 
     def running(self) -> RunningInstallation | None:
-        """The running installation; None if there is none."""
+        """The running installation; None if there is none, as where files cannot be locked."""
         try:
             with self._path.open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             state = json.loads(self._path.read_text())
             return RunningInstallation(state["pid"], state["url"], state["database_digest"])
-        except FileNotFoundError:
+        except OSError:
             pass
         return None
 

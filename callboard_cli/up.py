@@ -1,5 +1,6 @@
 """`callboard up`: a complete installation on this machine, which stops with its terminal."""
 
+import errno
 import logging
 import os
 import select
@@ -51,8 +52,7 @@ def run(settings: Settings) -> None:
     try:
         is_first = installation.acquire()
     except OSError as error:
-        hint = "free some space, or make it writable"
-        raise fail(f"{settings.home_dir}: {error.strerror}; {hint}", 1) from None
+        raise fail(f"{settings.home_dir}: {error.strerror}; {_hint(error)}", 1) from None
     if not is_first:
         _print_already_running(settings, installation)
         return
@@ -66,6 +66,15 @@ def run(settings: Settings) -> None:
             _supervise(settings, installation, listener, url)
     finally:
         installation.release()
+
+
+def _hint(error: OSError) -> str:
+    """What to do about a home whose file cannot be written or locked."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR):
+        return "make it writable, or set CALLBOARD_HOME to another folder"
+    return "set CALLBOARD_HOME to a folder whose files can be locked, such as one on a local disk"
 
 
 def login_url(settings: Settings, url: str) -> str:

@@ -169,13 +169,24 @@ class Spool:
     def create(cls, manifest: Manifest, root: Path | None = None) -> Self:
         """A new spool.
 
+        Args:
+            manifest: which run it belongs to.
+            root: a folder of this process alone, where the spool may do without a lock: some file systems
+                have none. Default: that of all spools.
+
         Raises:
-            OSError: the folder cannot be written.
+            OSError: the folder cannot be written or locked.
         """
         folder = (root or spool_root()) / manifest.source
         folder.mkdir(mode=0o700, parents=True)
         lock = (folder / "lock").open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if root is None:
+                lock.close()
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         spool = cls(folder, lock, manifest)
         spool.set_manifest(manifest)
         return spool
@@ -198,10 +209,14 @@ class Spool:
             raise SpoolUnreadable(cause) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return cls(folder, lock, _read_manifest(folder))
         except BlockingIOError:
             lock.close()
             return None
+        except OSError as error:
+            lock.close()
+            raise SpoolUnreadable(f"it cannot be locked: {error.strerror}") from None
+        try:
+            return cls(folder, lock, _read_manifest(folder))
         except (OSError, ValueError, TypeError, KeyError) as error:
             lock.close()
             if not _segments(folder):  # a script begins or ends

@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -6,7 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from backend.settings import Settings
 from callboard_cli.home import make_private
+from callboard_cli.installation import Installation
 from callboard_cli.main import app
 
 
@@ -68,3 +72,25 @@ def test_command_without_a_schema_is_refused_in_one_line(tmp_path: Path, command
         1,
         "callboard: the database has no schema, or one of another version: run `callboard db upgrade`\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("failure", "hint"),
+    [
+        (errno.ENOLCK, "set CALLBOARD_HOME to a folder whose files can be locked"),
+        (errno.ENOSYS, "set CALLBOARD_HOME to a folder whose files can be locked"),
+        (errno.ENOSPC, "free some space"),
+        (errno.EROFS, "make it writable"),
+    ],
+)
+def test_home_that_cannot_be_locked_or_written_is_one_line_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failure: int, hint: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(failure, os.strerror(failure))
+
+    monkeypatch.setattr(fcntl, "flock", fails)
+    result = CliRunner().invoke(app, ["up"], env={"CALLBOARD_HOME": str(tmp_path)})
+    assert result.exit_code == 1
+    assert f"{tmp_path}: {os.strerror(failure)}; {hint}" in " ".join(result.output.split())
+    assert Installation(Settings(home=tmp_path)).running() is None

@@ -511,6 +511,36 @@ def test_without_a_home_the_spool_is_in_a_temporary_folder(tmp_path: Path) -> No
     assert len(list(tmp_path.glob("callboard-spool-*/*/run.json"))) == 1
 
 
+@pytest.mark.service
+def test_script_goes_on_where_no_file_can_be_locked(tmp_path: Path) -> None:
+    code = (
+        "import errno, fcntl, os, callboard\n"
+        "def fails(*_):\n"
+        "    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))\n"
+        "fcntl.flock = fails\n"
+        "run = callboard.init(algorithm='m', environment='e')\n"
+        "run.log({'a/b': 1}, agent_steps=1)\n"
+        "run.close(timeout_s=0)\n"
+        "print(run.n_dropped, callboard.sync().n_remaining)\n"
+    )
+    home = tmp_path / "home"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT / "client"),
+        "CALLBOARD_HOME": str(home),
+        "CALLBOARD_URL": NOBODY,
+        "CALLBOARD_TOKEN": "t",
+        "TMPDIR": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "0 0\n"), done.stderr
+    assert done.stderr.count("No locks available; what is not sent is kept in") == 1
+    assert len(list(tmp_path.glob("callboard-spool-*/*/run.json"))) == 1
+    assert list(home.rglob("lock")) == []  # of the spool that could not be locked
+
+
 @pytest.mark.parametrize("kind", ["function", "method", "partial", "object"])
 def test_error_of_a_signal_handler_passes_through_what_it_interrupts(kind: str) -> None:
     class Handler:

@@ -190,11 +190,17 @@ def _alone() -> Iterator[None]:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _Failure(f"{root} cannot be created: {error.strerror}", 1) from None
-    with (root / "import.lock").open("w") as file:
+    try:
+        file = (root / "import.lock").open("w")
+    except OSError as error:
+        raise _Failure(f"{root} cannot be written: {error.strerror}", 1) from None
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise _Failure("another `callboard import` is running; wait until it has ended", 1) from None
+        except OSError as error:
+            raise _Failure(f"{root} cannot be locked: {error.strerror}", 1) from None
         yield
 
 

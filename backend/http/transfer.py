@@ -25,16 +25,23 @@ MIN_COMPRESSED_BYTES = 1000
 COMPRESSION_LEVEL = 4
 """JSON becomes a tenth larger than at level 9, in a third of the time."""
 
+EXPORT_COMPRESSION_LEVEL = 1
+"""The CSV of a million points, 77 MB, becomes 27 MB in 0.5 s, as long as writing it takes; at level 4, 25 MB
+in 1.0 s."""
+
 COMPRESSED_PATHS = ("/api/", "/openapi.json")
 """The build has compressed the assets already."""
+
+EXPORT_PATHS = "/export"
+"""How the paths of exports end."""
 
 UNCOMPRESSED_TYPES = (
     *DEFAULT_EXCLUDED_CONTENT_TYPES,
     "application/octet-stream",
     "application/vnd.apache.parquet",
-    "text/csv",
+    "application/vnd.numpy.npz",
 )
-"""Media that are compressed already, and exports: their size would cost more CPU than it saves."""
+"""Media that are compressed already, and event streams."""
 
 BLOCK_BYTES = 256 * 1024
 """A longer body is sent in blocks, each when the client has read those before."""
@@ -52,21 +59,27 @@ REVALIDATED = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
 
 
 class CompressionMiddleware:
-    """Compresses the API's JSON with gzip for clients that accept it; never event streams or media."""
+    """Compresses the API's JSON and text with gzip for clients that accept it; never event streams or what is
+    compressed already. An export is compressed while it is read and sent."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._compressing = GZipMiddleware(
-            app,
-            minimum_size=MIN_COMPRESSED_BYTES,
-            compresslevel=COMPRESSION_LEVEL,
-            exclude_content_types=UNCOMPRESSED_TYPES,
+        self._compressing, self._exporting = (
+            GZipMiddleware(
+                app,
+                minimum_size=MIN_COMPRESSED_BYTES,
+                compresslevel=level,
+                exclude_content_types=UNCOMPRESSED_TYPES,
+            )
+            for level in (COMPRESSION_LEVEL, EXPORT_COMPRESSION_LEVEL)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        compressed = scope["type"] == "http" and scope["path"].startswith(COMPRESSED_PATHS)
-        await (self._compressing if compressed else self._app)(scope, receive, send)
+        app = self._app
+        if scope["type"] == "http" and scope["path"].startswith(COMPRESSED_PATHS):
+            app = self._exporting if scope["path"].endswith(EXPORT_PATHS) else self._compressing
+        await app(scope, receive, send)
 
 
 class LargeResponses:

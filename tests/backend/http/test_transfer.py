@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.http import transfer
 from backend.http.transfer import BLOCK_BYTES, LargeResponses
+from tests.backend.metrics.oracle import RecordedRun
 from tests.support import asynchronous
 from tests.support.artifacts import make_episode
 from tests.support.rows import make_run
@@ -31,7 +32,25 @@ def test_json_is_compressed_for_clients_that_accept_it(sqlite_service: RunningSe
         assert answer.num_bytes_downloaded < len(plain.content) / 2
 
 
-def test_event_streams_exports_and_videos_are_not_compressed(
+@pytest.mark.parametrize("path", ["runs/{run}/export?format=csv", "runs/export?run={run}&format=csv"])
+def test_text_exports_are_compressed_in_parts_for_clients_that_accept_it(
+    sqlite_service: RunningService, path: str
+) -> None:
+    recorded = RecordedRun(sqlite_service.engine, seed=1)
+    recorded.append({("loss/value", ""): 9_000})
+    path = f"/api/v1/{path.format(run=recorded.run_id)}"
+    plain = sqlite_service.client.get(path, headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert len(plain.content) > BLOCK_BYTES
+    with sqlite_service.client.stream("GET", path, headers={"Accept-Encoding": "gzip"}) as answer:
+        assert answer.headers["content-encoding"] == "gzip"
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert "content-length" not in answer.headers  # it is not known before the end
+        assert gzip.decompress(b"".join(answer.iter_raw())) == plain.content
+    assert answer.num_bytes_downloaded < 0.6 * len(plain.content)
+
+
+def test_what_is_compressed_already_and_event_streams_are_sent_as_they_are(
     sqlite_service: RunningService, tmp_path: Path
 ) -> None:
     run = make_run(sqlite_service.engine)
@@ -40,8 +59,9 @@ def test_event_streams_exports_and_videos_are_not_compressed(
     sqlite_service.artifacts.put(tmp_path / "v.mp4", run.id, "videos")
     for path in (
         "/api/v1/events",
-        f"/api/v1/runs/{run.id}/export?format=csv",
         f"/api/v1/runs/{run.id}/export?format=parquet",
+        f"/api/v1/runs/{run.id}/export?format=npz",
+        f"/api/v1/runs/{run.id}/export?format=tensorboard",
         f"/api/v1/episodes/{episode.id}/video",
     ):
         with sqlite_service.client.stream("GET", path, headers={"Accept-Encoding": "gzip"}) as answer:

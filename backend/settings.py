@@ -293,7 +293,8 @@ class Settings(BaseSettings):
     @field_validator("host_name")
     @classmethod
     def _in_addresses(cls, host_name: str) -> str:
-        if not host_name.strip() or not host_name.isprintable() or "/" in host_name:
+        host_name = host_name.strip()
+        if not host_name or not host_name.isprintable() or "/" in host_name:
             raise ValueError("must be printable and have no slashes, since it is part of addresses")
         if host_name in (".", ".."):
             raise ValueError("must not be . or .., which addresses cannot hold")

@@ -72,3 +72,7 @@ def test_slots_are_left_to_the_worker_if_unset_or_empty(monkeypatch: pytest.Monk
     assert Settings().slots is None
     monkeypatch.setenv("CALLBOARD_SLOTS", "3")
     assert Settings().slots == 3
+
+
+def test_space_around_the_name_of_a_host_is_not_part_of_it(tmp_path: Path) -> None:
+    assert Settings(home=tmp_path, host_name=" vm ").host_name == "vm"

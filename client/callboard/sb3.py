@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from weakref import WeakSet
 
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.logger import KVWriter, Video
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
     VecEnvWrapper,
@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import (
 
 from callboard.cleaning import as_number
 from callboard.external import ExternalRun
+from callboard.files import frames_of_videos
 from callboard.starting import init
 
 _NO_HYPERPARAMETERS = frozenset({"self", "policy", "env", "verbose", "seed", "device", "tensorboard_log"})
@@ -151,14 +152,28 @@ class _Writer(KVWriter):  # type: ignore[misc]
                 self._run.text(f"{key}: {value}")
             elif as_number(value).value is not None:
                 values[key] = value
-            elif key not in self._not_kept:
-                self._not_kept.add(key)
-                log.warning("callboard: %s is not kept: it is a %s", key, type(value).__name__)
+            elif isinstance(value, Video):
+                self._video(key, value, self._first_step + step)
+            else:
+                self._drop(key, f"it is a {type(value).__name__}")
         if values:
             self._run.log(values, agent_steps=self._first_step + step)
 
     def close(self) -> None:
         """Do nothing: the callback closes the run."""
+
+    def _video(self, key: str, video: Video, agent_steps: int) -> None:
+        try:
+            frames = frames_of_videos(video.frames)
+        except ValueError as error:
+            self._drop(key, str(error).removeprefix("vid_tensor: "))
+            return
+        self._run.video(frames, agent_steps=agent_steps, fps=video.fps)
+
+    def _drop(self, key: str, reason: str) -> None:
+        if key not in self._not_kept:
+            self._not_kept.add(key)
+            log.warning("callboard: %s is not kept: %s", key, reason)
 
 
 def _description(model: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 import torch
 from stable_baselines3 import A2C, DQN
 from stable_baselines3.common.callbacks import ConvertCallback
-from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.logger import KVWriter, Logger, Video
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 
@@ -237,6 +237,8 @@ def test_value_that_is_not_a_metric_becomes_a_log_line_or_a_warning(
         logger.record("diagnostics/weights", np.zeros(3))
         logger.record("diagnostics/hidden", 1.0, exclude="tensorboard")
         logger.record("diagnostics/flag", np.bool_(True))
+        logger.record("diagnostics/film", Video(torch.zeros(1, 2, 3, 16, 16, dtype=torch.uint8), fps=4))
+        logger.record("diagnostics/torn", Video(torch.zeros(2, 3), fps=4))
         return True
 
     model.learn(10, callback=[CallboardCallback(), ConvertCallback(record)], log_interval=1)
@@ -247,7 +249,11 @@ def test_value_that_is_not_a_metric_becomes_a_log_line_or_a_warning(
     assert [record.getMessage() for record in caplog.records if record.name == "callboard"] == [
         "callboard: no returns of episodes: wrap the environments in Monitor or VecMonitor",
         "callboard: diagnostics/weights is not kept: it is a ndarray",
+        "callboard: diagnostics/torn is not kept: must have the shape (N, T, C, H, W), with C 1 or 3: "
+        "got (2, 3)",
     ]
+    videos = target.service.client.get(f"/api/v1/runs/{run['id']}/videos").json()["items"]
+    assert sorted(video["agent_steps"] for video in videos) == [5, 10]
 
 
 @pytest.mark.service

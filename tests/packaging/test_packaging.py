@@ -53,6 +53,13 @@ def test_wheel_contains_pages_migrations_data_and_licences(wheel: zipfile.ZipFil
 
 
 @pytest.mark.service
+def test_server_requires_the_client_of_its_own_version(wheel: zipfile.ZipFile) -> None:
+    [name] = [name for name in wheel.namelist() if name.endswith("/METADATA")]
+    required = re.findall(r"^Requires-Dist: (callboard-client.*)$", wheel.read(name).decode(), re.M)
+    assert required == [f"callboard-client=={backend.__version__}"]
+
+
+@pytest.mark.service
 def test_client_is_a_wheel_of_its_own_that_shares_no_file_with_the_server(
     wheel: zipfile.ZipFile, tmp_path: Path
 ) -> None:

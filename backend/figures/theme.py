@@ -30,8 +30,8 @@ def faint(colour: str, opacity: float) -> str:
 
 
 def plain_text(text: str) -> str:
-    """User input escaped for Plotly, which renders text as HTML."""
-    return html.escape(text, quote=False)
+    """User input escaped for Plotly, which renders text as HTML and replaces `%{…}` in it."""
+    return html.escape(text, quote=False).replace("%{", "%&#123;")
 
 
 def muted(theme: Theme) -> str:

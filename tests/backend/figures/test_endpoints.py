@@ -199,13 +199,13 @@ def test_marks_of_several_runs_name_their_run(engine: Engine, client: Client, re
 
 
 def test_name_of_a_run_is_escaped_for_plotly_and_whole_in_its_label(engine: Engine, client: Client) -> None:
-    named, young = RecordedRun(engine, 0, changes={"name": "<b>named</b>"}), RecordedRun(engine, 1)
+    named, young = RecordedRun(engine, 0, changes={"name": "<b>named</b> %{x}"}), RecordedRun(engine, 1)
     named.append({KEY: 5})
     ask: dict[str, Any] = {"run": [named.run_id, young.run_id]}
     answer = client.get(f"{FIGURES}/learning_curve", params=ask).json()
     (line,) = traces(answer, kind="line")
-    assert line["name"] == "&lt;b&gt;named&lt;/b&gt;"
-    assert line["meta"]["label"] == {"name": "<b>named</b>"}
+    assert line["name"] == "&lt;b&gt;named&lt;/b&gt; %&#123;x}"
+    assert line["meta"]["label"] == {"name": "<b>named</b> %{x}"}
     assert line["meta"]["run"] == named.run_id, "a run without points has no line"
 
 

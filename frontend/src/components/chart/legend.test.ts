@@ -1,7 +1,7 @@
 import type { Data } from 'plotly.js';
 import { expect, it } from 'vitest';
 import type { Meta } from '@/api/tails';
-import { addTooltips, withShortNames } from './legend';
+import { addTooltips, plain, withShortNames } from './legend';
 
 const trace = (name: string, meta: Meta): Data => ({ type: 'scatter', name, meta }) as unknown as Data;
 const namesOf = (traces: readonly Data[]): unknown[] => traces.map(({ name }) => name);
@@ -25,6 +25,16 @@ it('runs have short names, and details and other traces stay', () => {
     'paac &lt;a&gt; seed 1',
   ]);
   expect(renamed[0]).toMatchObject({ meta: { run: 'R', title: 'paac <a> seed 1, actor 3' } });
+});
+
+it('names with what plotly would replace are shown as they are', () => {
+  const names = new Map([['R', { name: 'at %{x}', short: 'at %{x}' }]]);
+  const [renamed] = withShortNames(
+    [trace('at %&#123;x}', { kind: 'line', run: 'R', label: { name: 'at %{x}' } })],
+    names,
+  );
+  expect(renamed).toMatchObject({ name: 'at %&#123;x}' });
+  expect(plain('at %&#123;x}')).toBe('at %{x}');
 });
 
 it('groups are called by the settings in which they differ', () => {

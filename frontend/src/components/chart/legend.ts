@@ -5,13 +5,13 @@ import { fitted } from '@/lib/shortNames';
 /** By id, the whole names of runs and what a legend calls them. */
 export type LegendNames = ReadonlyMap<string, { name: string; short: string }>;
 
-/** Plotly renders text as HTML. */
+/** Plotly renders text as HTML and replaces `%{…}` in it. */
 const escaped = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('%{', '%&#123;');
 
 /** Text of a figure, which is escaped for plotly. */
 export const plain = (text: string): string =>
-  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
+  text.replaceAll('&#123;', '{').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
 const withDetail = (name: string, { detail }: Label): string => (detail ? `${name}, ${detail}` : name);
 

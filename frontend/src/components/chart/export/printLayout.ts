@@ -38,9 +38,9 @@ const MUTED = '#59616c';
 export const widthAtFontOfPages = (width: PrintOptions['width']): number =>
   Math.round((WIDTHS[width].width_in * 72 * FONT_PX) / WIDTHS[width].font_pt);
 
-/** Plotly renders text as HTML. */
+/** Plotly renders text as HTML and replaces `%{…}` in it. */
 const escaped = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('%{', '%&#123;');
 
 /** A text in lines of at most some width, broken at spaces where it has any. */
 export function wrapped(text: string, width_px: number, widthOf: (text: string) => number): string[] {

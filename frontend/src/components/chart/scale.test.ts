@@ -20,6 +20,10 @@ describe('flatRange', () => {
     expect(flatRange(drawn(0, 0))).toBeUndefined();
     expect(flatRange([])).toBeUndefined();
   });
+
+  it('returns undefined for values too small to be halved', () => {
+    expect(flatRange(drawn(5e-324, 5e-324))).toBeUndefined();
+  });
 });
 
 it('onLogScale moves labels to their exponents and drops those at or below 0', () => {
@@ -34,6 +38,22 @@ it('onLogScale moves labels to their exponents and drops those at or below 0', (
 });
 
 describe('the ticks of a log scale', () => {
+  it('are numbers above 0, whatever the values are', () => {
+    for (const range of [
+      [5e-324, 5e-324],
+      [5e-324, 1e-300],
+      [1e-320, 1e300],
+    ] as const)
+      for (const tick of logTicks([...range])) expect(tick > 0 && Number.isFinite(tick)).toBe(true);
+  });
+
+  it('are around a constant whose means differ by rounding', () => {
+    const { tickvals, range } = yAxis(drawn(0.003, 0.0030000000000000005), null, true);
+    const [low, high] = (range as number[]).map((exponent) => 10 ** exponent);
+    expect([low, high]).toEqual([expect.closeTo(0.0015), expect.closeTo(0.0045)]);
+    expect((tickvals as number[]).filter((tick) => tick > (low ?? 0) && tick < (high ?? 0))).toEqual([0.002]);
+  });
+
   it('are decades', () => expect(logTicks([0.02, 700])).toEqual([0.01, 0.1, 1, 10, 100, 1000]));
 
   it('are labelled in full where there are few decades', () =>

@@ -59,6 +59,9 @@ function onLog(annotation: Partial<Annotations>): Partial<Annotations>[] {
 /** Values within this relative tolerance are equal but for rounding. */
 const TOLERANCE = 1e-9;
 
+/** Smaller values have no half, so that no range can be drawn around them. */
+const LEAST_NORMAL = 2 ** -1022;
+
 /** The y range for constant values, whose rounding errors would otherwise fill the plot; undefined for others. */
 export function flatRange(traces: readonly Data[]): [number, number] | undefined {
   let [min, max] = [Infinity, -Infinity];
@@ -72,7 +75,7 @@ export function flatRange(traces: readonly Data[]): [number, number] | undefined
     }
   }
   const size = Math.max(Math.abs(min), Math.abs(max));
-  if (size === 0 || !Number.isFinite(size) || max - min > TOLERANCE * size) return undefined;
+  if (size < LEAST_NORMAL || !Number.isFinite(size) || max - min > TOLERANCE * size) return undefined;
   return [max - size / 2, max + size / 2];
 }
 
@@ -101,7 +104,9 @@ export function logTicks([min, max]: Range): number[] {
   const step = Math.max(1, Math.ceil((last - first) / 8));
   const decades = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, at) => first + at * step);
   const factors = last - first <= 2 ? [1, 2, 5] : [1];
-  return decades.flatMap((decade) => factors.map((factor) => Number(`${factor}e${decade}`)));
+  return decades
+    .flatMap((decade) => factors.map((factor) => Number(`${factor}e${decade}`)))
+    .filter((tick) => tick > 0 && Number.isFinite(tick));
 }
 
 /** Whether ticks need exponents, where SI prefixes would name thousandths. */
@@ -111,20 +116,22 @@ const isTiny = ([min, max]: Range): boolean => Math.max(Math.abs(min), Math.abs(
 export function yAxis(traces: readonly Data[], zoom: Range | null, log: boolean): Partial<LayoutAxis> {
   const extent = extentOf(traces, zoom, log);
   if (!extent) return {};
+  const flat = flatRange(traces);
   if (log) {
-    const tickvals = logTicks(extent);
+    const shown = flat && flat[0] > 0 ? flat : extent;
+    const tickvals = logTicks(shown);
     const ticks = {
       tickmode: 'array' as const,
       tickvals,
       ticktext: tickvals.map((tick) => formatNumber(tick)),
     };
+    if (shown === flat) return { ...ticks, range: flat.map(Math.log10), autorange: false };
     if (!zoom) return ticks;
     const [low, high] = [Math.log10(extent[0]), Math.log10(extent[1])];
     const padding = Math.max(PADDING * (high - low), 0.01);
     return { ...ticks, range: [low - padding, high + padding], autorange: false };
   }
   const numbers = isTiny(extent) ? { exponentformat: 'e' as const } : {};
-  const flat = flatRange(traces);
   if (flat) return { ...numbers, range: flat, autorange: false };
   if (!zoom || traces.some((trace) => (trace as { stackgroup?: string }).stackgroup)) return numbers;
   const padding = PADDING * (extent[1] - extent[0]) || 1;

@@ -29,7 +29,7 @@ def excess_of(body: bytes, max_values: int = MAX_VALUES) -> str | None:
         body: the body as it was received. Whether it is JSON at all is not checked.
         max_values: how many values it may have.
     """
-    if body[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in body[:4]:
+    if b"\0" in body[:4] or not _is_utf8(body):
         return "must be encoded as UTF-8"
     too_many = f"has more than {max_values:,} values, the maximum of a request"
     # A name and a value have four quotes. This needs a thousandth of the time of what follows.
@@ -45,6 +45,14 @@ def excess_of(body: bytes, max_values: int = MAX_VALUES) -> str | None:
     if any(map(_is_long_key, _KEY.finditer(body))):
         return f"has a name of more than {MAX_KEY} characters"
     return None
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_long_key(match: re.Match[bytes]) -> bool:

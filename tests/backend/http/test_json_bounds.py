@@ -60,3 +60,6 @@ def test_text_with_commas_and_brackets_counts_as_one_value() -> None:
 def test_other_encodings_are_refused() -> None:
     for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
         assert excess_of(json.dumps({"a": [1] * 100_000}).encode(encoding)) == "must be encoded as UTF-8"
+    for body in ('{"name": "é"}'.encode("latin-1"), b'{"name": "\xc3', b'\xff\xfe{"a": 1}'):
+        assert excess_of(body) == "must be encoded as UTF-8"
+    assert excess_of('{"name": "é"}'.encode()) is None

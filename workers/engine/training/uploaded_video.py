@@ -90,7 +90,8 @@ def encode(upload: Path, out: Path, form: str, fps: float | None) -> dict[str, A
             raise
         if number == errno.EFBIG:
             raise InvalidVideoError(f"its encoding has more than {MAX_ENCODED_BYTES:,} bytes") from error
-        raise InvalidVideoError(f"it cannot be read as a video: {error}") from error
+        reason = getattr(error, "strerror", None) or error  # the text of FFmpeg's errors names the file
+        raise InvalidVideoError(f"it cannot be read as a video: {reason}") from error
 
 
 def report(upload: Path, out: Path, form: str, fps: float | None) -> str:

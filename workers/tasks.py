@@ -17,7 +17,7 @@ from celery.app.trace import build_tracer
 from celery.exceptions import Ignore, TaskRevokedError
 from celery.worker import WorkController
 from celery.worker.request import Request
-from celery.worker.state import task_reserved
+from celery.worker.state import revoked, task_reserved
 
 from backend.pubsub.bus import WAKE_TASK
 from backend.specs.states import RunState
@@ -129,9 +129,10 @@ class AttemptTasks:
             eta=None,
             expires=None,
         )
+        revoked.discard(task_id)  # before the claim; a claimed attempt is stopped through its run
         try:
             request.execute_using_pool(self._worker.pool)
-        except TaskRevokedError:  # by its id, before the claim: a claimed attempt is stopped through its run
+        except TaskRevokedError:  # at this very moment
             supervisor.start()
 
     def _send_event(self, type: str, **fields: Any) -> None:

@@ -183,18 +183,21 @@ def test_hanging_redis_delays_no_attempt(start: Start, engine: Engine, settings:
             server.stop()
 
 
-def test_attempt_starts_although_its_id_was_revoked_before_the_claim(
+def test_attempt_whose_id_was_revoked_before_the_claim_is_a_task_like_any_other(
     start: Start, engine: Engine, settings: Settings
 ) -> None:
     first = fake_run(engine, agent_steps=30, wait_at=5)
     start(command=FAKE_WORKER, slots=1)
     until_state(engine, first.id, "running")
-    second = fake_run(engine, agent_steps=30)
+    second = fake_run(engine, agent_steps=ENDLESS)
     app = create_app(settings)
     _await_worker(settings)
     app.control.revoke(f"{second.id}-1")
     inspect = app.control.inspect(timeout=PATIENCE_S, limit=1)
     until(lambda: f"{second.id}-1" in _only_reply(inspect.revoked()))
     (settings.runs_dir / first.id / "go").touch()
-    until_state(engine, second.id, "finished")
+    until_state(engine, second.id, "running")
+    assert [task["id"] for task in _only_reply(inspect.active())] == [f"{second.id}-1"]
+    app.control.revoke(f"{second.id}-1", terminate=True)
+    until_state(engine, second.id, "stopped")
     app.close()

@@ -43,6 +43,7 @@ class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
         described = ENVIRONMENTS[environment]
         self._env = make_env(environment, described.config(**config))
         self._frame: NDArray[np.uint8] | None = None
+        self._is_over = True
         self.render_mode = render_mode
         self.metadata = CallboardEnv.metadata | {"render_fps": round(self._env.frames_per_second)}
         if render_mode == "rgb_array":
@@ -68,6 +69,7 @@ class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
         super().reset(seed=seed)
         observation = self._empty()
         self._env.reset(int(self.np_random.integers(2**31)), observation)
+        self._is_over = False
         if self.render_mode == "rgb_array" and isinstance(self._env, _Drawable):
             self._frame = self._env.frame()
         return observation, {}
@@ -76,9 +78,19 @@ class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
         """Take one decision. `info["frames"]` counts the emulator frames that passed.
 
         An episode whose environment crashed is truncated, with `info["crashed"]`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the episode is over, or none has begun.
+            gymnasium.error.InvalidAction: there is no such action.
         """
+        if self._is_over:
+            raise gymnasium.error.ResetNeeded("the episode is over: call reset() before step()")
+        space = self.action_space
+        if isinstance(space, gymnasium.spaces.Discrete) and not 0 <= int(action) < space.n:
+            raise gymnasium.error.InvalidAction(f"the action must be one of 0 to {space.n - 1}: got {action}")
         observation = self._empty()
         step = self._env.step(action, observation)
+        self._is_over = step.episode_over
         info = {"frames": step.frames} | ({"crashed": True} if step.crashed else {})
         return (
             observation,

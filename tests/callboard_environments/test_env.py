@@ -57,6 +57,25 @@ def test_settings_are_arguments_of_make() -> None:
         gymnasium.make("callboard/Memory-v0", delay_agent_steps=0)
 
 
+@pytest.mark.parametrize("action", [-1, 3, 17])
+def test_action_that_an_environment_lacks_is_an_error(action: int) -> None:
+    env = CallboardEnv("Catch-v0")
+    env.reset(seed=0)
+    with pytest.raises(gymnasium.error.InvalidAction, match="one of 0 to 2"):
+        env.step(action)
+
+
+def test_step_before_the_first_reset_or_after_the_end_is_an_error() -> None:
+    env = CallboardEnv("Memory-v0", delay_agent_steps=1)
+    for _ in range(2):
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            env.step(0)
+        env.reset(seed=0)
+        assert [env.step(np.int64(0))[2] for _ in range(2)] == [False, True]
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(0)
+
+
 def test_render_returns_the_newest_frame() -> None:
     env = gymnasium.make("callboard/Catch-v0", render_mode="rgb_array")
     env.reset(seed=0)

@@ -5,7 +5,7 @@ before rows: a checkpoint, replay or video is complete in the artifact store bef
 While the database or the store is unavailable, the log stays on disk; nothing is buffered in memory.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -241,6 +241,12 @@ class Recorder:
         if log.provenance is not None:
             known = {"device": event.device, "rollout_workers": event.rollout_workers}
             log.provenance = log.provenance | known  # another object, so that it is stored
+            before = session.get(Attempt, (run.id, self._attempt - 1))
+            if before is not None and before.provenance is not None:
+                changes = _changed_packages(before.provenance["packages"], log.provenance["packages"])
+                if changes:
+                    message = f"other package versions than in the attempt before: {', '.join(changes)}"
+                    lines.append(_log_line(event.time, "warning", message))
         # The transition logs a line of its own, which comes after them.
         runs.add_log_lines(session, run.id, self._attempt, lines)
         lines.clear()
@@ -265,6 +271,15 @@ class Recorder:
             if tail_is_damaged(self._path, self._offset):
                 message = f"the last {torn_bytes} bytes of the event log are damaged; check the disk"
             runs.log(session, self._run_id, self._attempt, "warning", message)
+
+
+def _changed_packages(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What differs between two attempts, such as `ale-py 0.11.2 to 0.12.1`."""
+    return [
+        f"{name} {before.get(name, 'none')} to {now.get(name, 'none')}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
 
 
 def _log_line(time_s: float, level: str, message: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from backend.evaluations import service as evaluations
 from backend.pubsub.bus import CHANNEL
 from backend.specs import events
 from backend.specs.states import RunState
-from tests.support.rows import PROVENANCE, add_host, make_run
+from tests.support.rows import PROVENANCE, add_attempt, add_host, make_run
 from tests.support.waiting import PATIENCE_S, Patience
 from tests.workers.support import claim, expire_lease, points, run_row, stored_points
 from workers import recorder
@@ -153,6 +153,20 @@ def test_provenance_is_stored_with_its_attempt(context: Context, engine: Engine,
     assert stored() == known
     claimed.write(STARTED.model_copy(update={"device": "cuda:0 (A)", "rollout_workers": 2}))
     assert stored() == known | {"device": "cuda:0 (A)", "rollout_workers": 2}
+
+
+def test_packages_of_another_version_than_in_the_attempt_before_are_logged(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    before = PROVENANCE.packages | {"torch": "2.8.0", "numba": "0.60"}
+    add_attempt(engine, claimed.run_id, 0, provenance=PROVENANCE.model_dump() | {"packages": before})
+    claimed.write(events.ProvenanceEvent(provenance=PROVENANCE), STARTED)
+    assert _recorder(context, claimed).record()
+    with reading(engine) as session:
+        warnings = session.scalars(select(LogLine.message).where(LogLine.level == "warning")).all()
+    assert warnings == [
+        "other package versions than in the attempt before: numba 0.60 to none, torch 2.8.0 to 2.9.0"
+    ]
 
 
 def test_phase_of_a_start_is_the_reason_of_its_state(

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from backend.settings import Settings
 
@@ -23,6 +24,22 @@ def connect() -> "Remote":
     from callboard_cli.remote import Remote
 
     return Remote(Settings())
+
+
+class CommandGroup(TyperGroup):
+    """Commands that are listed with the first sentence of their help, however long it is."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(limit=1_000))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
 
 def printable(text: object) -> str:

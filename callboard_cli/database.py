@@ -6,11 +6,11 @@ from pathlib import Path
 import typer
 
 from backend.settings import Settings
-from callboard_cli import fail
+from callboard_cli import CommandGroup, fail
 
 NO_DATABASE = "correct CALLBOARD_HOME or CALLBOARD_DATABASE_URL, or create it with `callboard db upgrade`"
 
-app = typer.Typer(help="The database schema.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="The database schema.", no_args_is_help=True)
 
 
 @app.callback()

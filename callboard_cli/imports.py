@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from backend.specs.run_fields import MAX_EXTERNAL_SEED
+from callboard_cli import CommandGroup
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Record logs of other tools as runs. (For runs of Callboard itself: `callboard runs import`.)",
     no_args_is_help=True,
 )

@@ -10,6 +10,7 @@ from backend import __version__
 from backend.settings import Settings
 from backend.specs.problems import message_of
 from callboard_cli import (
+    CommandGroup,
     backup,
     database,
     doctor,
@@ -29,6 +30,7 @@ from callboard_cli import (
 from callboard_cli.home import make_private
 
 app = typer.Typer(
+    cls=CommandGroup,
     name="callboard",
     help="Launch, watch, compare and replay parallel deep reinforcement learning.",
     no_args_is_help=True,

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 from backend.specs.states import ENDED, RunState
-from callboard_cli import Json, connect, estimate_text, fail, printable, score_text
+from callboard_cli import CommandGroup, Json, connect, estimate_text, fail, printable, score_text
 from callboard_cli.import_run import import_run
 from callboard_cli.run_request import (
     AgentSteps,
@@ -38,7 +38,9 @@ MAX_COMPARED = 100
 MAX_PIPED_WIDTH = 1_000
 """Columns of a table that is not printed on a terminal; it is as wide as its cells."""
 
-app = typer.Typer(help="Runs on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
+app = typer.Typer(
+    cls=CommandGroup, help="Runs on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True
+)
 
 
 def check_ids(given: Any) -> Any:

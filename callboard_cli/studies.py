@@ -12,7 +12,7 @@ from rich.table import Column, Table
 
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
-from callboard_cli import Json, connect, fail, printable, score_text
+from callboard_cli import CommandGroup, Json, connect, fail, printable, score_text
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 WAIT_INTERVAL_S = 1.0
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="The papers' figures and tables as studies, on this machine's server or CALLBOARD_URL's.",
     no_args_is_help=True,
 )

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted, similar_names
 from backend.specs.sweep import Distribution
-from callboard_cli import Json, connect, estimate_text, fail, printable, score_text
+from callboard_cli import CommandGroup, Json, connect, estimate_text, fail, printable, score_text
 from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 WAIT_INTERVAL_S = 1.0
 
-app = typer.Typer(help="Sweeps on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
+app = typer.Typer(
+    cls=CommandGroup, help="Sweeps on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True
+)
 
 
 def _check_id(given: str) -> str:

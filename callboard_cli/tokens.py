@@ -10,7 +10,7 @@ import typer
 from backend.principals import EXTERNAL_RUNS, Role
 from backend.settings import Settings
 from backend.specs.problems import quoted
-from callboard_cli import fail
+from callboard_cli import CommandGroup, fail
 from callboard_cli.database import require_schema, upgrade
 from callboard_cli.home import make_home
 
@@ -23,7 +23,7 @@ class Scope(StrEnum):
     EXTERNAL = EXTERNAL_RUNS
 
 
-app = typer.Typer(help="API tokens.", no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, help="API tokens.", no_args_is_help=True)
 
 
 @app.callback()

@@ -18,7 +18,7 @@ from callboard.rows import Points, frames_of
 from callboard.spool import DAMAGED, Manifest, Request, Spool, new_ulid
 from callboard.transport import Transport, find_server
 from tests.client.support import NOBODY, Intermittent, Target, rows_of
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -312,6 +312,30 @@ def test_killed_script_leaves_what_sync_sends_exactly_once(
         for run in runs:
             values = [float(row["value"]) for row in target.points(run["id"])["loss/policy"]]
             assert len(values) > 1_000
+            assert values == [*map(float, range(len(values)))], "each once, in order, up to the kill"
+
+
+@pytest.mark.service
+@pytest.mark.long
+def test_what_several_syncs_send_at_once_is_stored_once(
+    target: Target, intermittent: Intermittent, spools: Path
+) -> None:
+    for n_spools in (1, 2):
+        kill_when(lambda n=n_spools: sum(log.stat().st_size > 100_000 for log in spools.glob("*/*.log")) == n)
+    with intermittent.running():
+        command = [sys.executable, "-m", "callboard", "sync"]
+        syncs = [
+            subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            for _ in range(3)
+        ]
+        for sync in syncs:
+            sync.communicate(timeout=PATIENCE_S)
+        assert callboard.sync().n_remaining == 0
+        assert list(spools.iterdir()) == []
+        runs = target.runs()
+        assert len(runs) == 2
+        for run in runs:
+            values = [float(row["value"]) for row in target.points(run["id"])["loss/policy"]]
             assert values == [*map(float, range(len(values)))], "each once, in order, up to the kill"
 
 

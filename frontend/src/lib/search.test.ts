@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareSearch, runSearch, runsSearch, sweepSearch } from './search';
+import { compareSearch, loginSearch, runSearch, runsSearch, sweepSearch } from './search';
 
 const ID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 
@@ -76,4 +76,22 @@ describe('the charts of a page', () => {
       interval: undefined,
     });
   });
+});
+
+describe('loginSearch', () => {
+  it.each(['/', '/runs?q=tag%3Aa&x=1#top', '/scores/é'])('returns to %j of this site', (from) =>
+    expect(loginSearch({ from }).from).toBe(from),
+  );
+
+  it.each([
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    '/\n/evil.example',
+    '/\r\\evil.example',
+    '\t//evil.example',
+    '/runs\n',
+    'https://evil.example',
+    'runs',
+  ])('does not return to %j', (from) => expect(loginSearch({ from }).from).toBeUndefined());
 });

@@ -298,9 +298,11 @@ export const auditSearch = (search: Search) =>
     to: day(search.to),
   });
 
-/** A URL of this site only: an open redirect would lead to any other. */
+/** A URL of this site. Browsers read `//host` and `/\host` as other sites, and drop tabs and line breaks. */
+const SAME_SITE_URL = /^\/(?![/\\])[^\\\x00-\x20\x7f]*$/; // eslint-disable-line no-control-regex
+
 const sameSiteUrl = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^\/(?![/\\])/.test(value) ? value : undefined;
+  typeof value === 'string' && SAME_SITE_URL.test(value) ? value : undefined;
 
 /** Why a sign-in by OpenID Connect did not succeed, as the service reports it. */
 export const SIGN_IN_ERRORS = [

@@ -191,5 +191,5 @@ def _outcome(remaining: Collection[int], active: Collection[int]) -> str:
     if not remaining:
         return "no configuration has a score"
     if len(remaining) == 1 and len(active) > 1:
-        return "all other configurations are worse"
+        return "all other configurations are eliminated"
     return "every remaining configuration has had all its seeds"

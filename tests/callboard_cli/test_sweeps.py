@@ -51,14 +51,14 @@ def test_sweep_is_raced_to_its_end_by_a_worker(
     first, second, best = shown["configurations"]
     reason = "worse than another after 3 seeds, with 95% confidence"
     assert first["eliminated"] == second["eliminated"] == reason
-    assert (best["n"], shown["state_reason"]) == (3, "all other configurations are worse")
+    assert (best["n"], shown["state_reason"]) == (3, "all other configurations are eliminated")
     assert shown["n_not_needed"] == 4
     with reading(sqlite_service.engine) as session:
         started = [(member.configuration, member.seed) for member in session.scalars(select(SweepMember))]
         assert sorted(started) == [(number, seed) for number in range(3) for seed in range(3)]
         assert len(session.scalars(select(Run)).all()) == 9
     table = callboard("sweeps", "show", sweep_id).output
-    assert "finished, all other configurations are worse" in table
+    assert "finished, all other configurations are eliminated" in table
     assert "4 of 15 not needed" in table
     assert table.splitlines()[-1].startswith("highest interquartile mean: learning_rate 0.5, with ")
     assert table.splitlines()[-1].endswith("; all others are eliminated")

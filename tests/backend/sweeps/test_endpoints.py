@@ -94,7 +94,7 @@ def test_race_ends_with_the_best_configuration(service: RunningService, client: 
     sweep_detail = detail(client, sweep)
     assert (sweep_detail["state"], sweep_detail["state_reason"]) == (
         "finished",
-        "all other configurations are worse",
+        "all other configurations are eliminated",
     )
     assert sweep_detail["ended_at"] is not None
     assert (sweep_detail["best"]["number"], sweep_detail["best"]["settings"]) == (

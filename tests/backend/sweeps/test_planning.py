@@ -51,7 +51,7 @@ def test_configuration_that_is_worse_gets_no_further_seed() -> None:
     ]
     result = planned(spec(max_seeds=9, racing={"initial_seeds": 5}), members)
     assert result.eliminated == {1: "worse than another after 5 seeds, with 95% confidence"}
-    assert (result.finished, result.looks) == ("all other configurations are worse", 1)
+    assert (result.finished, result.looks) == ("all other configurations are eliminated", 1)
     assert planned(spec(max_seeds=9, racing={"initial_seeds": 5}), members, looks=1).start == [(0, 5), (1, 5)]
 
 
@@ -77,7 +77,7 @@ def test_only_finished_runs_count() -> None:
     members += [done(1, 0, 900.0, "stopped"), done(1, 1, None, "failed"), Member(1, 2, None)]
     result = planned(spec(), members)
     assert result.eliminated == {1: "none of its runs has a score"}
-    assert result.finished == "all other configurations are worse"
+    assert result.finished == "all other configurations are eliminated"
     nothing = [done(number, seed, None, "failed") for number in range(2) for seed in range(3)]
     assert planned(spec(), nothing).finished == "no configuration has a score"
 

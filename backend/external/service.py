@@ -81,10 +81,10 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
 
 def _rewind(session: Session, run: Run, agent_steps: int) -> None:
     """Set aside what a locked run has after these agent steps, as an attempt from a checkpoint does."""
-    if run.agent_steps <= agent_steps:
-        return
     # From the beginning, even a point at step 0 is logged again.
     after = agent_steps or -1
+    if run.agent_steps <= after or not (run.agent_steps or _has_points(session, run)):
+        return
     before = run.agent_steps
     metrics.cut(session, run.id, after, runs.touch(session, run))
     repository.supersede_checkpoints(session, run.id, after)
@@ -425,6 +425,10 @@ def _score(session: Session, run: Run) -> None:
         values = values[np.isfinite(values)][-1:]
     run.score = _mean(values)
     run.best_return = repository.largest_value(session, run.id, run.return_metric)
+
+
+def _has_points(session: Session, run: Run) -> bool:
+    return any(row.n_points for row in metrics.list_series(session, [run.id]))
 
 
 def _reached(session: Session, run: Run) -> tuple[int, float, int]:

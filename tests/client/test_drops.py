@@ -201,6 +201,17 @@ def test_run_continues_from_an_older_checkpoint_and_no_point_is_drawn_twice(
     assert values(target, run.id, "loss/a") == [0.25, 10.25, 20.25], "from the beginning"
 
 
+def test_point_at_step_0_alone_is_set_aside_when_the_run_begins_again(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        pass
+    for value in (1.0, 2.0):
+        with callboard.init(id=run.id, rewind_to=0) as again:
+            again.log({"loss/a": value}, agent_steps=0)
+    assert values(target, run.id, "loss/a") == [2.0]
+    rewinds = [line for line in target.lines(run.id) if "continues from" in line]
+    assert len(rewinds) == 1, "nothing was kept aside at first"
+
+
 @pytest.mark.parametrize(
     ("metric", "options", "rewound"),
     [

@@ -134,8 +134,8 @@ def _slots(active: ActiveHost, left_s: Callable[[Run], float]) -> list[float]:
     """When each slot of a host is free, as a heap of seconds from now."""
     times = [left_s(run) for run in active.runs]
     times += [0.0] * (active.host.slots - len(times))
-    heapq.heapify(times)
-    return times
+    # Of a host whose slots have become fewer than its runs, the first runs to end free none.
+    return heapq.nlargest(active.host.slots, times)[::-1]
 
 
 def _left_s(run: Run, rates: Mapping[tuple[str, str], float]) -> float:

@@ -137,6 +137,18 @@ RATES = {("paac", "CartPole-v1"): 10.0}
             ],
             900,
         ),
+        # Slots have become fewer than the runs: 900 and 400 s left, then 100.
+        ([], [_host(runs=(_run(RunState.RUNNING), _run(RunState.RUNNING, wall_time_s=600.0)))], 900),
+        (
+            [_run()],
+            [
+                _host(
+                    runs=tuple(_run(RunState.RUNNING, wall_time_s=at) for at in (900.0, 100.0, 600.0)),
+                    slots=2,
+                )
+            ],
+            900,
+        ),
         # The run ahead takes the free slot for 900 s, or by its rate for 500.
         ([_run()], [_host()], 900),
         ([_run(stop={"agent_steps": 6000})], [_host()], 500),

@@ -51,9 +51,12 @@ def attempt_outcome(
     if final_event is not None and final_event.state != "stopped":
         return AttemptOutcome(RunState(final_event.state), final_event.reason, final_event.traceback)
     died = _death(exit_status)
+    fault = machine_faults.errno_of_exit_status(exit_status)
     if run.stop_requested:
         if final_event is not None:
             return AttemptOutcome(RunState.STOPPED, final_event.reason)
+        if fault is not None:
+            return machine_fault(run, fault)
         if run.stop_requested == "kill":
             return AttemptOutcome(RunState.STOPPED, "killed on request")
         if stop_timed_out:
@@ -66,7 +69,7 @@ def attempt_outcome(
     if final_event is not None:
         reason = f"its engine was stopped by another process: {final_event.reason}"
         return AttemptOutcome(RunState.QUEUED, reason, level="warning")
-    if (fault := machine_faults.errno_of_exit_status(exit_status)) is not None:
+    if fault is not None:
         return machine_fault(run, fault)
     if exit_status == machine_faults.UNREADABLE_CHECKPOINT_STATUS:
         if has_damaged_checkpoint:

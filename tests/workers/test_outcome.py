@@ -1,8 +1,10 @@
+import errno
 from typing import Literal
 
 import pytest
 
 from backend.db import Run
+from backend.specs import machine_faults
 from backend.specs.events import EndedEvent
 from backend.specs.machine_faults import UNREADABLE_CHECKPOINT_STATUS
 from backend.specs.states import TRANSITIONS, RunState
@@ -133,6 +135,17 @@ def test_stopped_outcome_without_final_event_has_reason(
     outcome = attempt_outcome(
         run, None, -9, is_shutting_down=False, stop_timed_out=stop_timed_out, output_tail=""
     )
+    assert (outcome.state, outcome.reason) == ("stopped", reason)
+
+
+@pytest.mark.parametrize("requested", ["stop", "kill"])
+def test_stopped_outcome_of_an_engine_that_a_disk_fault_ended_names_the_fault(requested: str) -> None:
+    run = Run(stop_requested=requested, attempts_without_checkpoint=1, host="a")
+    status = machine_faults.exit_status(errno.ENOSPC)
+    outcome = attempt_outcome(
+        run, None, status, is_shutting_down=False, stop_timed_out=False, output_tail="tail"
+    )
+    reason = "the disk of a failed after a stop was requested: No space left on device"
     assert (outcome.state, outcome.reason) == ("stopped", reason)
 
 

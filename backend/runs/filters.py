@@ -30,7 +30,7 @@ and are not counted."""
 MAX_DEPTH = 20
 
 
-_WHOLE = re.compile("[0-9]{16,19}")
+_WHOLE = re.compile("-?[0-9]{16,19}")
 _MAX_EXACT = 2**53
 """Whole numbers up to it are floats without loss; a seed may be larger."""
 
@@ -125,6 +125,10 @@ def term(field: str, operator: Operator, value: str) -> Term:
     read = _value(field, kind, value)
     if kind == "any" and operator in (">", ">=", "<", "<=") and not isinstance(read, float):
         raise BadFilter(f"{field} requires a number with {operator}, not {quoted(value)}")
+    if kind == "any" and operator in (":", "=", "!=") and _WHOLE.fullmatch(value):
+        number = int(value)
+        if abs(number) > _MAX_EXACT:
+            read = str(number)
     return Term(_canonical(field, known), operator, read)
 
 

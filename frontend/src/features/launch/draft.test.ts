@@ -148,6 +148,11 @@ describe('draftFrom', () => {
     expect(draftFrom(CATALOGUE, timed, 'fork').raw).toEqual({ 'stop.wall_time_s': '61' });
   });
 
+  it('cuts a long name between characters', () => {
+    const name = `${'a'.repeat(194)}😀😀`;
+    expect(draftFrom(CATALOGUE, { ...finished, name }, 'copy').name).toBe(`${'a'.repeat(194)}😀 copy`);
+  });
+
   it('keeps the bounds of a cloned run', () =>
     expect(draftFrom(CATALOGUE, finished, 'copy').raw['stop.agent_steps']).toBe('60,000'));
 });

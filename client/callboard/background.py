@@ -35,7 +35,7 @@ MAX_FURTHER_ROWS = 20_000
 WAKING_ROWS = 10_000
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 30.0
 LAST_TRIES = 1
-"""Number of tries to reach the server when the run is closed."""
+"""How often an unreachable server is tried again once the run is closed."""
 REPORT_INTERVAL_S = 60.0
 
 REFUSED = "refused by the server"

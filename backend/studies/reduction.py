@@ -110,6 +110,18 @@ class _Data:
         """The arms that are shown."""
         return [arm for arm in self.spec.arms if not self.shown_arms or arm.label in self.shown_arms]
 
+    @property
+    def shown_members(self) -> list[MemberRun]:
+        """The members of the arms that are shown; a reference arm need not be one."""
+        shown = {arm.label for arm in self.arms}
+        return [member for member in self.members if member.arm in shown]
+
+    @property
+    def n_planned(self) -> int:
+        """Runs of the arms that are shown."""
+        shown = {arm.label for arm in self.arms}
+        return sum(n for (arm, _), n in self.planned.items() if arm in shown)
+
     def title(self, environment: str) -> str:
         """The environment's name on figures."""
         known = ENVIRONMENTS.get(environment)
@@ -162,7 +174,7 @@ def _build_figure(
     if figure.kind in ("profile", "optimality_gap"):
         return _profiles(data, figure, frame)
     reduction = _reduce(data, figure.reduction)
-    n_in, n_planned = sum(cell.n for cell in reduction.cells), sum(data.planned.values())
+    n_in, n_planned = _runs_in(data, figure.reduction, reduction.cells)
     finding = _finding(data, reduction)
     drawing: Figure | None = None
     table: Table | None = None
@@ -272,12 +284,17 @@ def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
         members = [member for member in members if member.environment in scores]
         planned = {key: n for key, n in planned.items() if key[1] in scores}
     reduction = rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
-    if rule.reference_arm is not None:
-        n_in, n_planned = sum(cell.n for cell in reduction.cells), sum(data.planned.values())
-        caption = f"{reduction.caption.partition(';')[0]}; {runs_in(n_in, n_planned)}"
-        reduction = replace(reduction, caption=caption)
     shown = {arm.label for arm in data.arms}
-    return replace(reduction, cells=tuple(cell for cell in reduction.cells if cell.arm in shown))
+    cells = tuple(cell for cell in reduction.cells if cell.arm in shown)
+    in_words = runs_in(*_runs_in(data, rule, cells))
+    return replace(reduction, cells=cells, caption=f"{reduction.caption.rpartition('; ')[0]}; {in_words}")
+
+
+def _runs_in(data: _Data, rule: ReductionRule, cells: Sequence[Cell]) -> tuple[int, int]:
+    """How many runs the shown cells have, and how many are planned."""
+    # An environment without the score of the reference arm has no cell yet.
+    planned = data.n_planned if rule.reference_arm is not None else sum(cell.planned for cell in cells)
+    return sum(cell.n for cell in cells), planned
 
 
 def _curves(
@@ -381,7 +398,7 @@ def _setting_title(path: str) -> str:
 def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]) -> tuple[Figure, str]:
     path = figure.setting or ""
     dots = []
-    for member in data.members:
+    for member in data.shown_members:
         cell = data.by_draw[member.arm, member.environment, member.draw]
         value, score = _setting(data, cell, path), _score(member, figure.reduction)
         if value is None or score is None:
@@ -415,7 +432,7 @@ def _score(member: MemberRun, rule: ReductionRule) -> float | None:
 
 def _sorted(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]) -> Figure:
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for member in data.members:
+    for member in data.shown_members:
         score = _score(member, figure.reduction)
         if score is not None:
             scores[member.arm, data.title(member.environment)].append(score)
@@ -440,9 +457,9 @@ def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
     target = rule.normalise or "human"
     references = rules.references_of(target, data.protocols)
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for member in data.members:
+    for member in data.shown_members:
         reference = references.get(member.environment)
-        if reference is None or member.arm not in frame.arms:
+        if reference is None:
             continue
         value = normalise(_score(member, rule), reference)
         if value is not None:
@@ -453,7 +470,7 @@ def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
         drawing = drawings.profile_figure(across.arms, x=x, target=TARGET, frame=frame)
     else:
         drawing = drawings.gaps_figure(across.arms, frame=frame)
-    n_in, n_planned = sum(profile.n_runs for profile in across.arms), sum(data.planned.values())
+    n_in, n_planned = sum(profile.n_runs for profile in across.arms), data.n_planned
     source = "last evaluations" if rule.source == "evaluations" else "last training scores"
     caption = (
         f"{rules.LABELS[target]}-normalised {source} of the runs, each environment with the same weight, "
@@ -506,7 +523,7 @@ def _metrics(
                 )
     parts = [describe(metric).title for metric in figure.metrics]
     axis = describe(figure.metrics[0]).axis
-    n_planned = sum(data.planned.values())
+    n_planned = data.n_planned
     caption = f"mean of each run's mean; {n_in} of {n_planned} runs are in"
     finding = _bars_finding(bars, parts, panels)
     if figure.kind == "table":
@@ -652,7 +669,7 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
         ),
         Column("Mean", "over environments", "ours", unit="×"),
     ]
-    rows, sentences, n_in = [], [], 0
+    rows, sentences, n_in, n_planned = [], [], 0, 0
     caption = ""
     for labels in by_algorithm.values():
         members = [member for member in data.members if member.arm in labels]
@@ -661,6 +678,7 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
             members, planned
         )
         n_in += sum(cell.n for cell in reduction.cells)
+        n_planned += sum(cell.planned for cell in reduction.cells)
         caption = caption or reduction.caption.partition(";")[0].replace(labels[0], "the first of its kind")
         by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
         for label in labels:
@@ -673,7 +691,6 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
             sentences.append(f"{labels[-1]}: {mean:.2g}×.")
         elif by_place and all(cell.n for cell in by_place.values()):
             sentences.append(f"{labels[-1]}: no speed-up, for not every run reached the reference.")
-    n_planned = sum(data.planned.values())
     caption = f"{caption}; {n_in} of {n_planned} runs are in"
     return StudyDrawing(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)
 
@@ -681,20 +698,23 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
 def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
     """The metrics of the first run that has them, over training time."""
     lines: list[tuple[str, str, Any, Any]] = []
-    started = [cell for cell in data.cells if cell.run_id]
-    for cell in started[:1]:
-        series = metrics.list_series(session, [cell.run_id or ""], list(figure.metrics))
-        chunks = metrics.live_chunks(session, [row.id for row in series])
-        by_metric = {row.metric: row for row in series if not row.source}
-        for metric in figure.metrics:
-            row = by_metric.get(metric)
-            if row is None or not chunks[row.id]:
-                continue
-            read = metrics.points_of(session, chunks[row.id], ("wall_time_s", "value"))
-            times = np.concatenate([read[chunk.id]["wall_time_s"] for chunk in chunks[row.id]])
-            values = np.concatenate([read[chunk.id]["value"] for chunk in chunks[row.id]])
-            about = describe(metric)
-            lines.append((metric, about.title, times, values / about.divisor))
+    cells = [cell for cell in data.cells if data.spec.arms[cell.arm] in data.arms]
+    run_ids = [cell.run_id for cell in cells if cell.run_id]
+    by_run: dict[str, dict[str, Series]] = defaultdict(dict)
+    for row in metrics.list_series(session, run_ids, figure.metrics):
+        if row.n_points and not row.source:
+            by_run[row.run_id][row.metric] = row
+    by_metric = next((by_run[run_id] for run_id in run_ids if run_id in by_run), {})
+    chunks = metrics.live_chunks(session, [row.id for row in by_metric.values()])
+    for metric in figure.metrics:
+        if metric not in by_metric:
+            continue
+        of_metric = chunks[by_metric[metric].id]
+        read = metrics.points_of(session, of_metric, ("wall_time_s", "value"))
+        times = np.concatenate([read[chunk.id]["wall_time_s"] for chunk in of_metric])
+        values = np.concatenate([read[chunk.id]["value"] for chunk in of_metric])
+        about = describe(metric)
+        lines.append((metric, about.title, times, values / about.divisor))
     drawing = drawings.counts_figure(
         lines,
         x=X_AXES["wall_time_s"].axis,
@@ -707,7 +727,7 @@ def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) ->
             f"{title} from {in_tables(values[0])} to {in_tables(values[-1])}" for _, title, _, values in lines
         ]
         finding = "; ".join(said) + "."
-    return StudyDrawing(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(data.cells))
+    return StudyDrawing(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(cells))
 
 
 def _unit_title(reduction: Reduction) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy import select
 from backend.db import Run, Series, StudyCell
 from backend.db.engine import writing
 from backend.metrics import repository as metrics
+from backend.metrics.catalogue import describe
 from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
@@ -146,6 +147,48 @@ def test_times_to_the_score_of_an_arm_that_has_none_yet_count_all_runs(
     rule = {"rule": "time_to", "reference_arm": "PAAC"}
     study = started(sqlite_service.client, {"kind": "reached", "reduction": rule})
     assert figure(sqlite_service.client, study)["caption"].endswith("; 0 of 12 runs are in")
+
+
+def test_reference_arm_that_is_not_shown_is_neither_counted_nor_drawn(sqlite_service: RunningService) -> None:
+    rule = {"rule": "last", "ratio_to": "A3C"}
+    kinds: list[dict[str, Any]] = [
+        {"kind": "table"},
+        {"kind": "sorted"},
+        {"kind": "speedups"},
+        {"kind": "scatter", "setting": "config.gamma"},
+        {"kind": "bars", "metrics": ["paac/time_learning"]},
+    ]
+    study = started(sqlite_service.client, *(kind | {"arms": ["PAAC"], "reduction": rule} for kind in kinds))
+    finish(sqlite_service, study)
+    for at, kind in enumerate(kinds):
+        drawn = figure(sqlite_service.client, study, f"f{at}")
+        assert (drawn["n_in"], drawn["n_planned"]) == (6, 6), kind
+        assert drawn["caption"].endswith("; 6 of 6 runs are in"), kind
+        assert "A3C" not in json.dumps(drawn["figure"]), kind
+
+
+def test_runs_that_a_rule_leaves_out_are_not_planned(sqlite_service: RunningService) -> None:
+    study = started(sqlite_service.client, {"kind": "table", "reduction": {"rule": "best_of", "k": 2}})
+    finish(sqlite_service, study)
+    drawn = figure(sqlite_service.client, study)
+    assert (drawn["n_in"], drawn["n_planned"]) == (8, 8)
+    assert drawn["caption"].endswith("; 8 of 8 runs are in")
+
+
+def test_counts_are_of_the_first_run_that_has_the_metrics(sqlite_service: RunningService) -> None:
+    metric = "paac/time_learning"
+    study = started(sqlite_service.client, {"kind": "counts", "metrics": [metric]})
+    assert figure(sqlite_service.client, study)["n_in"] == 0
+    with writing(sqlite_service.engine) as session:
+        cells = session.scalars(select(StudyCell).order_by(StudyCell.number)).all()
+        for cell, value in zip(cells[1:3], (2.0, 3.0), strict=True):
+            points = PointsEvent(
+                metric=metric, agent_steps=[1], frames=[1], wall_time_s=[1.0], episodes=[0], value=[value]
+            )
+            metrics.append(session, cell.run_id or "", 1, 1, [points])
+    drawn = figure(sqlite_service.client, study)
+    assert drawn["n_in"] == 1
+    assert numbers(drawn["figure"]["data"][0]["y"]) == [2.0 / describe(metric).divisor]
 
 
 def test_unfinished_runs_are_planned_and_not_in(service: RunningService) -> None:

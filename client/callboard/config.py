@@ -156,10 +156,13 @@ def _is_nested(item: tuple[Any, str | None]) -> bool:
 def _plain(value: Any) -> Any:
     """Scalars and arrays of NumPy and torch as Python's."""
     try:
-        if hasattr(value, "item") and not getattr(value, "shape", None) and not is_masked(value):
-            return value.item()
-        if hasattr(value, "tolist"):
-            return value.tolist()
+        for _ in range(MAX_DEPTH):  # an array of objects may hold another one
+            if hasattr(value, "item") and not getattr(value, "shape", None) and not is_masked(value):
+                value = value.item()
+            elif hasattr(value, "tolist"):
+                value = value.tolist()
+            else:
+                break
     except Exception as error:  # of any object at all
         pass_on(error)
         return value

@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -267,6 +268,15 @@ def key_of(config: Any, seed: int = 5) -> str:
     body: dict[str, Any] = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
     body |= {"config": flat.config, "config_details": flat.details}
     return group_key(external_spec(ExternalFields.model_validate(body)))
+
+
+@pytest.mark.parametrize("value", [1.5, 2, "a", [1, 2], None])
+def test_setting_in_arrays_of_objects_is_the_value(value: Any) -> None:
+    array = np.empty((), dtype=object)
+    array[()] = np.array(value) if isinstance(value, int | float) else value
+    outer = np.empty((), dtype=object)
+    outer[()] = array
+    assert flat_config({"x": array}).config == flat_config({"x": outer}).config == {"x": value}
 
 
 def test_items_of_a_list_that_json_has_no_type_for_are_text() -> None:

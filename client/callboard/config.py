@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from callboard.cleaning import is_masked
@@ -28,6 +29,8 @@ from callboard.rows import clean, is_seed
 
 MAX_DEPTH = 10
 """Keys of a nested setting. What is deeper is stored as text."""
+_MAX_SET_DEPTH = 5
+"""Attributes and items, nested, through which a set in an object's text is looked for."""
 
 _ADDRESS = re.compile(" at 0x[0-9a-f]+")
 _WHOLE = re.compile("-?(0|[1-9][0-9]{0,17})")
@@ -198,20 +201,81 @@ def _tree(value: Any, depth: int) -> Any:
 
 
 def _text(value: Any) -> str:
-    """An object as text, without addresses, which each process has its own of."""
+    """An object as text, without addresses and the order of sets, which each process has its own of."""
     try:
         if isinstance(value, type):
-            return f"{value.__module__}.{value.__qualname__}"
-        code = getattr(value, "__code__", None)
-        if code is not None:
-            cells = [_text(cell.cell_contents) for cell in getattr(value, "__closure__", None) or ()]
-            made_of = _ADDRESS.sub("", repr((code.co_code, code.co_consts, code.co_names, cells)))
-            checksum = hashlib.sha256(made_of.encode("utf-8", "replace")).hexdigest()[:8]
-            return f"{value.__module__}.{value.__qualname__} {checksum}"
-        return _ADDRESS.sub("", str(value))
+            return _name(value)
+        if _is_function(value):
+            checksum = hashlib.sha256(_made_of(value).encode("utf-8", "replace")).hexdigest()[:8]
+            return f"{_name(value)} {checksum}"
+        return _neutral(str(value), value)
     except Exception as error:  # of any object at all
         pass_on(error)
         return f"{type(value).__name__} ({type(error).__name__})"
+
+
+def _name(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _is_function(value: Any) -> bool:
+    return not isinstance(value, type) and getattr(value, "__code__", None) is not None
+
+
+def _made_of(function: Any) -> str:
+    """The code of a function and of those that it encloses, directly or not, and what else they enclose."""
+    functions, parts = [function], []
+    for reached in functions:  # grows
+        cells: list[str | int] = []
+        for cell in getattr(reached, "__closure__", None) or ():
+            content = cell.cell_contents
+            if _is_function(content):  # by number: functions may enclose each other
+                numbers = (number for number, known in enumerate(functions) if known is content)
+                cells.append(next(numbers, len(functions)))
+                if cells[-1] == len(functions):
+                    functions.append(content)
+            else:
+                cells.append(_text(content))
+        parts.append((_name(reached), *_code(reached.__code__), cells))
+    return repr(parts)
+
+
+def _code(code: CodeType) -> tuple[bytes, list[Any], tuple[str, ...]]:
+    constants = [
+        _code(constant) if isinstance(constant, CodeType) else _neutral(repr(constant), constant)
+        for constant in code.co_consts
+    ]
+    return code.co_code, constants, code.co_names
+
+
+def _neutral(text: str, value: Any) -> str:
+    """The text of a value, without addresses and with the items of its sets sorted."""
+    if "{" in text:
+        for items in _sets(value, 0, {}):
+            ordered = sorted(_neutral(repr(item), item) for item in items)
+            text = text.replace(f"{{{', '.join(map(repr, items))}}}", f"{{{', '.join(ordered)}}}")
+    return _ADDRESS.sub("", text)
+
+
+def _sets(value: Any, depth: int, reached: dict[int, Any]) -> Iterator[set[Any] | frozenset[Any]]:
+    """The sets that a value is, holds or has as attributes; those in sets are left out."""
+    if id(value) in reached or depth > _MAX_SET_DEPTH:
+        return
+    reached[id(value)] = value
+    if isinstance(value, (set, frozenset)):
+        yield value
+        return
+    if isinstance(value, Mapping):
+        parts = [*value, *value.values()]
+    elif isinstance(value, (list, tuple)):
+        parts = [*value]
+    elif isinstance(value, (type, ModuleType)):
+        parts = []
+    else:
+        names = getattr(value, "__dataclass_fields__", ()) or getattr(value, "__dict__", ())
+        parts = [getattr(value, name, None) for name in names]
+    for part in parts:
+        yield from _sets(part, depth + 1, reached)
 
 
 def _bounded(text: str) -> str:

@@ -5,9 +5,11 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -268,6 +270,73 @@ def key_of(config: Any, seed: int = 5) -> str:
     body: dict[str, Any] = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
     body |= {"config": flat.config, "config_details": flat.details}
     return group_key(external_spec(ExternalFields.model_validate(body)))
+
+
+@dataclass
+class Options:
+    """An object whose text has that of sets."""
+
+    actions: set[int]
+    nested: Any = None
+
+
+def test_order_of_sets_is_no_part_of_a_config() -> None:
+    """0 and 8 collide in a small set, which then has them as they were added; texts have another order in
+    each process."""
+    assert [*{0, 8}] != [*{8, 0}]
+    one = {
+        "function": lambda x: x in {0, 8},
+        "inner": lambda x: [i for i in x if i in {0, 8}],
+        "object": Options({0, 8}, Options({1}, [{(1, frozenset([0, 8]))}])),
+        "namespace": SimpleNamespace(a={"k": {0, 8}}),
+    }
+    another = {
+        "function": lambda x: x in {8, 0},
+        "inner": lambda x: [i for i in x if i in {8, 0}],
+        "object": Options({8, 0}, Options({1}, [{(1, frozenset([8, 0]))}])),
+        "namespace": SimpleNamespace(a={"k": {8, 0}}),
+    }
+    assert flat_config(one) == flat_config(another)
+    assert flat_config({"f": lambda x: x in {0, 8}}) != flat_config({"f": lambda x: x in {0, 9}})
+    text = flat_config(one).config["object"]
+    inner = "nested=[{(1, frozenset({0, 8}))}]"
+    assert text == f"Options(actions={{0, 8}}, nested=Options(actions={{1}}, {inner}))"
+
+
+def schedules(rate: float, depth: int = 0) -> list[Any]:
+    """Functions that refer to each other and to themselves."""
+    if depth:
+        return schedules(rate, depth - 1)
+
+    def warm(step: int) -> float:
+        return rate if step > 9 else cool(step) + hot(step) + warm(step + 1)
+
+    def cool(step: int) -> float:
+        return warm(step) - hot(step) + cool(step - 1)
+
+    def hot(step: int) -> float:
+        return warm(step) * cool(step)
+
+    return [warm, cool, hot]
+
+
+def stored_at(depth: int, function: Any) -> Any:
+    return stored_at(depth - 1, function) if depth else flat_config({"f": function}).config["f"]
+
+
+def test_functions_that_refer_to_each_other_have_one_text_each_wherever_it_is_read() -> None:
+    texts = [stored_at(0, function) for function in schedules(0.1)]
+    assert len(set(texts)) == 3
+    assert [stored_at(100, function) for function in schedules(0.1, depth=50)] == texts
+    assert [stored_at(0, function) for function in schedules(0.2)] != texts
+
+    def wrapped(function: Any) -> Any:
+        return lambda step: function(step)
+
+    chain = schedules(0.1)[0]
+    for _ in range(1_000):
+        chain = wrapped(chain)
+    assert stored_at(0, chain) == stored_at(100, chain)
 
 
 @pytest.mark.parametrize("value", [1.5, 2, "a", [1, 2], None])

@@ -223,20 +223,23 @@ def _is_function(value: Any) -> bool:
 
 
 def _made_of(function: Any) -> str:
-    """The code of a function and of those that it encloses, directly or not, and what else they enclose."""
+    """The code of a function and of those that it refers to, directly or not, and what else they refer to by
+    closures and defaults."""
     functions, parts = [function], []
     for reached in functions:  # grows
-        cells: list[str | int] = []
-        for cell in getattr(reached, "__closure__", None) or ():
-            content = cell.cell_contents
+        contents = [cell.cell_contents for cell in getattr(reached, "__closure__", None) or ()]
+        contents += getattr(reached, "__defaults__", None) or ()
+        contents += (getattr(reached, "__kwdefaults__", None) or {}).values()
+        texts: list[str | int] = []
+        for content in contents:
             if _is_function(content):  # by number: functions may enclose each other
                 numbers = (number for number, known in enumerate(functions) if known is content)
-                cells.append(next(numbers, len(functions)))
-                if cells[-1] == len(functions):
+                texts.append(next(numbers, len(functions)))
+                if texts[-1] == len(functions):
                     functions.append(content)
             else:
-                cells.append(_text(content))
-        parts.append((_name(reached), *_code(reached.__code__), cells))
+                texts.append(_text(content))
+        parts.append((_name(reached), *_code(reached.__code__), texts))
     return repr(parts)
 
 

@@ -324,6 +324,14 @@ def stored_at(depth: int, function: Any) -> Any:
     return stored_at(depth - 1, function) if depth else flat_config({"f": function}).config["f"]
 
 
+def test_functions_that_differ_in_defaults_alone_have_different_texts() -> None:
+    functions = [lambda step, rate=rate, *, floor=floor: rate * step + floor for rate, floor in RATES]
+    assert len({stored_at(0, function) for function in functions}) == len(RATES)
+
+
+RATES = [(0.1, 0.0), (0.2, 0.0), (0.1, 0.5)]
+
+
 def test_functions_that_refer_to_each_other_have_one_text_each_wherever_it_is_read() -> None:
     texts = [stored_at(0, function) for function in schedules(0.1)]
     assert len(set(texts)) == 3

@@ -7,10 +7,13 @@ from pydantic import ValidationError
 
 from backend.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.algorithms.memory import NETWORKS, VECTOR_NETWORKS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, problems_of
 from backend.specs.run import REQUEST_FIELDS, parse_run_spec
 
+FOR_PIXELS = ", ".join(name for name in NETWORKS if name not in VECTOR_NETWORKS)
+FOR_VECTORS = ", ".join(name for name in NETWORKS if name in VECTOR_NETWORKS)
 PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 1000}}
 
 
@@ -171,7 +174,7 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
             "a3c",
             {"config": {"network": "mlp"}},
             "config.network",
-            "use one of nips, nature, compact, large",
+            f"use one of {FOR_PIXELS}, large",
         ),
         (
             "ga3c",
@@ -179,7 +182,12 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
             "config.network",
             "use one of nips, nature, large",
         ),
-        ("dqn", {"environment": "CartPole-v1", "config": {"network": "nips"}}, "config.network", "use mlp"),
+        (
+            "dqn",
+            {"environment": "CartPole-v1", "config": {"network": "nips"}},
+            "config.network",
+            FOR_VECTORS,
+        ),
         (
             "gorila_dqn",
             {"environment_config": {"observation_size": "42x42"}},

@@ -7,7 +7,15 @@ import torch
 from torch import nn
 
 from backend.specs.algorithms.a3c import A3CConfig
-from backend.specs.algorithms.memory import NETWORK_BYTES, NETWORKS, VECTOR_NETWORKS, Network, network_bytes
+from backend.specs.algorithms.memory import (
+    NETWORK_BYTES,
+    NETWORKS,
+    PIXEL_DECISION_BYTES,
+    VECTOR_DECISION_BYTES,
+    VECTOR_NETWORKS,
+    Network,
+    network_bytes,
+)
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_env
 from workers.engine.methods.asynchronous import a3c
@@ -61,6 +69,21 @@ def test_size_of_a_network_covers_its_parameters(network: Network) -> None:
     shape = (4,) if network in VECTOR_NETWORKS else (84, 84, 4)
     parameters = sum(p.numel() for p in actor_critic(network, shape, 18).parameters())
     assert 4 * parameters <= NETWORK_BYTES[network]
+
+
+@pytest.mark.parametrize("network", BODIES)
+def test_observation_and_activations_fit_what_a_decision_is_estimated_at(network: Network) -> None:
+    is_vector = network in VECTOR_NETWORKS
+    state = torch.zeros(1, 4) if is_vector else torch.zeros(1, 84, 84, 4, dtype=torch.uint8)
+    sizes = [state.nbytes + 4 * state.numel()]
+    module = actor_critic(network, state.shape[1:], 18)
+    for layer in module.modules():
+        # What others compute takes the place of their input.
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            layer.register_forward_hook(lambda _layer, _inputs, output: sizes.append(output.nbytes))
+    module(state)
+    limit = VECTOR_DECISION_BYTES if is_vector else PIXEL_DECISION_BYTES
+    assert sum(sizes) <= limit, f"{network}: raise the constant in backend/specs/algorithms/memory.py"
 
 
 def _added(inputs: int) -> tuple[nn.Sequential, int]:

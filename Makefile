@@ -101,6 +101,10 @@ frontend/node_modules/.quick: $(WEB_SOURCES)
 	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test -- --changed main --passWithNoTests
 	@touch $@
 
+.PHONY: api
+api: $(VENV)/.ready-dev frontend/node_modules/.ready ## after a change of the REST API: the pages' client of it, frontend/src/api, anew
+	@$(WITH_NODE) cd frontend && npm run --silent api
+
 .PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines

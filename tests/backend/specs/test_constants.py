@@ -88,7 +88,7 @@ def test_atari_defaults_are_the_papers_or_a_declared_difference() -> None:
 def test_page_is_written_from_the_specs() -> None:
     written = page()
     assert PAGE.read_text("utf-8") == written, (
-        "run python -m backend.specs.constants_page > docs/constants.md"
+        "run .venv/bin/python -m backend.specs.constants_page > docs/constants.md"
     )
     differences = sum(line.count("| ≠ |") for line in written.splitlines())
     assert differences == sum(len(known.different) for known in EXPECTED.values()) + len(ATARI_DIFFERENT)

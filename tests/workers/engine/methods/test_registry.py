@@ -37,4 +37,6 @@ def test_a_learning_test_trains_every_algorithm(algorithm: str) -> None:
     """The test stands beside those of the methods, is marked `learning` and names the algorithm."""
     texts = (path.read_text("utf-8") for path in Path(__file__).parent.glob("*/test_*.py"))
     named = re.compile(rf"\b{algorithm}\b")
-    assert any("mark.learning" in text and named.search(text) for text in texts)
+    assert any("mark.learning" in text and named.search(text) for text in texts), (
+        f"no test marked `learning` names {algorithm}: see docs/guides/algorithm.md"
+    )

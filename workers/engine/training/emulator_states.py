@@ -9,8 +9,8 @@ import numpy as np
 from workers.engine.envs.atari import AtariEnv, Snapshot
 from workers.engine.files import replacing
 
-INTERVAL_FRAMES = 4_500
-"""Repeating as many takes about half a second."""
+INTERVAL_FRAMES = 2_250
+"""Repeating as many takes about a quarter of a second."""
 MIN_FRAMES = INTERVAL_FRAMES
 """Shorter episodes have none."""
 

@@ -105,7 +105,7 @@ frontend/node_modules/.quick: $(WEB_SOURCES)
 api: $(VENV)/.ready-dev frontend/node_modules/.ready ## after a change of the REST API: the pages' client of it, frontend/src/api, anew
 	@$(WITH_NODE) cd frontend && npm run --silent api
 
-.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions
+.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions play-moments
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
 	$(PYTEST) -s --stage=benchmark
@@ -151,6 +151,9 @@ play-pacing: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two minutes
 
 play-sessions: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, a minute: frame intervals of as many played games at once as a host takes; options in ARGS
 	$(BIN)/python -m tests.campaigns.play_pacing.sessions $(ARGS)
+
+play-moments: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two minutes: time from Play from here to the first frame, in long episodes; options in ARGS
+	$(BIN)/python -m tests.campaigns.play_pacing.moments $(ARGS)
 
 .PHONY: demo
 demo: $(VENV)/.ready-dev ## by hand, a minute: train the demo run anew; for the clips of the home page, options in ARGS

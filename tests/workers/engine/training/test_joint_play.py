@@ -261,6 +261,26 @@ def test_recurrent_agent_reads_a_long_game_while_it_stands_still_or_when_it_is_h
     assert played[by_person:] == advised[by_person:]
 
 
+def test_agent_forgets_the_game_before() -> None:
+    spec = _recurrent(BREAKOUT)
+    setup = PlaySetup(
+        environment=BREAKOUT,
+        environment_config=CONFIG.model_dump(mode="json"),
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
+    env = AtariEnv(BREAKOUT, CONFIG)
+    agent = _policy(spec, env)
+    forgotten: list[int] = []
+    agent.forget = forgotten.append  # type: ignore[method-assign]
+    with _session(setup, env, agent) as session:
+        session.until(paused=True, game=1)
+        session.send(type="new_game")
+        session.until(paused=True, game=2)
+        session.send(type="new_game")
+        session.until(paused=True, game=3)
+    assert forgotten[:2] == [0, 0]
+
+
 def _save_states(actions: list[int], path: Path) -> None:
     env = AtariEnv(BREAKOUT, CONFIG)
     out = np.empty(env.observation_shape, env.observation_dtype)

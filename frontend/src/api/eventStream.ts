@@ -131,9 +131,9 @@ export class EventStream {
 
   #setConnection(connection: Connection): void {
     this.#connection = connection;
-    const isLost = this.#lost !== undefined && connection.status === 'live';
-    this.listener.onConnection((isLost && this.#lost) || connection);
-    if (isLost) this.#probe();
+    const lost = connection.status === 'live' ? this.#lost : undefined;
+    this.listener.onConnection(lost ?? connection);
+    if (lost) this.#probe();
   }
 
   #probe(): void {

@@ -73,7 +73,7 @@ export default function ReplayPage() {
             </>
           )}
         </h1>
-        {isComplete && episode.data && (
+        {isComplete && (
           <span className="muted">
             {episode.data.kind}, return <b className="num">{formatScore(episode.data.episode_return)}</b>,
             ended at agent step <span className="num">{formatInteger(episode.data.agent_steps)}</span> of the
@@ -90,7 +90,7 @@ export default function ReplayPage() {
         <PageProblem error={error} onRetry={() => void Promise.all([run.refetch(), episode.refetch()])} />
       )}
       {!isComplete && !error && <Loading label="Loading the episode" lines={10} />}
-      {isComplete && episode.data && (
+      {isComplete && (
         <>
           <section className="panel" style={{ padding: 16 }}>
             <EpisodePlayer

@@ -172,12 +172,12 @@ class ExternalRun:
         # About 2 microseconds for any number of floats: metrics by the names of the call, types all together.
         known: tuple[str, ...] | None = None
         logged: list[Any] = []
-        if type(values) is dict and type(agent_steps) is int and 0 <= agent_steps <= MAX_STEPS:
+        if type(values) is dict and _is_plain(agent_steps) and (frames is None or _is_plain(frames)):
             with suppress(Exception):  # of a name of the script's own, when it is compared
                 known = self._metrics.get(tuple(values))
             logged = [*values.values()]
-        if known and frames is None and not self._closed and _FLOAT.issuperset(map(type, logged)):
-            self._add_points(cast(int, agent_steps), None, known, logged)
+        if known and not self._closed and _FLOAT.issuperset(map(type, logged)):
+            self._add_points(cast(int, agent_steps), cast("int | None", frames), known, logged)
             return
         with self._shield(1):
             self._log(values, agent_steps, frames)
@@ -523,6 +523,10 @@ class _Ends:
     def agent_steps(self) -> int:
         """The most agent steps that were logged."""
         return self._run.agent_steps
+
+
+def _is_plain(steps: Any) -> bool:
+    return type(steps) is int and 0 <= steps <= MAX_STEPS
 
 
 def _seconds(value: Any) -> float:

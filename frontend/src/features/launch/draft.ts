@@ -197,7 +197,9 @@ export function draftFrom(catalogue: Catalogue, run: Run, purpose: 'copy' | 'for
     algorithm: run.algorithm,
     preset: null,
     raw,
-    name: `${[...run.name].slice(0, MAX_NAME - purpose.length - 1).join('')} ${purpose}`,
+    name: `${Array.from(run.name)
+      .slice(0, MAX_NAME - purpose.length - 1)
+      .join('')} ${purpose}`,
     group: run.group ?? '',
     tags: run.tags.join(', '),
     notes: run.notes,

@@ -261,7 +261,7 @@ def test_recurrent_agent_reads_a_long_game_while_it_stands_still_or_when_it_is_h
     assert played[by_person:] == advised[by_person:]
 
 
-def test_agent_forgets_the_game_before() -> None:
+def test_agent_forgets_the_game_before(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = _recurrent(BREAKOUT)
     setup = PlaySetup(
         environment=BREAKOUT,
@@ -271,7 +271,7 @@ def test_agent_forgets_the_game_before() -> None:
     env = AtariEnv(BREAKOUT, CONFIG)
     agent = _policy(spec, env)
     forgotten: list[int] = []
-    agent.forget = forgotten.append  # type: ignore[method-assign]
+    monkeypatch.setattr(agent, "forget", forgotten.append)
     with _session(setup, env, agent) as session:
         session.until(paused=True, game=1)
         session.send(type="new_game")

@@ -1,29 +1,16 @@
 """The `callboard` command. Commands import slow packages inside functions, to start quickly."""
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-
-from backend.settings import Settings
-
-if TYPE_CHECKING:
-    from callboard_cli.remote import Remote
 
 BAD_INPUT = 2
 """Exit code for invalid input."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 """Option of commands that print a resource of the REST API."""
-
-
-def connect() -> "Remote":
-    """The server on this machine, or that of CALLBOARD_URL, over REST."""
-    # Importing httpx takes a fifth of `callboard --help`.
-    from callboard_cli.remote import Remote
-
-    return Remote(Settings())
 
 
 class CommandGroup(TyperGroup):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from backend.specs.problems import quoted
-from callboard_cli import connect, fail
+from callboard_cli import fail
+from callboard_cli.connection import connect
 from callboard_cli.runs import MAX_COMPARED, check_ids
 
 if TYPE_CHECKING:

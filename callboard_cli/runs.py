@@ -14,7 +14,8 @@ from rich.table import Column, Table
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 from backend.specs.states import ENDED, RunState
-from callboard_cli import CommandGroup, Json, connect, estimate_text, fail, printable, score_text
+from callboard_cli import CommandGroup, Json, estimate_text, fail, printable, score_text
+from callboard_cli.connection import connect
 from callboard_cli.import_run import import_run
 from callboard_cli.run_request import (
     AgentSteps,

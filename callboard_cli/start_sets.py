@@ -12,7 +12,8 @@ from rich.table import Column, Table
 
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
-from callboard_cli import CommandGroup, Json, connect, fail, printable
+from callboard_cli import CommandGroup, Json, fail, printable
+from callboard_cli.connection import connect
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote

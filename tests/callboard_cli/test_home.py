@@ -90,6 +90,7 @@ def test_home_that_cannot_be_locked_or_written_is_one_line_with_what_to_do(
         raise OSError(failure, os.strerror(failure))
 
     monkeypatch.setattr(fcntl, "flock", fails)
+    monkeypatch.setattr("backend.logging.configure", lambda _: None)  # of this process, for all later tests
     result = CliRunner().invoke(app, ["up"], env={"CALLBOARD_HOME": str(tmp_path)})
     assert result.exit_code == 1
     assert f"{tmp_path}: {os.strerror(failure)}; {hint}" in " ".join(result.output.split())

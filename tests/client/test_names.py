@@ -284,21 +284,21 @@ def test_order_of_sets_is_no_part_of_a_config() -> None:
     """0 and 8 collide in a small set, which then has them as they were added; texts have another order in
     each process."""
     assert [*{0, 8}] != [*{8, 0}]
-    one = {
+    ascending = {
         "function": lambda x: x in {0, 8},
         "inner": lambda x: [i for i in x if i in {0, 8}],
         "object": Options({0, 8}, Options({1}, [{(1, frozenset([0, 8]))}])),
         "namespace": SimpleNamespace(a={"k": {0, 8}}),
     }
-    another = {
+    descending = {
         "function": lambda x: x in {8, 0},
         "inner": lambda x: [i for i in x if i in {8, 0}],
         "object": Options({8, 0}, Options({1}, [{(1, frozenset([8, 0]))}])),
         "namespace": SimpleNamespace(a={"k": {8, 0}}),
     }
-    assert flat_config(one) == flat_config(another)
+    assert flat_config(ascending) == flat_config(descending)
     assert flat_config({"f": lambda x: x in {0, 8}}) != flat_config({"f": lambda x: x in {0, 9}})
-    text = flat_config(one).config["object"]
+    text = flat_config(ascending).config["object"]
     inner = "nested=[{(1, frozenset({0, 8}))}]"
     assert text == f"Options(actions={{0, 8}}, nested=Options(actions={{1}}, {inner}))"
 

@@ -2220,6 +2220,7 @@ export interface paths {
          *     has `score`, `lives`, `frames`, `action`, `paused`, `over`, `speed`, `practice` (whether a part of the
          *     game was played at another speed than the console's), `game` (number of the game in the session), `acting`
          *     (`person` or `agent`), `reading` (whether the agent has the controls and reads the game up to here first),
+         *     `unavailable` (why the agent cannot act in this game, or null),
          *     `seq` (of the latest action that a decision has read) and, in the last message, `ended` with the reason.
          *     Frames that a client does not read in time are skipped. Its
          *     player sends JSON: `{"type": "action", "action": 3, "seq": 17}` holds an action down until the next one

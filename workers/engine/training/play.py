@@ -8,7 +8,8 @@ A game may go on from a moment of a recorded episode. Its frame is shown before 
 last longer. In a session with an agent, the player hands it the controls and takes them over at any decision.
 A recurrent agent observes every decision from the first of the episode on, whoever makes it, so that its
 state is the one that it would have had if it had watched. It reads the episode while the game stands still,
-and at the latest when it is handed the controls, so that the player need not wait for it.
+and at the latest when it is handed the controls, so that the player need not wait for it. An agent that
+cannot read the episode gets no controls in this game, which its player goes on with.
 """
 
 import json
@@ -53,9 +54,15 @@ from backend.specs.recordings import (
     joined,
 )
 from backend.specs.run import parse_run_spec
-from workers.engine.envs import Discrete, Env, make_env
+from workers.engine.envs import Discrete, Env, EnvCrashedError, make_env
 from workers.engine.methods.base import Policy
-from workers.engine.training.restore import RecordedEpisode, ReplayMismatchError, check_rom, restore
+from workers.engine.training.restore import (
+    RecordedEpisode,
+    ReplayMismatchError,
+    check_rom,
+    repeat_within,
+    restore,
+)
 
 REPORT_INTERVAL_S = 1.0
 """How much of a game is lost if the worker dies."""
@@ -137,6 +144,9 @@ class Reader:
         setup: of the session.
         read: passes an observation to the agent.
         seed: seed of the game.
+
+    Raises:
+        EnvCrashedError: the environment does not start.
     """
 
     def __init__(self, setup: PlaySetup, read: Callable[[NDArray[Any]], object], seed: int) -> None:
@@ -144,8 +154,12 @@ class Reader:
         self._env = make_env(setup.environment, config)
         self._read = read
         self._observation = np.empty(self._env.observation_shape, self._env.observation_dtype)
-        self._env.reset(seed, self._observation)
         self._n = 0
+        try:
+            self._env.reset(seed, self._observation)
+        except EnvCrashedError:
+            self._env.close()
+            raise
 
     def read(self, actions: Sequence[int], rewards: Sequence[float], until_s: float) -> bool:
         """Go on reading, at most until then; return whether the agent has read all decisions so far.
@@ -156,15 +170,14 @@ class Reader:
             until_s: on the monotonic clock.
 
         Raises:
-            ReplayMismatchError: a decision gave another reward than recorded.
+            EnvCrashedError: the environment keeps crashing.
+            ReplayMismatchError: a decision gave another reward than recorded, or ended the game.
         """
         while self._n < len(actions) and monotonic() < until_s:
             self._read(self._observation)
+            t = self._n
             # The rewards of replays are float32.
-            decision = RecordedEpisode(
-                0, np.array([actions[self._n]]), np.array([rewards[self._n]], np.float32)
-            )
-            decision.repeat(self._env, 0, self._observation)
+            repeat_within(self._env, t, actions[t], np.float32(rewards[t]), self._observation)
             self._n += 1
         return self._n == len(actions)
 
@@ -199,6 +212,8 @@ class Player:
         self._is_recurrent = False
         self._reader: Reader | None = None
         """While a recurrent agent has not read all of the game."""
+        self._unavailable: str | None = None
+        """Why the agent cannot act in this game."""
         self._agent_acts = False
         self._advised: int | None = None
         """The agent's action at the latest decision at which it was asked."""
@@ -295,6 +310,7 @@ class Player:
         moment = self._setup.moment
         self._n_games += 1
         self._wants_new_game = self._over = self._agent_acts = False
+        self._advised = self._unavailable = None
         self._paused, self._held = True, None
         self._game_actions = [] if moment is None else list(moment.actions)
         self._game_rewards = [] if moment is None else list(moment.rewards)
@@ -324,7 +340,17 @@ class Player:
             self._is_recurrent = _is_recurrent(self._agent)
         self._agent.forget(0)
         if self._is_recurrent and self._game_actions:
-            self._reader = Reader(self._setup, self._advise, seed)
+            try:
+                self._reader = Reader(self._setup, self._advise, seed)
+            except EnvCrashedError as error:
+                self._lose_agent(error)
+
+    def _lose_agent(self, error: Exception) -> None:
+        """Go on without the agent, which cannot read the game, until the next game."""
+        self._close_reader()
+        self._unavailable = str(error)
+        self._paused = self._paused or self._agent_acts
+        self._agent_acts = False
 
     def _close_reader(self) -> None:
         if self._reader is not None:
@@ -400,7 +426,7 @@ class Player:
         self._read_seq = self._seq
         if self._wants_new_game:
             return None
-        watches = self._is_recurrent and self._reader is None
+        watches = self._is_recurrent and self._reader is None and self._unavailable is None
         self._advised = self._advise(self._observation) if self._agent_acts or watches else None
         return self._advised if self._agent_acts else self._no_op if self._held is None else self._held
 
@@ -422,8 +448,12 @@ class Player:
         """Wait for messages until the frame is due again; meanwhile a recurrent agent reads the game."""
         until_s = monotonic() + IDLE_FRAME_S
         while self._reader is not None and self._waits() and not self._wants_new_game:
-            if self._reader.read(self._game_actions, self._game_rewards, monotonic() + READ_S):
-                self._close_reader()
+            try:
+                if self._reader.read(self._game_actions, self._game_rewards, monotonic() + READ_S):
+                    self._close_reader()
+            except (EnvCrashedError, ReplayMismatchError) as error:
+                self._lose_agent(error)
+                return
             self._receive(0.0)
             if monotonic() >= until_s:
                 return
@@ -443,6 +473,7 @@ class Player:
             "game": self._n_games,
             "acting": "agent" if self._agent_acts else "person",
             "reading": self._agent_reads(),
+            "unavailable": self._unavailable,
             "seq": self._read_seq,
         }
         text = json.dumps(status, separators=(",", ":")).encode()
@@ -484,9 +515,12 @@ class Player:
                 self._speed = float(speed)
             case NewGame():
                 self._wants_new_game = True
-            case HandOver(to=to) if self._agent is not None and not self._over:
+            case HandOver(to=to) if self._can_hand_over():
                 self._agent_acts = to == "agent"
                 self._paused = self._paused and not self._agent_acts
+
+    def _can_hand_over(self) -> bool:
+        return self._agent is not None and self._unavailable is None and not self._over
 
     def _report(self, *, finished: bool = False, left: bool = False) -> None:
         """Report the decisions since the last report."""

@@ -46,13 +46,46 @@ class RecordedEpisode:
         Raises:
             ReplayMismatchError: the reward differs from the recorded one.
         """
-        step = env.step(self.actions[t], observation)
-        if step.reward != self.rewards[t]:
-            raise ReplayMismatchError(
-                f"decision {t} gave reward {step.reward}, but {self.rewards[t]} was recorded: "
-                "the emulator's version differs, or the replay is damaged"
-            )
-        return step
+        return repeat(env, t, self.actions[t], self.rewards[t], observation)
+
+
+def repeat(env: Env, t: int, action: Any, reward: float | np.float32, observation: NDArray[Any]) -> Step:
+    """Take a recorded decision again, and compare its reward.
+
+    Args:
+        env: the environment, as it was before the decision.
+        t: number of the decision, from 0.
+        action: the recorded one.
+        reward: the recorded one.
+        observation: where to write the observation after it.
+
+    Raises:
+        ReplayMismatchError: the reward differs from the recorded one, or the environment crashed.
+    """
+    step = env.step(action, observation)
+    if step.crashed:
+        raise ReplayMismatchError(f"the environment crashed in decision {t}")
+    if step.reward != reward:
+        raise ReplayMismatchError(
+            f"decision {t} gave reward {step.reward}, but {reward} was recorded: "
+            "the emulator's version differs, or the replay is damaged"
+        )
+    return step
+
+
+def repeat_within(
+    env: Env, t: int, action: Any, reward: float | np.float32, observation: NDArray[Any]
+) -> Step:
+    """Take a recorded decision again after which the episode went on.
+
+    Raises:
+        ReplayMismatchError: the reward differs from the recorded one, the environment crashed, or the
+            episode is over.
+    """
+    step = repeat(env, t, action, reward, observation)
+    if step.episode_over:
+        raise ReplayMismatchError(f"the episode is over after decision {t}: it has no later state")
+    return step
 
 
 def restore(
@@ -90,10 +123,7 @@ def restore(
     for t in range(first, decision):
         if watch is not None:
             watch(t, observation)
-        step = episode.repeat(env, t, observation)
-        frames += step.frames
-        if step.episode_over:
-            raise ReplayMismatchError(f"the episode is over after decision {t}: it has no later state")
+        frames += repeat_within(env, t, episode.actions[t], episode.rewards[t], observation).frames
     return frames
 
 

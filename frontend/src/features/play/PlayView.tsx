@@ -58,7 +58,9 @@ export function PlayView({ session, mine }: Props) {
 
   const paused = status?.paused ?? false;
   const over = status?.over ?? false;
+  const unavailable = status?.unavailable ?? null;
   const hasAgent = session.agent !== null;
+  const canHandOver = hasAgent && unavailable === null;
   const agentActs = status?.acting === 'agent';
   const other = agentActs ? 'person' : 'agent';
   useEffect(() => {
@@ -69,13 +71,13 @@ export function PlayView({ session, mine }: Props) {
         return;
       if (event.code === 'KeyP' && !over) send({ type: 'pause', paused: !paused });
       else if (event.code === 'KeyN') send({ type: 'new_game' });
-      else if (event.code === 'KeyT' && hasAgent && !over) send({ type: 'control', to: other });
+      else if (event.code === 'KeyT' && canHandOver && !over) send({ type: 'control', to: other });
       else return;
       event.preventDefault();
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [mine, isOpen, paused, over, hasAgent, other, send]);
+  }, [mine, isOpen, paused, over, canHandOver, other, send]);
 
   const notice = noticeOf({
     session,
@@ -84,7 +86,7 @@ export function PlayView({ session, mine }: Props) {
     paused,
     over,
     mine,
-    hasAgent,
+    hasAgent: canHandOver,
     agentActs,
     reading: status?.reading ?? false,
     isSilent,
@@ -138,7 +140,7 @@ export function PlayView({ session, mine }: Props) {
             {session.agent !== null && (
               <Button
                 title="T"
-                disabled={!isReady || over}
+                disabled={!isReady || over || !canHandOver}
                 onClick={(event) => {
                   send({ type: 'control', to: other });
                   leave(event);
@@ -200,6 +202,7 @@ export function PlayView({ session, mine }: Props) {
             Play again
           </ButtonLink>
         )}
+        {unavailable !== null && <p role="alert">The agent cannot act in this game: {unavailable}</p>}
         {refused !== null && <p role="alert">Refused: {refused}</p>}
         {ending !== null && <Problem error={ending} />}
       </div>

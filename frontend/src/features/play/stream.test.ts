@@ -13,6 +13,7 @@ const STATUS: Status = {
   game: 1,
   acting: 'person',
   reading: false,
+  unavailable: null,
   seq: 9,
 };
 
@@ -34,6 +35,7 @@ it('looksSame ignores what no part of the page shows', () => {
   expect(looksSame(STATUS, { ...STATUS, score: 4 })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, acting: 'agent' })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, reading: true })).toBe(false);
+  expect(looksSame(STATUS, { ...STATUS, unavailable: 'it crashed' })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, practice: true })).toBe(false);
   expect(looksSame(null, STATUS)).toBe(false);
 });

@@ -19,6 +19,8 @@ export type Status = {
   acting: 'person' | 'agent';
   /** Whether the agent has the controls and reads the game up to here first. */
   reading: boolean;
+  /** Why the agent cannot act in this game; null if it can, or the session has none. */
+  unavailable: string | null;
   seq: number;
 };
 
@@ -39,5 +41,17 @@ export function readMessage(data: ArrayBuffer): Message {
 export const looksSame = (a: Status | null, b: Status): boolean =>
   a !== null &&
   (
-    ['score', 'lives', 'action', 'paused', 'over', 'speed', 'practice', 'game', 'acting', 'reading'] as const
+    [
+      'score',
+      'lives',
+      'action',
+      'paused',
+      'over',
+      'speed',
+      'practice',
+      'game',
+      'acting',
+      'reading',
+      'unavailable',
+    ] as const
   ).every((key) => a[key] === b[key]);

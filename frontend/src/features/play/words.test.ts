@@ -15,6 +15,7 @@ const status = (changes: Partial<Status>): Status => ({
   game: 2,
   acting: 'person',
   reading: false,
+  unavailable: null,
   seq: 0,
   ...changes,
 });

@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from backend.specs.recordings import GameStarted, joined
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.waiting import PATIENCE_S
 from tests.workers.engine.training.test_play import Session
-from workers.engine.envs import Env, make_env
+from workers.engine.envs import Env, EnvCrashedError, make_env
 from workers.engine.envs.atari import AtariEnv, rom_sha256
 from workers.engine.methods.base import Policy
 from workers.engine.methods.registry import METHODS
@@ -298,10 +299,86 @@ def test_recurrent_agent_reads_no_episode_that_went_another_way() -> None:
     reader = play.Reader(setup, lambda observation: seen.append(1), SEED)
     rewards = _repeated(actions)[1]
     assert not reader.read(actions, rewards, 0.0)
-    with pytest.raises(ReplayMismatchError):
+    with pytest.raises(ReplayMismatchError, match=f"decision {K - 1} gave reward"):
         reader.read(actions, [*rewards[:-1], rewards[-1] + 1], float("inf"))
     assert len(seen) == K
     reader.close()
+
+
+@pytest.mark.parametrize(
+    ("crashed", "reason"),
+    [(True, "the environment crashed in decision 3"), (False, "is over after decision 3")],
+)
+def test_recurrent_agent_reads_no_episode_that_ended(
+    monkeypatch: pytest.MonkeyPatch, crashed: bool, reason: str
+) -> None:
+    actions = _actions(K)
+    rewards = _repeated(actions)[1]
+    setup = PlaySetup(environment=BREAKOUT, environment_config=CONFIG.model_dump(mode="json"))
+    reader = play.Reader(setup, lambda observation: None, SEED)
+    assert reader.read(actions[:3], rewards[:3], float("inf"))
+    step = AtariEnv.step
+    monkeypatch.setattr(
+        AtariEnv, "step", lambda *args: replace(step(*args), episode_over=True, crashed=crashed)
+    )
+    with pytest.raises(ReplayMismatchError, match=reason):
+        reader.read(actions, rewards, float("inf"))
+    reader.close()
+
+
+@pytest.mark.parametrize("fails", ["start", "while_still", "handed_over"])
+def test_game_goes_on_without_an_agent_that_cannot_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    monkeypatch.setattr(emulator_states, "INTERVAL_FRAMES", 80)
+    monkeypatch.setattr(emulator_states, "MIN_FRAMES", 80)
+    may_read = threading.Event()
+    read_on = play.Reader.read
+    monkeypatch.setattr(play.Reader, "read", lambda *args: may_read.is_set() and read_on(*args))
+    actions = _actions(K)
+    _save_states(actions, tmp_path / "states.npz")
+    right = _moment(actions, states="states.npz")
+    wrong = right.model_copy(update={"rewards": [right.rewards[0] + 1, *right.rewards[1:]]})
+    spec = _recurrent(BREAKOUT)
+    setup = PlaySetup(
+        environment=BREAKOUT,
+        environment_config=CONFIG.model_dump(mode="json"),
+        moment=wrong,
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
+    env = AtariEnv(BREAKOUT, CONFIG)
+    agent = _policy(spec, env)
+    why = "decision 0 gave reward 0.0"
+    if fails == "start":
+        why = "it does not start"
+        monkeypatch.setattr(play, "make_env", _crashing)
+    if fails != "handed_over":
+        may_read.set()
+    with _session(setup, env, agent, folder=tmp_path) as session:
+        session.until(paused=True, game=1)
+        if fails == "handed_over":
+            session.send(type="control", to="agent")
+            session.until(acting="agent", reading=True)
+            may_read.set()
+            session.until(acting="person", reading=False, paused=True)
+        while session.status["unavailable"] is None:
+            session.status = {}
+            session.until(game=1)
+        assert why in session.status["unavailable"]
+        session.send(type="control", to="agent")  # ignored
+        session.send(type="speed", speed=4)
+        session.send(type="action", action=2)
+        session.after(4 * K + 40)
+        assert session.status["acting"] == "person"
+        session.send(type="new_game")
+        session.until(game=2, acting="person", paused=True)
+    parts = [report.part for report in session.parts()]
+    assert joined(turn for part in parts for turn in part.turns)[0][0] == 0
+    assert {action for part in parts for action in part.actions} == {2}
+
+
+def _crashing(environment: str, config: AtariConfig) -> Env:
+    raise EnvCrashedError("it does not start")
 
 
 def _watched(policy: Policy, actions: list[int]) -> list[int]:

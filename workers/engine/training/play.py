@@ -445,19 +445,18 @@ class Player:
         return self._agent_acts and self._reader is not None
 
     def _wait(self) -> None:
-        """Wait for messages until the frame is due again; meanwhile a recurrent agent reads the game."""
+        """Wait for messages, or until the frame is due again; meanwhile a recurrent agent reads the game."""
         until_s = monotonic() + IDLE_FRAME_S
-        while self._reader is not None and self._waits() and not self._wants_new_game:
+        while self._reader is not None:
             try:
                 if self._reader.read(self._game_actions, self._game_rewards, monotonic() + READ_S):
                     self._close_reader()
             except (EnvCrashedError, ReplayMismatchError) as error:
                 self._lose_agent(error)
                 return
-            self._receive(0.0)
-            if monotonic() >= until_s:
+            if self._receive(0.0) or monotonic() >= until_s:
                 return
-        if self._waits() and not self._wants_new_game:
+        if self._waits():
             self._receive(max(0.0, until_s - monotonic()))
 
     def _show(self) -> None:
@@ -483,21 +482,23 @@ class Player:
         with suppress(BlockingIOError):  # the worker is busy: the frame is lost
             self._send(FRAME + _LENGTH.pack(len(text)) + text + jpeg)
 
-    def _receive(self, timeout_s: float) -> None:
-        """Wait for messages, at most this long, and apply those that have come."""
+    def _receive(self, timeout_s: float) -> bool:
+        """Wait for messages, at most this long, and apply those that have come; return whether any has."""
         self._send_unsent()
         if timeout_s > 0 and not select.select([self._channel], [], [], timeout_s)[0]:
-            return
+            return False
+        has_come = False
         while True:
             try:
                 data = self._channel.recv(1 << 16)
             except BlockingIOError:
-                return
+                return has_come
             except ConnectionResetError:
                 data = b""
             if not data:
                 raise WorkerGone
             self._apply(data)
+            has_come = True
 
     def _apply(self, data: bytes) -> None:
         match PLAYER_MESSAGE.validate_json(data):

@@ -381,6 +381,29 @@ def _crashing(environment: str, config: AtariConfig) -> Env:
     raise EnvCrashedError("it does not start")
 
 
+def test_message_is_applied_and_shown_at_once_while_the_agent_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(play, "IDLE_FRAME_S", 1e6)
+    monkeypatch.setattr(play.Reader, "read", lambda *args: False)
+    spec = _recurrent(BREAKOUT)
+    setup = PlaySetup(
+        environment=BREAKOUT,
+        environment_config=CONFIG.model_dump(mode="json"),
+        moment=_moment(_actions(12)),
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
+    env = AtariEnv(BREAKOUT, CONFIG)
+    with _session(setup, env, _policy(spec, env)) as session:
+        session.until(paused=True, game=1)
+        session.send(type="speed", speed=2)
+        session.until(speed=2)
+        session.send(type="control", to="agent")
+        session.until(acting="agent", reading=True)
+        session.send(type="pause", paused=True)
+        session.until(paused=True)
+
+
 def _watched(policy: Policy, actions: list[int]) -> list[int]:
     """What an agent would do at each decision of an episode that it watches."""
     env = make_env(BREAKOUT, CONFIG)

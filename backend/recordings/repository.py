@@ -82,6 +82,41 @@ def from_decision(session: Session, episode_id: str, decision: int, limit: int) 
     return session.scalars(statement.order_by(Recording.id.desc()).limit(limit)).all()
 
 
+def _is_closed() -> tuple[ColumnElement[bool], ...]:
+    """Conditions on recordings that have ended in a session that has: nothing about them changes any more."""
+    is_open = exists().where(PlaySession.id == Recording.session_id, PlaySession.state != "ended")
+    return Recording.ended_at.is_not(None), ~is_open
+
+
+def latest_closed(session: Session, environment: str, protocol: str, limit: int) -> Sequence[Recording]:
+    """The latest recordings of an environment with a protocol, but for those of open sessions."""
+    statement = select(Recording).where(
+        Recording.environment == environment, Recording.protocol == protocol, *_is_closed()
+    )
+    latest_first = (Recording.started_at.desc(), Recording.id.desc())
+    return session.scalars(statement.order_by(*latest_first).limit(limit)).all()
+
+
+class RecordingCount(NamedTuple):
+    """The number of recordings of an environment with a protocol."""
+
+    environment: str
+    protocol: str
+    n_recordings: int
+
+
+def count_closed(session: Session, *, protocols: Collection[str], above_frames: int) -> list[RecordingCount]:
+    """The recordings longer than so many frames, but for those of open sessions, counted."""
+    by = (Recording.environment, Recording.protocol)
+    statement = (
+        select(*by, func.count())
+        .where(Recording.protocol.in_(protocols), Recording.length_frames > above_frames, *_is_closed())
+        .group_by(*by)
+        .order_by(*by)
+    )
+    return [RecordingCount(*row) for row in session.execute(statement)]
+
+
 class GamesOfPerson(NamedTuple):
     """A person's finished games in an environment with one configuration."""
 
@@ -97,7 +132,6 @@ class GamesOfPerson(NamedTuple):
 
 def games_of_people(session: Session, environment: str | None = None) -> list[GamesOfPerson]:
     """The finished games of people, but for those of open sessions, which may turn out to be a script's."""
-    is_open = exists().where(PlaySession.id == Recording.session_id, PlaySession.state != "ended")
     config = cast(Recording.environment_config, Text)
     by = (Recording.environment, config, Recording.user_id, User.name)
     statement = (
@@ -111,8 +145,7 @@ def games_of_people(session: Session, environment: str | None = None) -> list[Ga
         .where(
             Recording.protocol == HUMAN_PLAY,
             Recording.finished,
-            Recording.ended_at.is_not(None),
-            ~is_open,
+            *_is_closed(),
         )
         .group_by(*by)
     )

@@ -59,15 +59,6 @@ def get(session: Session, recording_id: str) -> Recording:
     return recording
 
 
-def latest_of_people(session: Session, environment: str, limit: int) -> list[Recording]:
-    """The latest recordings of people in an environment, without those of `in_open_sessions`."""
-    rows, _ = repository.page(
-        session, environment=environment, user_id=None, protocol=HUMAN_PLAY, limit=limit, cursor=None
-    )
-    still_open = in_open_sessions(session, rows)
-    return [row for row in rows if row.id not in still_open]
-
-
 def in_open_sessions(session: Session, recordings: Sequence[Recording]) -> set[str]:
     """The ids of those recordings whose session has not ended: a script that joins it makes all of its games
     scripted."""

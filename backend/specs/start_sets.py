@@ -17,6 +17,8 @@ from pydantic import Field, field_validator, model_validator
 from backend.specs.fields import SHA256, WITHOUT_CONTROLS, Strict
 from backend.specs.protocols import SET_NAME
 
+Players = Literal["people", "scripts"]
+"""Who has played recorded games."""
 N_POINTS = 100
 """Points of a set in Nair et al. 2015, section 5.1."""
 MAX_POINTS = 500

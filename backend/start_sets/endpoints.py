@@ -1,5 +1,6 @@
 """Start sets: states of recorded games from which agents are evaluated (Nair et al. 2015, section 5.1)."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
@@ -14,7 +15,14 @@ from backend.jobs import repository as jobs
 from backend.specs.fields import ULID
 from backend.specs.start_sets import StartSetFile
 from backend.start_sets import service
-from backend.start_sets.schemas import StartSetImport, StartSetOut, StartSetPage, StartSetRequest
+from backend.start_sets.schemas import (
+    StartSetImport,
+    StartSetOut,
+    StartSetPage,
+    StartSetRequest,
+    StartSetSource,
+    StartSetSources,
+)
 from backend.starts import repository
 from backend.text import Text
 
@@ -59,7 +67,7 @@ def create_start_set(
     elif body.episodes is not None:
         source = service.games_of_episodes(session, artifacts, body.episodes)
     elif body.environment is not None:
-        source = service.games_of_people(session, body.environment)
+        source = service.games_of_environment(session, body.environment, body.players or "people")
     else:
         source = service.games_of_recordings(session, body.recordings or [])
     content = service.sample(source, body.points, body.seed)
@@ -76,6 +84,15 @@ def import_start_set(body: StartSetImport, principal: Operator, session: WriteSe
         session, body.name or body.file.name, content, origin=origin, created_by=principal.id
     )
     return StartSetOut.of(row, None)
+
+
+@router.get("/sources")
+def list_start_set_sources(principal: Viewer, session: ReadSession) -> StartSetSources:
+    """The Atari games of which people or scripts have played games that a set can have; of these it has the
+    latest."""
+    return StartSetSources(
+        items=[StartSetSource.model_validate(asdict(games)) for games in service.sources(session)]
+    )
 
 
 @router.get("/{set_id}")

@@ -10,7 +10,7 @@ from backend.schemas import Id, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import SET_NAME
 from backend.specs.run_fields import MAX_ENVIRONMENT, Seed
-from backend.specs.start_sets import MAX_GAMES, MAX_POINTS, N_POINTS, Source, StartSetFile
+from backend.specs.start_sets import MAX_GAMES, MAX_POINTS, N_POINTS, Players, Source, StartSetFile
 from backend.starts import service as starts
 
 SetName = Annotated[str, StringConstraints(pattern=rf"^{SET_NAME}$")]
@@ -39,8 +39,13 @@ class StartSetRequest(Strict):
     environment: str | None = Field(
         default=None,
         max_length=MAX_ENVIRONMENT,
-        description=f"Instead of `run`, id of a game: the latest {MAX_GAMES} recordings of people are the "
-        "games, without those of open play sessions. None of a script is among them.",
+        description=f"Instead of `run`, id of a game: the latest {MAX_GAMES} recordings of people, or of "
+        "scripts, are the games, without damaged ones and those of open play sessions.",
+    )
+    players: Players | None = Field(
+        default=None,
+        description="With `environment`: who has played the games; default: people. Games of people and of "
+        "scripts are never in one set.",
     )
     recordings: list[RowId] | None = Field(
         default=None,
@@ -63,7 +68,27 @@ class StartSetRequest(Strict):
             raise ValueError("give one of run, episodes, environment and recordings")
         if self.kind is not None and self.run is None:
             raise ValueError("kind: only with run")
+        if self.players is not None and self.environment is None:
+            raise ValueError("players: only with environment")
         return self
+
+
+class StartSetSource(Schema):
+    """Recordings of an Atari game that can be the games of a set."""
+
+    environment: str = Field(examples=["ALE/Breakout-v5"])
+    """Id of the game."""
+    players: Players
+    """Who has played them."""
+    n_recordings: int = Field(examples=[12])
+    """Number of recordings, without those of open play sessions and those with no state to start from."""
+
+
+class StartSetSources(Schema):
+    """The Atari games that people or scripts have played here."""
+
+    items: list[StartSetSource]
+    """By game and players."""
 
 
 class StartSetImport(Strict):

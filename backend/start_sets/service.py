@@ -21,17 +21,19 @@ from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.errors import Conflict, Gone, Invalid, NotFound
 from backend.jobs import service as jobs
+from backend.recordings import repository as recording_rows
 from backend.recordings import service as recordings
 from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.environments.atari import ROM_MD5, AtariConfig
-from backend.specs.play import HUMAN_PLAY, JOINT, PRACTICE
+from backend.specs.play import HUMAN_PLAY, JOINT, PRACTICE, SCRIPTED
 from backend.specs.problems import problems_of, quoted
 from backend.specs.protocols import MAX_FRAMES, starts_protocol
 from backend.specs.start_sets import (
     LEAD_FRAMES,
     MAX_GAMES,
     OF_PEOPLE,
+    Players,
     RecordedGame,
     Source,
     StartPoint,
@@ -43,6 +45,7 @@ from backend.starts import service as starts
 
 WOKEN_QUEUE = "cpu"
 """Its workers are woken for a new set; any worker that has the game may verify it."""
+_PROTOCOLS: dict[Players, str] = {"people": HUMAN_PLAY, "scripts": SCRIPTED}
 _MAX_START_FRAMES = 255
 """No-ops and FIRE before a game's first decision, at most."""
 
@@ -57,6 +60,15 @@ class Game:
     rewards: Sequence[float]
     player: str | None = None
     """Id of the person who played it; None: an agent or a script did."""
+
+
+@dataclass(frozen=True)
+class PlayedGames:
+    """Recordings of one environment that can be in a set."""
+
+    environment: str
+    players: Players
+    n_recordings: int
 
 
 @dataclass(frozen=True)
@@ -116,8 +128,24 @@ def games_of_episodes(session: Session, store: ArtifactStore, episode_ids: Seque
     return RecordedGames(environment, "agent", games, origin)
 
 
-def games_of_people(session: Session, environment: str) -> RecordedGames:
-    """The games of the latest recordings of people in an environment, without damaged recordings.
+def sources(session: Session) -> list[PlayedGames]:
+    """The Atari games that people or scripts have played here, and how many recordings can be in a set.
+
+    Recordings of open sessions are left out, and those without a state to start from.
+    """
+    protocols = {protocol: players for players, protocol in _PROTOCOLS.items()}
+    counts = recording_rows.count_closed(session, protocols=protocols, above_frames=LEAD_FRAMES)
+    return [
+        PlayedGames(environment, protocols[protocol], n)
+        for environment, protocol, n in counts
+        if environment in ROM_MD5
+    ]
+
+
+def games_of_environment(session: Session, environment: str, players: Players) -> RecordedGames:
+    """The games of the latest recordings of people or of scripts in an environment.
+
+    Damaged recordings and those of open sessions are left out.
 
     Raises:
         Invalid: there are none, or the environment is no Atari game.
@@ -126,11 +154,13 @@ def games_of_people(session: Session, environment: str) -> RecordedGames:
     if environment not in ROM_MD5:
         message = f"start sets are of Atari games, and there is none called {quoted(environment)}"
         raise Invalid.field("environment", message)
-    rows = recordings.latest_of_people(session, environment, MAX_GAMES)
+    rows = recording_rows.latest_closed(session, environment, _PROTOCOLS[players], MAX_GAMES)
     if not rows:
+        nobody = f"no script has played {environment} here"
+        if players == "people":
+            nobody = f"nobody has played {environment} here at the console's speed"
         message = (
-            f"nobody has played {environment} here at the console's speed, or only in a session that is "
-            "still open: play it, end the session, or give a run"
+            f"{nobody}, or only in a session that is still open: play it, end the session, or give a run"
         )
         raise Invalid.field("environment", message)
     return _games_of_recordings(session, rows, ["environment"] * len(rows), skips_damaged=True)

@@ -2508,6 +2508,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/start-sets/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Start Set Sources
+         * @description The Atari games of which people or scripts have played games that a set can have; of these it has the
+         *     latest.
+         */
+        get: operations["list_start_set_sources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/start-sets/{set_id}": {
         parameters: {
             query?: never;
@@ -9681,9 +9702,14 @@ export interface components {
             episodes?: string[] | null;
             /**
              * Environment
-             * @description Instead of `run`, id of a game: the latest 200 recordings of people are the games, without those of open play sessions. None of a script is among them.
+             * @description Instead of `run`, id of a game: the latest 200 recordings of people, or of scripts, are the games, without damaged ones and those of open play sessions.
              */
             environment?: string | null;
+            /**
+             * Players
+             * @description With `environment`: who has played the games; default: people. Games of people and of scripts are never in one set.
+             */
+            players?: ("people" | "scripts") | null;
             /**
              * Recordings
              * @description Instead of `run`, ids of recordings of one game: all of people, or all of scripts.
@@ -9701,6 +9727,41 @@ export interface components {
              * @default 0
              */
             seed: number;
+        };
+        /**
+         * StartSetSource
+         * @description Recordings of an Atari game that can be the games of a set.
+         */
+        StartSetSource: {
+            /**
+             * Environment
+             * @description Id of the game.
+             * @example ALE/Breakout-v5
+             */
+            environment: string;
+            /**
+             * Players
+             * @description Who has played them.
+             * @enum {string}
+             */
+            players: "people" | "scripts";
+            /**
+             * N Recordings
+             * @description Number of recordings, without those of open play sessions and those with no state to start from.
+             * @example 12
+             */
+            n_recordings: number;
+        };
+        /**
+         * StartSetSources
+         * @description The Atari games that people or scripts have played here.
+         */
+        StartSetSources: {
+            /**
+             * Items
+             * @description By game and players.
+             */
+            items: components["schemas"]["StartSetSource"][];
         };
         /**
          * StepNoteChange
@@ -20307,6 +20368,40 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    list_start_set_sources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "players": "people",
+                     *           "n_recordings": 12
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartSetSources"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
             503: components["responses"]["ServiceUnavailable"];
             default: components["responses"]["BadRequest"];
         };

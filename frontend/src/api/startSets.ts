@@ -6,12 +6,11 @@ import { keys } from './keys';
 
 export type StartSet = components['schemas']['StartSetOut'];
 export type StartSetRequest = components['schemas']['StartSetRequest'];
+export type PlayedGames = components['schemas']['StartSetSource'];
 type StartSetFile = components['schemas']['StartSetFile'];
 
 /** A set has at most so many games. */
 export const MAX_GAMES = 200;
-/** A set has no point before this frame of a game. */
-const LEAD_FRAMES = 16;
 /** An event reports the end of a verification; it may be missed while the browser is offline. */
 const REFETCH_MS = 10_000;
 
@@ -33,23 +32,11 @@ export const sourceRunsQuery = queryOptions({
     ),
 });
 
-/** An Atari game, with the ids of its latest recordings that have ended and can have a point. */
-type PlayedGame = { environment: string; recordings: string[] };
-
-/** The Atari games that people have played here, or that scripts have. */
-export const playedGamesQuery = (protocol: 'human_play' | 'scripted') =>
-  queryOptions({
-    queryKey: [...keys.recordings(), 'start-set-sources', protocol] as const,
-    queryFn: async ({ signal }): Promise<PlayedGame[]> => {
-      const query = { protocol, limit: 500 };
-      const { items } = await unwrap(api.GET('/api/v1/recordings', { params: { query }, signal }));
-      const games = new Map<string, string[]>();
-      for (const { id, environment, ended_at, length_frames } of items)
-        if (environment.startsWith('ALE/') && ended_at !== null && length_frames > LEAD_FRAMES)
-          games.set(environment, [...(games.get(environment) ?? []), id]);
-      return [...games].map(([environment, recordings]) => ({ environment, recordings }));
-    },
-  });
+/** The Atari games that people or scripts have played here, with the number of their recordings. */
+export const playedGamesQuery = queryOptions({
+  queryKey: [...keys.recordings(), 'start-set-sources'] as const,
+  queryFn: async ({ signal }) => (await unwrap(api.GET('/api/v1/start-sets/sources', { signal }))).items,
+});
 
 /** The address of a verified set as a file. */
 export const exportUrl = (id: string): string => served(`/api/v1/start-sets/${id}/export`);

@@ -11,7 +11,7 @@ from backend.db import Recording
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.play import service as play
-from backend.recordings import service as recordings
+from backend.recordings import repository as recording_rows
 from backend.specs.environments.atari import ROM_SHA256
 from backend.specs.recordings import GameStart, Part
 from tests.support.playing import open_session, playing
@@ -216,7 +216,7 @@ def test_joint_game_begins_with_the_decisions_of_its_episode_and_records_who_act
     )
     assert (answer.status_code, "joint game" in answer.text) == (422, True)
     with reading(engine) as session:
-        assert recordings.latest_of_people(session, BREAKOUT, 10) == []
+        assert recording_rows.latest_closed(session, BREAKOUT, "human_play", 10) == []
         row = session.get_one(Recording, recording_id)
         assert row.rom_sha256 == "0" * 64
 

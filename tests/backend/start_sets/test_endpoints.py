@@ -10,6 +10,7 @@ from backend.principals import Role
 from backend.recordings import repository as recordings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.start_sets import StartSetContent
+from backend.start_sets import service as start_sets
 from backend.starts import service as starts
 from tests.support.rows import add_host, make_checkpoint, make_run
 from tests.support.service import RunningService
@@ -313,6 +314,51 @@ def test_games_of_an_open_play_session_are_no_source(service: RunningService) ->
     assert service.client.delete(f"/api/v1/play/{session}").status_code == 204
     row = service.client.post(URL, json=body | {"environment": GAME}).json()
     assert (row["source"], row["n_games"]) == ("human", 1)
+
+
+@pytest.mark.parametrize(("players", "protocol"), [("people", "human_play"), ("scripts", "scripted")])
+def test_set_of_a_game_has_the_latest_games_without_damaged_ones_and_those_of_open_sessions(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch, players: str, protocol: str
+) -> None:
+    monkeypatch.setattr(start_sets, "MAX_GAMES", 2)
+    me = _user_id(service.client)
+    add_host(service.engine, "a", environments=[GAME])
+    open_session = service.client.post("/api/v1/play", json={"environment": GAME}).json()["id"]
+    for _ in range(2):
+        add_recording(service.engine, me, protocol=protocol)
+    damaged = add_recording(service.engine, me, protocol=protocol)
+    with writing(service.engine) as session:
+        recordings.parts(session, damaged)[0].sha256 = "0" * 64
+    for _ in range(2):
+        add_recording(service.engine, me, protocol=protocol, session_id=open_session)
+    body = {"name": "wall", "points": 10, "environment": GAME, "players": players}
+    row = service.client.post(URL, json=body).json()
+    assert row["origin"] == f"1 recording of {players}"
+    assert row["n_people"] == (players == "people")
+    other = "scripts" if players == "people" else "people"
+    errors = _errors(service.client.post(URL, json=body | {"players": other}))
+    assert "or only in a session that is still open" in errors["environment"]
+    errors = _errors(service.client.post(URL, json={"name": "wall", "run": "0" * 26, "players": players}))
+    assert "only with environment" in errors["body"]
+
+
+def test_sources_count_the_games_of_people_and_scripts_that_a_set_can_have(service: RunningService) -> None:
+    me = _user_id(service.client)
+    add_host(service.engine, "a", environments=[GAME])
+    open_session = service.client.post("/api/v1/play", json={"environment": GAME}).json()["id"]
+    for _ in range(2):
+        add_recording(service.engine, me)
+    for environment in (GAME, "ALE/Pong-v5", "CartPole-v1"):
+        add_recording(service.engine, me, environment=environment, protocol="scripted")
+    add_recording(service.engine, me, protocol="practice")
+    add_recording(service.engine, me, n=4)
+    add_recording(service.engine, me, ended=False)
+    add_recording(service.engine, me, session_id=open_session)
+    assert service.client.get(f"{URL}/sources").json()["items"] == [
+        {"environment": GAME, "players": "people", "n_recordings": 2},
+        {"environment": GAME, "players": "scripts", "n_recordings": 1},
+        {"environment": "ALE/Pong-v5", "players": "scripts", "n_recordings": 1},
+    ]
 
 
 def _exported(service: RunningService, name: str, **request: Any) -> dict[str, Any]:

@@ -16,9 +16,7 @@ const service = vi.hoisted(() => {
   // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const { method, url } = input as Request;
-    const [path, query = ''] = url.replace(/^.*\/api\/v1/, '').split('?');
-    const protocol = new URLSearchParams(query).get('protocol');
-    const request = `${method} ${path}${protocol ? ` ${protocol}` : ''}`;
+    const request = `${method} ${url.replace(/^.*\/api\/v1/, '').replace(/\?.*$/, '')}`;
     const sent = await (input as Request).text();
     state.requests.push({ request, body: sent ? JSON.parse(sent) : null });
     const { status, body } = state.answers[request] ?? { status: 500, body: {} };
@@ -66,8 +64,7 @@ beforeEach(() => {
       status: 200,
       body: { items: [wall, { ...bad, state: 'failed', error: 'game 0: ram differs' }], next_cursor: null },
     },
-    'GET /recordings human_play': { status: 200, body: { items: [], next_cursor: null } },
-    'GET /recordings scripted': { status: 200, body: { items: [], next_cursor: null } },
+    'GET /start-sets/sources': { status: 200, body: { items: [] } },
     'GET /runs': {
       status: 200,
       body: { items: [{ ...run, environment: 'CartPole-v1' }, run], next_cursor: null },
@@ -119,19 +116,9 @@ it('creates a set of an Atari run, and shows at the field what is refused', asyn
 });
 
 it('creates a set of games that people have played, and counts games, people and frames', async () => {
-  const recording = { environment: 'ALE/Breakout-v5', ended_at: '2026-01-01T00:00:00Z', length_frames: 400 };
-  service.answers['GET /recordings human_play'] = {
+  service.answers['GET /start-sets/sources'] = {
     status: 200,
-    body: {
-      items: [
-        recording,
-        recording,
-        { ...recording, ended_at: null },
-        { ...recording, length_frames: 0 },
-        { ...recording, environment: 'Catch-v0' },
-      ],
-      next_cursor: null,
-    },
+    body: { items: [{ environment: 'ALE/Breakout-v5', players: 'people', n_recordings: 2 }] },
   };
   const ofPeople = { ...wall, source: 'human', n_people: 2, n_games: 6, is_small: false };
   service.answers['GET /start-sets'] = { status: 200, body: { items: [ofPeople], next_cursor: null } };
@@ -148,31 +135,33 @@ it('creates a set of games that people have played, and counts games, people and
   fireEvent.click(screen.getByRole('button', { name: 'Create' }));
   await waitFor(() => {
     const sent = service.requests.find(({ request }) => request === 'POST /start-sets');
-    expect(sent?.body).toEqual({ name: 'wall', environment: 'ALE/Breakout-v5', points: 100, seed: 0 });
+    expect(sent?.body).toEqual({
+      name: 'wall',
+      environment: 'ALE/Breakout-v5',
+      players: 'people',
+      points: 100,
+      seed: 0,
+    });
   });
 });
 
 it('creates a set of games that scripts have played, apart from those of people', async () => {
-  const recording = { environment: 'ALE/Breakout-v5', ended_at: '2026-01-01T00:00:00Z', length_frames: 400 };
-  service.answers['GET /recordings scripted'] = {
+  service.answers['GET /start-sets/sources'] = {
     status: 200,
     body: {
       items: [
-        { ...recording, id: 'a' },
-        { ...recording, id: 'b', environment: 'ALE/Pong-v5' },
-        { ...recording, id: 'c', ended_at: null },
-        { ...recording, id: 'd' },
+        { environment: 'ALE/Pong-v5', players: 'scripts', n_recordings: 1 },
+        { environment: 'ALE/Breakout-v5', players: 'scripts', n_recordings: 430 },
       ],
-      next_cursor: null,
     },
   };
   service.answers['POST /start-sets'] = {
     status: 422,
-    body: { title: 'x', status: 422, errors: [{ field: 'recordings.1', message: 'its session is open' }] },
+    body: { title: 'x', status: 422, errors: [{ field: 'environment', message: 'its session is open' }] },
   };
   show();
   fireEvent.click(await screen.findByRole('button', { name: 'Create a start set' }));
-  const option = await screen.findByRole('option', { name: 'Breakout (2 recordings)' });
+  const option = await screen.findByRole('option', { name: 'Breakout (the latest 200 of 430 recordings)' });
   expect(option.parentElement).toHaveProperty('label', 'Games that scripts have played');
   expect(screen.queryByRole('group', { name: 'Games that people have played' })).toBeNull();
   fireEvent.change(screen.getByLabelText('Name'), { target: { value: 'wall' } });
@@ -180,7 +169,13 @@ it('creates a set of games that scripts have played, apart from those of people'
   fireEvent.click(screen.getByRole('button', { name: 'Create' }));
   expect((await screen.findByRole('alert')).textContent).toBe('its session is open');
   const sent = service.requests.find(({ request }) => request === 'POST /start-sets');
-  expect(sent?.body).toEqual({ name: 'wall', recordings: ['a', 'd'], points: 100, seed: 0 });
+  expect(sent?.body).toEqual({
+    name: 'wall',
+    environment: 'ALE/Breakout-v5',
+    players: 'scripts',
+    points: 100,
+    seed: 0,
+  });
 });
 
 it('deletes a set after a confirmation', async () => {

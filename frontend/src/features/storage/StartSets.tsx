@@ -12,6 +12,7 @@ import {
   sourceRunsQuery,
   startSetsQuery,
   useStartSetMutation,
+  type PlayedGames,
   type StartSet,
   type StartSetRequest,
 } from '@/api/startSets';
@@ -96,8 +97,8 @@ export function StartSets() {
       {data?.length === 0 && (
         <div className="panel">
           <Empty>
-            No start set yet. Create one from the recorded episodes of a run, or from games that people have
-            played.
+            No start set yet. Create one from the recorded episodes of a run, or from games that people or
+            scripts have played.
           </Empty>
         </div>
       )}
@@ -202,27 +203,35 @@ const MAX_POINTS = 500;
 type Source = {
   value: string;
   label: string;
-  games: Pick<StartSetRequest, 'environment' | 'run' | 'recordings'>;
+  games: Pick<StartSetRequest, 'environment' | 'players' | 'run'>;
 };
+
+/** The games of people or of scripts: a set has the latest of them. */
+const gamesOf = (players: PlayedGames['players'], played: PlayedGames[]): Source[] =>
+  played
+    .filter((games) => games.players === players)
+    .map(({ environment, n_recordings: n }) => {
+      const latest = n > MAX_GAMES ? `the latest ${String(MAX_GAMES)} of ` : '';
+      return {
+        value: `${players} ${environment}`,
+        label: `${shortEnvironmentName(environment)} (${latest}${plural(n, 'recording')})`,
+        games: { environment, players },
+      };
+    });
 
 function CreateDialog({ onClose }: { onClose: () => void }) {
   const runs = useQuery(sourceRunsQuery);
-  const played = useQuery(playedGamesQuery('human_play'));
-  const scripted = useQuery(playedGamesQuery('scripted'));
+  const played = useQuery(playedGamesQuery);
   const [name, setName] = useState('');
   const [chosen, setChosen] = useState<string | null>(null);
   const [points, setPoints] = useState(POINTS);
   const create = useStartSetMutation(createStartSet);
-  const loadError = runs.error ?? played.error ?? scripted.error;
-  const isLoaded = Boolean(runs.data && played.data && scripted.data);
+  const loadError = runs.error ?? played.error;
+  const isLoaded = Boolean(runs.data && played.data);
   const sources: { group: string; items: Source[] }[] = [
     {
       group: 'Games that people have played',
-      items: (played.data ?? []).map(({ environment, recordings }) => ({
-        value: environment,
-        label: `${shortEnvironmentName(environment)} (${plural(recordings.length, 'recording')})`,
-        games: { environment },
-      })),
+      items: gamesOf('people', played.data ?? []),
     },
     {
       group: 'Recorded episodes of a run',
@@ -234,18 +243,14 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
     },
     {
       group: 'Games that scripts have played',
-      items: (scripted.data ?? []).map(({ environment, recordings }) => ({
-        value: `scripted ${environment}`,
-        label: `${shortEnvironmentName(environment)} (${plural(recordings.length, 'recording')})`,
-        games: { recordings: recordings.slice(0, MAX_GAMES) },
-      })),
+      items: gamesOf('scripts', played.data ?? []),
     },
   ].filter(({ items }) => items.length > 0);
   const items = sources.flatMap((group) => group.items);
   const source = items.find(({ value }) => value === chosen) ?? items[0];
   const problem = asProblem(create.error);
   const fields = new Map(problem.fields.map(({ field, message }) => [field, message]));
-  const gamesError = [...fields].find(([field]) => /^(environment|run|recordings)\b/.test(field))?.[1];
+  const gamesError = [...fields].find(([field]) => /^(environment|run)\b/.test(field))?.[1];
   const n = parseNumber(points);
   const pointsError =
     Number.isInteger(n) && n >= 1 && n <= MAX_POINTS
@@ -263,7 +268,8 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       {!isLoaded && !loadError && <Loading label="Loading the recorded games" />}
       {isLoaded && sources.length === 0 && (
         <Empty>
-          No run of an Atari game yet, and nobody has played one: start sets are sampled from recorded games.
+          No run of an Atari game yet, and neither a person nor a script has played one: start sets are
+          sampled from recorded games.
         </Empty>
       )}
       {isLoaded && sources.length > 0 && (

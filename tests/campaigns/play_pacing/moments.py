@@ -43,7 +43,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     },
 }
 DECISIONS = (20, 2_260, 4_500, 6_750)
-"""Just after a state of the emulator, and 9,000 frames after one."""
+"""Soon after a state of the emulator, or the episode's beginning, and about 2,250 frames after one."""
 
 OBSERVE = """
 () => {

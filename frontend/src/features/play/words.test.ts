@@ -52,4 +52,7 @@ it('says that the agent reads the game before it plays on', () => {
   expect(noticeOf(moment)).toContain('The agent reads the game up to here');
   expect(noticeOf({ ...moment, paused: true })).toContain('Paused.');
   expect(noticeOf({ ...moment, reading: false })).toBeNull();
+  expect(noticeOf({ ...moment, ended: 'no checkpoint' })).toBe(
+    'The session has ended: no checkpoint. What was played is recorded.',
+  );
 });

@@ -37,7 +37,7 @@ export function noticeOf(moment: Moment): string | null {
   const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started, reading } =
     moment;
   if (ended !== null || session.state === 'ended')
-    return `The session has ended: ${ended ?? session.end_reason ?? ''}.${ready ? ' Its games are recorded.' : ''}`;
+    return `The session has ended: ${ended ?? session.end_reason ?? ''}.${ready ? ' What was played is recorded.' : ''}`;
   if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
   if (isSilent) return 'No frame has come for some seconds: the worker is busy, or has died.';
   if (!ready) return 'The game is starting…';

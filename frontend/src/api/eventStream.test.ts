@@ -43,19 +43,20 @@ describe('EventStream', () => {
   let connection: Connection = { status: 'connecting', lastEventAt: null };
   let resyncs = 0;
   let stream: EventStream;
-  let probe: () => Promise<unknown> = () => Promise.resolve();
+  let probe: (signal: AbortSignal) => Promise<unknown>;
 
   beforeEach(() => {
     vi.useFakeTimers();
     FakeSource.opened = [];
     resyncs = 0;
+    probe = () => Promise.resolve();
     vi.stubGlobal('EventSource', FakeSource);
     vi.stubGlobal('BroadcastChannel', FakeChannel);
     stream = new EventStream({
       onEvent: () => undefined,
       onResync: () => (resyncs += 1),
       onConnection: (next) => (connection = next),
-      probe: () => probe(),
+      probe: (signal) => probe(signal),
     });
     stream.start();
     latest().send('resync');
@@ -105,6 +106,7 @@ describe('EventStream', () => {
     probe = () => Promise.reject(new TypeError('Failed to fetch'));
     const heardAt = connection.lastEventAt;
     stream.onRequest(false);
+    await vi.advanceTimersByTimeAsync(0);
     expect(connection.status).toBe('reconnecting');
     for (let second = 0; second < 20; second++) {
       await vi.advanceTimersByTimeAsync(1000);
@@ -117,6 +119,43 @@ describe('EventStream', () => {
     await vi.advanceTimersByTimeAsync(0);
     expect(connection).toEqual({ status: 'live', lastEventAt: Date.now() });
     expect(FakeSource.opened).toHaveLength(1);
+    expect(resyncs).toBe(2); // once more, for what could not be fetched
+  });
+
+  it('stays live where one address alone fails', async () => {
+    stream.onRequest(false);
+    expect(connection.status).toBe('live');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(connection.status).toBe('live');
+    expect(resyncs).toBe(1);
+  });
+
+  it('gives up a probe that hangs, and probes again', async () => {
+    probe = (signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
+    stream.onRequest(false);
+    for (let waited = 0; waited < SILENCE_MS; waited += 1000) {
+      await vi.advanceTimersByTimeAsync(1000);
+      latest().send('heartbeat');
+    }
+    expect(connection.status).toBe('reconnecting');
+    probe = () => Promise.resolve();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS - 1);
+    latest().send('heartbeat');
+    await vi.advanceTimersByTimeAsync(1);
+    latest().send('heartbeat');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(connection.status).toBe('live');
+  });
+
+  it('stays as stale as it was when the stream drops as well', async () => {
+    probe = () => Promise.reject(new TypeError('Failed to fetch'));
+    const heardAt = connection.lastEventAt;
+    stream.onRequest(false);
+    await vi.advanceTimersByTimeAsync(1500);
+    latest().send('heartbeat');
+    latest().onerror?.();
+    expect(connection).toEqual({ status: 'reconnecting', lastEventAt: heardAt });
   });
 
   it('stays offline where the stream survives, and is live where the service answers all the same', async () => {

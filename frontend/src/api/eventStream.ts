@@ -4,7 +4,8 @@
  *
  * The service sends a heartbeat at least every 1.5 s. Without any message for `SILENCE_MS` the connection counts
  * as lost, even if the browser has not noticed. It also counts as lost while requests fail: a stream may survive the
- * network that new requests need. Heartbeats do not end that; an answered request does.
+ * network that new requests need. One failed request may be the fault of its address; a probe decides. Heartbeats do
+ * not end the loss; an answered request does.
  */
 
 import { served } from '@/lib/base';
@@ -42,8 +43,8 @@ type Listener = {
   /** Events may have been missed: everything on screen has to be refetched. */
   onResync: () => void;
   onConnection: (connection: Connection) => void;
-  /** Sends any small request; rejects when the service cannot be reached. */
-  probe: () => Promise<unknown>;
+  /** Sends any small request; rejects when the service cannot be reached, whatever the status of its answer. */
+  probe: (signal: AbortSignal) => Promise<unknown>;
 };
 
 const NAME = 'callboard-live';
@@ -102,14 +103,17 @@ export class EventStream {
 
   /** Receives whether a request of this tab was answered, with whatever status. */
   onRequest(answered: boolean): void {
-    if (!answered) this.#lose(navigator.onLine ? 'reconnecting' : 'offline');
+    if (!answered) this.#probe();
     else if (this.#lost) {
       this.#lost = undefined;
       this.#setConnection(this.#connection);
+      // What the events of the meantime have changed could not be fetched; a stream that opens again resyncs itself.
+      if (this.#connection.status === 'live') this.listener.onResync();
     }
   }
 
   #lose(status: Connection['status']): void {
+    if (this.#stopped.signal.aborted) return;
     this.#lost = { status, lastEventAt: (this.#lost ?? this.#connection).lastEventAt };
     this.listener.onConnection(this.#lost);
   }
@@ -131,19 +135,27 @@ export class EventStream {
 
   #setConnection(connection: Connection): void {
     this.#connection = connection;
-    const lost = connection.status === 'live' ? this.#lost : undefined;
-    this.listener.onConnection(lost ?? connection);
-    if (lost) this.#probe();
+    const isLive = connection.status === 'live';
+    const status = isLive && this.#lost ? this.#lost.status : connection.status;
+    this.listener.onConnection({ status, lastEventAt: (this.#lost ?? connection).lastEventAt });
+    if (isLive && this.#lost) this.#probe();
   }
 
   #probe(): void {
     if (this.#probing) return;
     this.#probing = true;
+    const attempt = new AbortController();
+    const timeout = setTimeout(() => attempt.abort(), SILENCE_MS);
     this.listener
-      .probe()
-      .then(() => this.onRequest(true))
-      .catch(() => undefined) // an answer with an error status is reported like that of any request
-      .finally(() => (this.#probing = false));
+      .probe(attempt.signal)
+      .then(
+        () => this.onRequest(true),
+        () => this.#lose(this.#lost?.status ?? (navigator.onLine ? 'reconnecting' : 'offline')),
+      )
+      .finally(() => {
+        clearTimeout(timeout);
+        this.#probing = false;
+      });
   }
 
   #setStatus(status: Connection['status'], received: boolean): void {

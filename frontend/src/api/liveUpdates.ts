@@ -1,6 +1,6 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
-import { api, onRequest, renewTicket, unwrap } from './client';
+import { api, onRequest, renewTicket } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
 import { keys } from './keys';
 import { ApiProblem } from './problem';
@@ -175,7 +175,7 @@ export function startLiveUpdates(client: QueryClient): () => void {
       connection = next;
       for (const listener of listeners) listener();
     },
-    probe: () => unwrap(api.GET('/api/v1/auth/me')),
+    probe: (signal) => api.GET('/api/v1/auth/me', { signal }),
   });
   onRequest((answered) => stream.onRequest(answered));
   stream.start();

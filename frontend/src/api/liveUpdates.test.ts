@@ -1,7 +1,15 @@
-import { describe, expect, it } from 'vitest';
+import { QueryClient } from '@tanstack/react-query';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { keys } from './keys';
-import { isAffected, isRefused } from './liveUpdates';
+import { isAffected, isRefused, startLiveUpdates } from './liveUpdates';
 import { ApiProblem } from './problem';
+
+vi.hoisted(() => {
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = () => Promise.resolve(Response.json({}));
+});
+
+afterEach(() => vi.unstubAllGlobals());
 
 const A = '01K0000000000000000000000A';
 const B = '01K0000000000000000000000B';
@@ -102,4 +110,29 @@ it('a refused query is not sent again, one that failed otherwise is', () => {
   expect(isRefused(query(new ApiProblem(422, 'Some fields are invalid', '')))).toBe(true);
   expect(isRefused(query(new ApiProblem(500, 'Internal error', '')))).toBe(false);
   expect(isRefused(query(null))).toBe(false);
+});
+
+it('queries are fetched without a network where the service answers all the same', async () => {
+  const source = Object.assign(new EventTarget(), { close: () => undefined });
+  vi.stubGlobal('EventSource', function EventSource() {
+    return source;
+  });
+  vi.stubGlobal(
+    'BroadcastChannel',
+    class extends EventTarget {
+      postMessage = vi.fn();
+      close = vi.fn();
+    },
+  );
+  const client = new QueryClient();
+  client.mount();
+  const stop = startLiveUpdates(client);
+  source.dispatchEvent(new Event('resync'));
+  dispatchEvent(new Event('offline'));
+  const fetched = client.query({ queryKey: ['page'], queryFn: () => 'answer' });
+  expect(client.getQueryState(['page'])?.fetchStatus).toBe('paused');
+  source.dispatchEvent(new Event('heartbeat'));
+  expect(await fetched).toBe('answer');
+  stop();
+  client.unmount();
 });

@@ -1,4 +1,4 @@
-import type { Query, QueryClient } from '@tanstack/react-query';
+import { onlineManager, type Query, type QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { api, onRequest, renewTicket } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
@@ -173,6 +173,9 @@ export function startLiveUpdates(client: QueryClient): () => void {
       }),
     onConnection: (next) => {
       connection = next;
+      // A service on this machine answers without a network, for which queries and mutations would wait.
+      if (next.status === 'live') onlineManager.setOnline(true);
+      if (next.status === 'offline') onlineManager.setOnline(false);
       for (const listener of listeners) listener();
     },
     probe: (signal) => api.GET('/api/v1/auth/me', { signal }),

@@ -7,6 +7,7 @@
  */
 import { useMemo } from 'react';
 import { BASE } from '@/lib/base';
+import { forgetRecentQueries } from '@/lib/recentQueries';
 
 /** Services below different paths of a host share its storage. */
 const KEY = `callboard-page-secret${BASE}`;
@@ -56,6 +57,7 @@ export function keepSession(body: { page_secret?: string; ticket?: string | null
 export function forgetSession(): void {
   unstored = ticket = null;
   renewedAt = -Infinity;
+  forgetRecentQueries();
   try {
     localStorage.removeItem(KEY);
   } catch {

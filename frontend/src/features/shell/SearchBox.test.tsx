@@ -9,6 +9,8 @@ import {
 } from '@tanstack/react-router';
 import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { keys } from '@/api/keys';
+import { forgetSession } from '@/api/session';
 import { SearchBox } from './SearchBox';
 
 vi.hoisted(() => {
@@ -19,8 +21,8 @@ vi.hoisted(() => {
 beforeEach(() => localStorage.clear());
 afterEach(cleanup);
 
-/** Shows the box above the list; returns what the address searches for. */
-async function show(): Promise<() => unknown> {
+/** Shows the box above the list to a user; returns what the address searches for. */
+async function show(user = 'ada'): Promise<() => unknown> {
   const rootRoute = createRootRoute();
   const list = createRoute({
     getParentRoute: () => rootRoute,
@@ -31,8 +33,10 @@ async function show(): Promise<() => unknown> {
   const history = createMemoryHistory({ initialEntries: ['/'] });
   const router = createRouter({ routeTree: rootRoute.addChildren([list]), history });
   await router.load();
+  const client = new QueryClient();
+  client.setQueryData(keys.me(), { id: user });
   render(
-    <QueryClientProvider client={new QueryClient()}>
+    <QueryClientProvider client={client}>
       <MantineProvider env="test">
         <RouterProvider router={router as never} />
       </MantineProvider>
@@ -90,4 +94,54 @@ it('an empty box names the key that focuses it, until it has the focus', async (
   expect(screen.getByText('/').tagName).toBe('KBD');
   fireEvent.focus(box());
   expect(screen.queryByText('/')).toBeNull();
+});
+
+const KEY = 'callboard-recent-queries:ada';
+
+function searchFor(text: string): void {
+  type(text);
+  fireEvent.submit(box());
+  type('');
+}
+
+it('the latest queries are offered to their user alone, until the session ends', async () => {
+  await show();
+  searchFor('tag:secret');
+  cleanup();
+  await show('bob');
+  type('');
+  expect(offered()).toEqual([]);
+  cleanup();
+  await show();
+  type('');
+  expect(offered()).toEqual(['tag:secret']);
+  cleanup();
+  forgetSession();
+  await show();
+  type('');
+  expect(offered()).toEqual([]);
+});
+
+it('a query of more than 500 characters is not kept', async () => {
+  await show();
+  searchFor('x'.repeat(501));
+  expect(offered()).toEqual([]);
+});
+
+it.each(['null', '"x"', '{}', '[1, null]', '{'])(
+  'stored queries of another version are ignored: %s',
+  async (stored) => {
+    localStorage.setItem(KEY, stored);
+    await show();
+    type('');
+    expect(offered()).toEqual([]);
+  },
+);
+
+it('Tab leaves a box of blanks, which offers the latest queries', async () => {
+  await show();
+  searchFor('tag:a');
+  type('  ');
+  expect(offered()).toEqual(['tag:a']);
+  expect(takes('Tab')).toBe(false);
 });

@@ -1,22 +1,22 @@
 import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
-import { useHotkeys, useLocalStorage } from '@mantine/hooks';
+import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useLocation, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { flushSync } from 'react-dom';
+import { meQuery } from '@/api/account';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { served } from '@/lib/base';
+import { useRecentQueries } from '@/lib/recentQueries';
 import { STATES } from '@/lib/run';
 import { defined } from '@/lib/search';
-import { complete, isUnfinished, type Values, withRecent } from './completion';
+import { complete, isUnfinished, type Values } from './completion';
 import classes from './shell.module.css';
 
 const DEBOUNCE_MS = 300;
-const RECENT_KEY = 'callboard-recent-queries';
-const NO_QUERIES: readonly string[] = [];
 
 const hasValues = ({ values }: RunField): boolean => values.length > 0;
 
@@ -32,11 +32,7 @@ export function SearchBox() {
   const [previous, setPrevious] = useState(q);
   const [caret, setCaret] = useState(0);
   const [focused, setFocused] = useState(false);
-  const [recent, setRecent] = useLocalStorage<readonly string[]>({
-    key: RECENT_KEY,
-    defaultValue: NO_QUERIES,
-    getInitialValueInEffect: false,
-  });
+  const [recent, addRecent] = useRecentQueries(useQuery(meQuery).data?.id);
   const fields = useQuery({ ...runFieldsQuery, enabled: focused }).data ?? [];
   const extra = fields.filter(({ origin }) => origin !== 'run');
   const values = {
@@ -99,7 +95,7 @@ export function SearchBox() {
   const submit = (text: string): void => {
     combobox.closeDropdown();
     search(text);
-    setRecent((before) => withRecent(before, text.trim()));
+    addRecent(text.trim());
   };
   const isEmpty = typed.trim() === '';
   const options = isEmpty ? recent.slice() : complete(typed, caret, values, extra);
@@ -148,7 +144,7 @@ export function SearchBox() {
               if (
                 takes &&
                 first &&
-                typed !== '' &&
+                !isEmpty &&
                 combobox.dropdownOpened &&
                 combobox.getSelectedOptionIndex() < 0
               ) {

@@ -36,11 +36,6 @@ const FIELDS: Readonly<Record<string, ':' | '>'>> = {
 };
 
 const MAX_COMPLETIONS = 8;
-const MAX_RECENT = 5;
-
-/** The latest queries, each once, with another one. */
-export const withRecent = (queries: readonly string[], query: string): readonly string[] =>
-  query === '' ? queries : [query, ...queries.filter((other) => other !== query)].slice(0, MAX_RECENT);
 
 /** The word before the caret, and its start. */
 function wordAt(query: string, caret: number): { word: string; from: number } {

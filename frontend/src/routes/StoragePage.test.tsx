@@ -1,18 +1,19 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, render, screen, waitFor } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { createQueryClient } from '@/api/client';
 import StoragePage from './StoragePage';
 
-const requests = vi.hoisted(() => {
-  const sent: string[] = [];
+const service = vi.hoisted(() => {
+  const state = { requests: [] as string[], hangs: false };
   // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
-    sent.push(new URL((input as Request).url).pathname);
+    state.requests.push(new URL((input as Request).url).pathname);
+    if (state.hangs) return new Promise(() => undefined);
     return Promise.resolve(Response.json({ title: 'Internal Server Error' }, { status: 500 }));
   };
-  return sent;
+  return state;
 });
 
 afterEach(cleanup);
@@ -27,6 +28,13 @@ it('StoragePage says what it cannot read, and asks no more than twice by itself'
   );
   await waitFor(() => expect(screen.getAllByRole('alert')).toHaveLength(5));
   expect(screen.queryByRole('status', { name: /^Loading/ })).toBeNull();
-  const counts = Map.groupBy(requests, (path) => path);
+  const counts = Map.groupBy(service.requests, (path) => path);
   expect(Math.max(...[...counts.values()].map(({ length }) => length))).toBeLessThanOrEqual(2);
+  // Another attempt at one of them keeps the others.
+  service.hangs = true;
+  screen
+    .getAllByRole('button', { name: 'Try again' })
+    .slice(-1)
+    .forEach((button) => fireEvent.click(button));
+  await waitFor(() => expect(screen.queryAllByRole('alert')).toHaveLength(4));
 });

@@ -21,14 +21,15 @@ const MAX_RUNS = 500;
 /** What takes space, and the retention settings that limit it. */
 export default function StoragePage() {
   useDocumentTitle('Storage · Callboard');
-  const { data: retention, error, refetch } = useQuery(retentionQuery);
+  const policies = useQuery(retentionQuery);
+  const { data: retention, error, refetch } = policies;
   const sizes = useQuery(storageQuery);
   const largest = useQuery(storageRunsQuery(RUNS));
   const sets = useQuery(startSetsQuery);
   const hosts = useQuery(hostsQuery);
   // Together: a section that grows would move those below it. One that failed is pending again as its section
   // is mounted and asks once more: only the first answers are waited for.
-  if ([sizes, largest, sets, hosts].some((query) => !query.isFetched) || (!retention && !error))
+  if ([sizes, largest, sets, hosts, policies].some((query) => !query.isFetched))
     return (
       <div className="page">
         <h1 className="page-title">Storage</h1>

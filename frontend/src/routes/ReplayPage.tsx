@@ -47,15 +47,16 @@ export default function ReplayPage() {
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
   useStepTaken('replay', episode.isSuccess);
-  const { data: environments, isPending } = useQuery(environmentsQuery);
-  const environment = environments?.find(({ id }) => id === run.data?.environment);
+  const environments = useQuery(environmentsQuery);
+  const environment = environments.data?.find(({ id }) => id === run.data?.environment);
   const playable = environment !== undefined && isPlayable(environment);
   const name = run.data?.name;
   const config = run.data?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);
   const error = run.error ?? episode.error;
-  // All of them have a part in the heading, which would move what is below it.
-  const isComplete = episode.data !== undefined && !run.isPending && !isPending;
+  // All of them have a part in the heading, which would move what is below it. One that failed is pending again with
+  // its next attempt, which must not end the replay.
+  const isComplete = episode.data !== undefined && run.isFetched && environments.isFetched;
   useDocumentTitle(
     error ? `${titleOf(error, 'Episode')} · Callboard` : `Episode${name ? ` of ${name}` : ''} · Callboard`,
   );

@@ -1,0 +1,64 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClientProvider } from '@tanstack/react-query';
+import {
+  createMemoryHistory,
+  createRootRoute,
+  createRoute,
+  createRouter,
+  RouterProvider,
+} from '@tanstack/react-router';
+import { act, cleanup, render, screen } from '@testing-library/react';
+import { afterEach, expect, it, vi } from 'vitest';
+import { environmentsQuery } from '@/api/catalogue';
+import { createQueryClient } from '@/api/client';
+import ReplayPage from './ReplayPage';
+
+vi.mock('@/features/replay/EpisodePlayer', () => ({ EpisodePlayer: () => <p>player</p> }));
+vi.mock('@/features/replay/source', () => ({ sourceOfEpisode: () => ({}) }));
+vi.mock('@/features/branches/BranchesPanel', () => ({ default: () => null }));
+
+const service = vi.hoisted(() => {
+  const state = { fails: true };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = (input) => {
+    const { pathname } = new URL((input as Request).url);
+    if (!pathname.endsWith('/environments'))
+      return Promise.resolve(Response.json({ name: 'night shift', spec: { config: {} } }));
+    if (!state.fails) return new Promise(() => undefined);
+    return Promise.resolve(Response.json({ title: 'Internal Server Error' }, { status: 500 }));
+  };
+  return state;
+});
+
+afterEach(cleanup);
+
+it('ReplayPage keeps the player while a query beside it, which failed, is tried again', async () => {
+  const rootRoute = createRootRoute();
+  const shell = createRoute({ getParentRoute: () => rootRoute, id: 'shell' });
+  const replay = createRoute({
+    getParentRoute: () => shell,
+    path: '/runs/$runId/episodes/$episodeId',
+    component: ReplayPage,
+  });
+  const router = createRouter({
+    routeTree: rootRoute.addChildren([shell.addChildren([replay])]),
+    history: createMemoryHistory({ initialEntries: ['/runs/a/episodes/b'] }),
+  });
+  await router.load();
+  const client = createQueryClient();
+  render(
+    <QueryClientProvider client={client}>
+      <MantineProvider env="test">
+        <RouterProvider router={router as never} />
+      </MantineProvider>
+    </QueryClientProvider>,
+  );
+  expect(await screen.findByText('player')).toBeTruthy();
+  service.fails = false;
+  await act(async () => {
+    void client.refetchQueries(environmentsQuery);
+    await Promise.resolve();
+  });
+  expect(client.getQueryState(environmentsQuery.queryKey)?.status).toBe('pending');
+  expect(screen.queryByText('player')).toBeTruthy();
+});

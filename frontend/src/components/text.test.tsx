@@ -6,7 +6,7 @@ const NAME = 'paac ALE/Pong-v5 learning_rate=0.003 seed 12';
 let width = 0;
 let resized: (() => void)[] = [];
 
-const WORDS = /(?<=[=_,/\s-])/u;
+const WORDS = /(?<=[_,/\s]|=(?!-)|(?<![\d.]e|[=_,/\s]|^)-)/iu;
 
 /** The lines of a text that breaks at separators, into lines of so many letters where words are no longer. */
 function linesOf(text: string, perLine: number): string[] {
@@ -102,6 +102,25 @@ it.each([
   render(<TruncatedName name={name} repeated={repeated} lines={2} />);
   shown(name);
   expect(drawn(screen.getByTitle(name))).toEqual(lines);
+});
+
+it.each([
+  ['alpha=1e-4 beta=-1', ['alpha=', '1e-4 ', 'beta=-1']],
+  ['x=2.E-05_-1_pong-v5', ['x=', '2.E-05_', '-1_', 'pong-', 'v5']],
+])('TruncatedName breaks %s neither around a sign nor at an exponent', (name, parts) => {
+  width = 600;
+  render(<TruncatedName name={name} lines={2} />);
+  const wrapped = screen.getByTitle(name).innerHTML.split('<wbr>');
+  expect(wrapped).toEqual(parts);
+});
+
+it.each([
+  ['paac_one_game learning lr=1e-4 seed=3', 120, 'seed=3'],
+  ['paac_one_game learning lr=1e-4 seed=3 lr=1', 140, 'seed=3 lr=1'],
+])('TruncatedName begins the second line of %s with a whole word', (name, pixels, last) => {
+  width = pixels;
+  render(<TruncatedName name={name} lines={2} />);
+  expect(drawn(screen.getByTitle(name)).at(-1)).toBe(last);
 });
 
 it('TruncatedName shows a name as soon as it has room', () => {

@@ -17,8 +17,8 @@ type Fit = {
   perLine: number;
 };
 
-/** Where a name in two lines breaks. */
-const SEPARATORS = /(?<=[=_,/\s-])/u;
+/** Where a name in two lines breaks: after a separator, but neither around a sign, as in `=-1`, nor in `1e-4`. */
+const SEPARATORS = /(?<=[_,/\s]|=(?!-)|(?<![\d.]e|[=_,/\s]|^)-)/iu;
 
 const isTooLarge = ({ scrollHeight, clientHeight, scrollWidth, clientWidth }: HTMLElement): boolean =>
   scrollHeight > clientHeight || scrollWidth > clientWidth;
@@ -163,12 +163,9 @@ function inTwoLines(name: string, start: string, perLine: number): Part[] {
   const rest = name.slice(start.length);
   const room = Math.max(2, Math.floor(perLine * SURELY) - 1);
   const letters = Array.from(rest);
-  const first = wordsOf(letters.slice(0, start === '' ? room : room - 2).join(''), 'start');
+  const first = wordsOf(rest, start === '' ? room : room - 2, 'start');
   const left = letters.length - Array.from(first).length;
-  const last = wordsOf(
-    letters.slice(Math.max(letters.length - room, letters.length - left + 1)).join(''),
-    'end',
-  );
+  const last = wordsOf(rest, Math.min(room, left - 1), 'end');
   return [
     ...(start === '' ? [] : [hidden(start)]),
     shown(first),
@@ -177,11 +174,22 @@ function inTwoLines(name: string, start: string, perLine: number): Part[] {
   ];
 }
 
-/** The text without the part of a word at its cut end. */
-function wordsOf(text: string, kept: 'start' | 'end'): string {
+/** The words at the start or end of a text of which so many letters have room; letters where that leaves much of it. */
+function wordsOf(text: string, room: number, kept: 'start' | 'end'): string {
   const parts = text.split(SEPARATORS);
-  const whole = (kept === 'start' ? parts.slice(0, -1) : parts.slice(1)).join('');
-  return whole.length >= LEAST_FILLED * text.length ? whole : text;
+  if (kept === 'end') parts.reverse();
+  const words: string[] = [];
+  let n = 0;
+  for (const part of parts) {
+    n += Array.from(part).length;
+    if (n > room) break;
+    words.push(part);
+  }
+  if (kept === 'end') words.reverse();
+  const whole = words.join('');
+  if (Array.from(whole).length >= LEAST_FILLED * room) return whole;
+  const letters = Array.from(text);
+  return (kept === 'start' ? letters.slice(0, room) : letters.slice(letters.length - room)).join('');
 }
 
 /** A score in a column: room for the missing decimals, so that points stand below each other. */

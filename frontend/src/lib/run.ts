@@ -28,9 +28,9 @@ export const isExternal = ({ origin }: { origin: string }): boolean => origin ==
 export const startOfName = ({ algorithm, environment }: { algorithm: string; environment: string }): string =>
   `${algorithm} ${environment.replace(/^ALE\//, '')} `;
 
-/** The query for the runs with a tag. */
+/** The query for the runs with exactly this tag. */
 export const queryOfTag = (tag: string): string =>
-  `tag:${/^[\w./-]+$/.test(tag) ? tag : `"${tag.replaceAll(/["\\]/g, String.raw`\$&`)}"`}`;
+  `tag=${/^[\w./-]+$/.test(tag) ? tag : `"${tag.replaceAll(/["\\]/g, String.raw`\$&`)}"`}`;
 
 /** What an external run cannot do here, and why. */
 export const ELSEWHERE = {

@@ -24,7 +24,12 @@ type Props = { run: Run; edit: RunEdit; denied: string | undefined };
 export function RunDetails({ run, edit, denied }: Props) {
   return (
     <div className={classes.details}>
-      <TagEditor tags={run.tags} save={(what, tags) => edit.save(what, { tags })} denied={denied} />
+      <TagEditor
+        tags={run.tags}
+        archived={run.archived}
+        save={(what, tags) => edit.save(what, { tags })}
+        denied={denied}
+      />
       <span>
         <span className={classes.label}>
           <Term>Group</Term>

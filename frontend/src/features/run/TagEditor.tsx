@@ -5,6 +5,7 @@ import { useRef, useState } from 'react';
 import { fieldError } from '@/api/problem';
 import { MAX_TAG, MAX_TAGS } from '@/api/runBounds';
 import { queryOfTag } from '@/lib/run';
+import { defined } from '@/lib/search';
 import classes from './edit.module.css';
 
 /** The typed tags, separated by commas, that the run does not have yet. */
@@ -26,12 +27,14 @@ export function tagProblem(added: readonly string[], tags: readonly string[]): s
 
 type Props = {
   tags: readonly string[];
+  /** Whether the run is archived: a list without such runs would lack it. */
+  archived?: boolean;
   save: (what: string, tags: string[]) => Promise<void>;
   denied: string | undefined;
 };
 
 /** A run's tags, each of which can be removed, and a field to add more. */
-export function TagEditor({ tags, save, denied }: Props) {
+export function TagEditor({ tags, archived = false, save, denied }: Props) {
   const [typed, setTyped] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);
   const add = useRef<HTMLButtonElement>(null);
@@ -65,7 +68,11 @@ export function TagEditor({ tags, save, denied }: Props) {
     <span className={classes.tags}>
       {tags.map((tag) => (
         <span key={tag} className={classes.tag}>
-          <Link to="/" search={{ q: queryOfTag(tag) }} title="Runs with this tag">
+          <Link
+            to="/"
+            search={defined({ q: queryOfTag(tag), archived: archived || undefined })}
+            title="Runs with this tag"
+          >
             {tag}
           </Link>
           {denied === undefined && (

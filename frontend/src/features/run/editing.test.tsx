@@ -106,9 +106,14 @@ it('InlineEdit shows why it is disabled', () => {
 it('TagEditor links each tag to the runs that have it', () => {
   show(<TagEditor tags={['lr', 'night shift']} save={() => Promise.resolve()} denied="no" />);
   expect(screen.getAllByRole('link').map((link) => link.getAttribute('href'))).toEqual([
-    '/?q=tag%3Alr',
-    '/?q=tag%3A%22night+shift%22',
+    '/?q=tag%3Dlr',
+    '/?q=tag%3D%22night+shift%22',
   ]);
+});
+
+it('TagEditor of an archived run links to a list that has it', () => {
+  show(<TagEditor tags={['lr']} archived save={() => Promise.resolve()} denied="no" />);
+  expect(screen.getByRole('link').getAttribute('href')).toBe('/?q=tag%3Dlr&archived=true');
 });
 
 it('TagEditor removes and adds tags, and refuses quotes', async () => {

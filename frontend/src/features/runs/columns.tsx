@@ -10,6 +10,7 @@ import { StateBadge } from '@/components/run/StateBadge';
 import { RelativeTime, Score, TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { isExternal, queryOfTag, startOfName, stepsOf } from '@/lib/run';
+import { defined } from '@/lib/search';
 import { DASH, formatCount, formatInteger } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
 import classes from './runs.module.css';
@@ -209,7 +210,8 @@ export const COLUMNS: readonly Column[] = [
           {run.tags[0] !== undefined && (
             <Link
               to="/"
-              search={{ q: queryOfTag(run.tags[0]) }}
+              // The view of the list stays as it is.
+              search={(before) => defined({ ...before, q: queryOfTag(run.tags[0] ?? '') })}
               className="ellipsis"
               aria-label={`Runs with tag ${run.tags[0]}`}
             >

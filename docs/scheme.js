@@ -18,8 +18,13 @@
   } catch {
     return; // Storage may be blocked.
   }
-  addEventListener('click', ({ target, isTrusted }) => {
-    const label = isTrusted && target instanceof Element && target.closest('label[for^="__palette_"]');
-    if (label) localStorage.setItem(KEY, label.htmlFor.endsWith('1') ? 'dark' : 'light');
+  // By pointer or keyboard; the theme's own start changes the attribute alone, without this event.
+  addEventListener('change', ({ target }) => {
+    if (!(target instanceof HTMLInputElement) || target.name !== '__palette') return;
+    try {
+      localStorage.setItem(KEY, target.dataset.mdColorScheme === 'slate' ? 'dark' : 'light');
+    } catch {
+      // Storage is full.
+    }
   });
 })();

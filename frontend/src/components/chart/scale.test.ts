@@ -51,16 +51,33 @@ describe('the ticks of a log scale', () => {
     const { tickvals, range } = yAxis(drawn(0.003, 0.0030000000000000005), null, true);
     const [low, high] = (range as number[]).map((exponent) => 10 ** exponent);
     expect([low, high]).toEqual([expect.closeTo(0.0015), expect.closeTo(0.0045)]);
-    expect((tickvals as number[]).filter((tick) => tick > (low ?? 0) && tick < (high ?? 0))).toEqual([0.002]);
+    expect((tickvals as number[]).filter((tick) => tick > (low ?? 0) && tick < (high ?? 0))).toEqual([
+      0.002, 0.003, 0.004,
+    ]);
   });
 
   it('are decades', () => expect(logTicks([0.02, 700])).toEqual([0.01, 0.1, 1, 10, 100, 1000]));
 
   it('are labelled in full where there are few decades', () =>
-    expect(yAxis(drawn(12, 48), null, true)).toMatchObject({
+    expect(yAxis(drawn(12, 60), null, true)).toMatchObject({
       tickvals: [10, 20, 50, 100, 200, 500],
       ticktext: ['10', '20', '50', '100', '200', '500'],
     }));
+
+  it('are at equal steps within less than a decade', () => {
+    expect(logTicks([2.3, 4.5])).toEqual([2, 2.5, 3, 3.5, 4, 4.5]);
+    expect(logTicks([6, 15])).toEqual([6, 8, 10, 12, 14, 16]);
+    expect(logTicks([1.1e-7, 1.8e-7])).toEqual([1e-7, 1.2e-7, 1.4e-7, 1.6e-7, 1.8e-7]);
+  });
+
+  it('are at least two inside every extent', () => {
+    for (const low of [1e-300, 1e-7, 0.0023, 0.1, 1, 1.1, 2.3, 5.5, 9.9, 10, 99_999, 3e8, 7e200])
+      for (const ratio of [1.00001, 1.01, 1.3, 1.96, 2, 2.6, 4.2, 5, 9, 10, 11, 47, 101, 5e3, 1e9, 1e50]) {
+        const inside = logTicks([low, low * ratio]).filter((tick) => tick >= low && tick <= low * ratio);
+        expect(inside.length, `${low} to ${low * ratio}`).toBeGreaterThanOrEqual(2);
+        expect(inside.length, `${low} to ${low * ratio}`).toBeLessThan(13);
+      }
+  });
 
   it('skip decades where there are many', () => expect(logTicks([1e-20, 1e20]).length).toBeLessThan(10));
 });

@@ -98,15 +98,30 @@ function extentOf(traces: readonly Data[], zoom: Range | null, log: boolean): Ra
   return max >= min && Number.isFinite(max - min) ? [min, max] : undefined;
 }
 
-/** Ticks of a log scale: decades, or 1, 2 and 5 of each where there are few. */
+/** Ticks of a log scale: decades, 1, 2 and 5 of each where these are few, or equal steps within a decade. */
 export function logTicks([min, max]: Range): number[] {
   const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
   const step = Math.max(1, Math.ceil((last - first) / 8));
   const decades = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, at) => first + at * step);
   const factors = last - first <= 2 ? [1, 2, 5] : [1];
-  return decades
+  const ticks = decades
     .flatMap((decade) => factors.map((factor) => Number(`${factor}e${decade}`)))
     .filter((tick) => tick > 0 && Number.isFinite(tick));
+  const isEnough = ticks.filter((tick) => tick >= min && tick <= max).length >= 2;
+  return isEnough || max - min < LEAST_NORMAL ? ticks : equalSteps([min, max]);
+}
+
+/** Multiples above 0 of a round step, of which at least three are in the range. */
+function equalSteps([min, max]: Range): number[] {
+  const most = ((max - min) / 3) * (1 + TOLERANCE);
+  const exponent = Math.floor(Math.log10(most));
+  const step = Math.max(
+    ...[0.5, 1, 2, 5].map((factor) => Number(`${factor}e${exponent}`)).filter((size) => size <= most),
+  );
+  const [first, last] = [Math.floor(min / step), Math.ceil(max / step)];
+  return Array.from({ length: last - first + 1 }, (_, at) =>
+    Number(((first + at) * step).toPrecision(12)),
+  ).filter((tick) => tick > 0 && Number.isFinite(tick));
 }
 
 /** Whether ticks need exponents, where SI prefixes would name thousandths. */

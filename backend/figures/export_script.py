@@ -4,6 +4,7 @@ Everything that comes from the figure stands in the script as one literal, writt
 the same for every figure.
 """
 
+import inspect
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 
 from backend.figures.export_series import DrawnSeries, drawn_series, plain, printable
 from backend.figures.figure import Figure
+from backend.figures.theme import tick_text
 
 LegendPlace = Literal["below", "right", "inside", "none"]
 
@@ -356,7 +358,8 @@ Needs Python 3.9 and matplotlib 3.7.
 
 '''
 
-_CODE = r'''
+_CODE = (
+    r"""
 
 import argparse
 import csv
@@ -374,20 +377,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
 
-def number(value, _=None):
-    """A number as Callboard writes it: 0, 8,000, 12.5k, 100k, 4.0M, 6.9e-4."""
-    size = abs(value)
-    if 0 < size < 1e-3:
-        mantissa, exponent = f"{value:.2e}".split("e")
-        text = f"{float(mantissa):g}e{int(exponent)}"
-    elif size < 1e4:
-        text = f"{value:,.6g}"
-    else:
-        unit, prefix = next((u, p) for u, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if size >= u)
-        digits = f"{value / unit:.6g}"
-        text = digits + (".0" if size < 100 * unit and "." not in digits else "") + prefix
-    return text.replace("-", "\N{MINUS SIGN}")
-
+"""
+    + inspect.getsource(tick_text)
+    + r'''
 
 def percent(value, _=None):
     return f"{100 * value:.6g}%"
@@ -540,10 +532,10 @@ def finish(axes, panel, log):
                 low = min(ends)
             set_limits(low, max(ends))
         if spec["ticks"] is not None:
-            texts = spec["tick_texts"] or [number(tick) for tick in spec["ticks"]]
+            texts = spec["tick_texts"] or [tick_text(tick) for tick in spec["ticks"]]
             axis.set_ticks(spec["ticks"], [shown(text) for text in texts])
         elif spec["scale"] != "category":
-            axis.set_major_formatter(FuncFormatter(percent if spec["percent"] else number))
+            axis.set_major_formatter(FuncFormatter(percent if spec["percent"] else tick_text))
         (axes.set_xlabel if which == "x" else axes.set_ylabel)(shown(spec["title"]))
         axis.set_visible(spec["visible"])
     if not panel["has_x"]:
@@ -686,3 +678,4 @@ def main():
 if __name__ == "__main__":
     main()
 '''
+)

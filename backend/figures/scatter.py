@@ -12,7 +12,7 @@ from backend.db import Run
 from backend.errors import Invalid
 from backend.figures.figure import Figure
 from backend.figures.palette import Theme, colours, distinct_styles, look
-from backend.figures.theme import faint, layout, muted, plain_text
+from backend.figures.theme import faint, layout, muted, plain_text, tick_text
 from backend.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
 from backend.runs.groups import configs_of
 from backend.specs.problems import quoted
@@ -226,7 +226,7 @@ def _axis(values: Sequence[float | str], *, log: bool | None) -> dict[str, Any]:
         ticks = log_ticks(ticks)
     elif len(ticks) > _MAX_TICKS:
         return {"type": "linear"}
-    shown = {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+    shown = {"tickvals": ticks, "ticktext": [tick_text(tick) for tick in ticks]}
     return {"type": "log" if is_log else "linear", **shown}
 
 

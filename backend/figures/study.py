@@ -5,14 +5,14 @@ Pure functions from numbers to figures. Every panel has the same arms in the sam
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
 
 from backend.figures.figure import Figure
 from backend.figures.palette import Theme, look
-from backend.figures.theme import faint, layout, muted, plain_text
+from backend.figures.theme import faint, layout, muted, plain_text, tick_text
 from backend.metrics.chunks import Array
 from backend.statistics.profiles import Profile
 
@@ -268,11 +268,24 @@ def _setting_axis(values: Sequence[float | str], *, log: bool | None) -> dict[st
     ticks = sorted(set(numbers))
     # Random values have more digits than fit, and may lie close together.
     are_round = all(f"{tick:.2g}" == f"{tick:g}" or tick.is_integer() for tick in ticks)
-    named = {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
-    round_ticks = named if len(ticks) <= 6 and are_round else {}
-    # Otherwise Plotly labels every digit of a decade, which overlap in narrow panels.
-    decades = {"dtick": 1, "tickformat": "~g"} if is_log else {}  # not "100µ" for 0.0001
-    return {"type": "log" if is_log else "linear", **(round_ticks or decades)}
+    if len(ticks) > 6 or not are_round:
+        if not is_log:
+            return {"type": "linear"}
+        # Plotly would label every digit of a decade, which overlap in narrow panels.
+        ticks = _log_ticks(low, high)
+    shown = {"tickvals": ticks, "ticktext": [tick_text(tick) for tick in ticks]}
+    return {"type": "log" if is_log else "linear", **shown}
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """At least two ticks in a range above 0: powers of ten, else 1, 2 and 5 times them, else its ends."""
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    for factors in ((1,), (1, 2, 5)):
+        ticks = [float(f"{factor}e{decade}") for decade in decades for factor in factors]
+        inside = [tick for tick in ticks if low <= tick <= high]
+        if len(inside) >= 2:
+            return inside
+    return sorted({low, high})
 
 
 def sorted_figure(

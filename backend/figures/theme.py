@@ -1,6 +1,7 @@
 """Colours, templates and the layout shared by all figures."""
 
 import html
+import math
 import textwrap
 from functools import cache
 from typing import Any
@@ -32,6 +33,27 @@ def faint(colour: str, opacity: float) -> str:
 def plain_text(text: str) -> str:
     """User input escaped for Plotly, which renders text as HTML and replaces `%{…}` in it."""
     return html.escape(text, quote=False).replace("%{", "%&#123;")
+
+
+def tick_text(value: float, _: object = None) -> str:
+    """A number as Callboard writes it on axes: 0, 8,000, 12.5k, 100k, 4.0M, 6.9e-4."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+    # Rounded before the prefix is chosen: 999,999.9 is 1.0M. Without the sign of -0.
+    value = float(f"{value:.6g}") or 0.0
+    size = abs(value)
+    if 0 < size < 1e-3 or size >= 1e15:
+        mantissa, exponent = f"{value:.3e}".split("e")
+        text = f"{float(mantissa):g}e{int(exponent)}"
+    elif size < 1e4:
+        text = f"{value:,.6g}"
+    else:
+        unit, prefix = next((u, p) for u, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if size >= u)
+        digits = f"{value / unit:.6g}"
+        text = digits + (".0" if size < 100 * unit and "." not in digits else "") + prefix
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def muted(theme: Theme) -> str:

@@ -10,6 +10,7 @@ import {
   formatExact,
   formatNumber,
   formatScore,
+  formatTick,
   formatTimeLeft,
   formatValue,
   parseNumber,
@@ -23,6 +24,9 @@ describe('formatCount', () => {
   it.each([
     [0, '0'],
     [9_999, '9,999'],
+    [9_999.4, '9,999'],
+    [9_999.6, '10.0k'],
+    [-9_999.5, '−10.0k'],
     [12_345, '12.3k'],
     [999_999, '1.0M'],
     [6_000_000, '6.0M'],
@@ -30,14 +34,18 @@ describe('formatCount', () => {
     [-45_000, '−45.0k'],
   ])('formats %d as %s', (value, text) => expect(plain(formatCount(value))).toBe(text));
 
-  it('returns a dash for null', () => expect(formatCount(null)).toBe('–'));
+  it('returns a dash for what is no number', () =>
+    expect([null, NaN, Infinity].map(formatCount)).toEqual(['–', '–', '–']));
 });
 
-// Those of axes, and of the script that redraws a figure with matplotlib, are tested with the same numbers.
-it.each(NUMBERS as [number, string, string][])(
-  'formatCount formats %d, %s on an axis, as %s',
-  (value, _, text) => expect(formatCount(value)).toBe(text),
+// The service's ticks, and the script that redraws a figure with matplotlib, are tested with the same numbers.
+it.each(NUMBERS as [number, string, string, string?][])(
+  'formatCount and formatTick format %d, %s in the chart library, as %s',
+  (value, _, text, tick = text) => expect([formatCount(value), formatTick(value)]).toEqual([text, tick]),
 );
+
+it('formatTick writes numbers that JSON does not have', () =>
+  expect([NaN, Infinity, -Infinity, -0].map(formatTick)).toEqual(['NaN', '∞', '−∞', '0']));
 
 describe('formatScore', () => {
   it.each([
@@ -46,6 +54,9 @@ describe('formatScore', () => {
     [-0.634, '−0.63'],
     [9.996, '10.0'],
     [12345.6, '12,346'],
+    [999.94, '999.9'],
+    [999.96, '1,000'],
+    [-0.001, '0.00'],
   ])('formats %d as %s', (value, text) => expect(formatScore(value)).toBe(text));
 });
 

@@ -14,15 +14,39 @@ const SI: readonly [number, string][] = [
 const signed = (text: string): string => text.replace('-', MINUS);
 
 const grouped = (value: number, digits: number): string =>
-  signed(value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+  signed(
+    value.toLocaleString('en', {
+      minimumFractionDigits: digits,
+      maximumFractionDigits: digits,
+      signDisplay: 'negative', // no sign where a negative number is rounded to 0
+    }),
+  );
 
 /** A count: an integer below 10,000, an SI prefix above, such as 12.3k, 100k and 4.0M. */
 export function formatCount(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return DASH;
-  if (Math.abs(value) < 1e4) return grouped(Math.round(value), 0);
-  const [scale, prefix] = SI.find(([size]) => Math.abs(value) >= size * 0.9995) ?? [1, ''];
+  // What the number is after rounding decides on its text.
+  const size = Math.round(Math.abs(value));
+  if (size < 1e4) return grouped(value, 0);
+  if (size >= 999.5e12) return formatNumber(value);
+  const [scale, prefix] = SI.find(([unit]) => size >= unit * 0.9995) ?? [1, ''];
   const scaled = value / scale;
   return `${grouped(scaled, Math.abs(scaled) < 99.95 ? 1 : 0)}${prefix}`;
+}
+
+/** A number on an axis, of at most six digits: as in tables, but not rounded to what fits there. */
+export function formatTick(value: number): string {
+  if (!Number.isFinite(value)) return formatNumber(value);
+  const rounded = Number(value.toPrecision(6));
+  const size = Math.abs(rounded);
+  if (size >= 1e15 || (size > 0 && size < 1e-3)) return formatNumber(rounded);
+  if (size < 1e4) return signed((rounded || 0).toLocaleString('en', { maximumSignificantDigits: 6 }));
+  const [scale, prefix] = SI.find(([unit]) => size >= unit) ?? [1, ''];
+  const digits = (rounded / scale).toLocaleString('en', {
+    minimumFractionDigits: size < 100 * scale ? 1 : 0,
+    maximumFractionDigits: 5,
+  });
+  return `${signed(digits)}${prefix}`;
 }
 
 /** All digits of a count, with thousands separators. */
@@ -34,7 +58,7 @@ export function formatInteger(value: number | null | undefined): string {
 export function formatScore(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return DASH;
   const size = Math.abs(value);
-  return grouped(value, size >= 1000 ? 0 : size >= 9.995 ? 1 : 2);
+  return grouped(value, size >= 999.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
 /** Any measured value with four significant figures, such as 0.0224 and 6.9e−4. */

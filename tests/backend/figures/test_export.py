@@ -2,6 +2,7 @@ import ast
 import csv
 import io
 import json
+import math
 import re
 import runpy
 import subprocess
@@ -23,6 +24,7 @@ from backend.figures.learning_curve import Evaluated, Level, learning_curve_figu
 from backend.figures.marks import Mark
 from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.figures.theme import tick_text
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
 from backend.text import of_cell
@@ -425,12 +427,14 @@ def test_text_that_a_spreadsheet_would_execute_is_a_text_in_the_csv_and_as_given
 
 
 NUMBERS = Path(__file__).parents[3] / "frontend" / "src" / "lib" / "numbers.json"
-"""Numbers with the texts that pages have for them, on axes and in tables."""
+"""Numbers with the texts that Plotly has for them, those of tables, and those of axes where they differ."""
 
 
-def test_script_writes_numbers_as_pages_do() -> None:
+def test_script_and_ticks_have_the_numbers_of_pages() -> None:
     script: dict[str, Any] = {"__name__": "imported"}
     exec(matplotlib_script(groups(["a"])), script)
-    cases = [(value, text) for value, _, text in json.loads(NUMBERS.read_text("utf-8"))]
-    cases += [(0.00069, "6.9e\N{MINUS SIGN}4"), (0.02, "0.02"), (12_250, "12.25k")]
-    assert [script["number"](value) for value, _ in cases] == [text for _, text in cases]
+    cases = [(value, texts[-1]) for value, *texts in json.loads(NUMBERS.read_text("utf-8"))]
+    # JSON has none of these.
+    cases += [(math.nan, "NaN"), (math.inf, "∞"), (-math.inf, "−∞"), (-0.0, "0")]
+    for write in (script["tick_text"], tick_text):
+        assert [write(value) for value, _ in cases] == [text for _, text in cases]

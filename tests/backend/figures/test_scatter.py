@@ -27,7 +27,15 @@ def test_runs_are_dots_with_the_median_of_equal_settings() -> None:
     assert (list(medians.x), list(medians.y), list(medians.text)) == ([0.01], [4.0], ["median of 2 runs"])
     assert figure.layout.xaxis.type == "log"
     assert list(figure.layout.xaxis.tickvals) == [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01]
+    assert list(figure.layout.xaxis.ticktext)[1:4] == ["2e−4", "5e−4", "0.001"]
     assert figure.layout.xaxis.title.text == "config.learning_rate"
+
+
+def test_settings_are_written_as_in_tables() -> None:
+    values = (10_000.0, 100_000.0, 1_000_000.0)
+    dots = [Dot(id_, "a", value, 0.0) for id_, value in zip(IDS, values, strict=False)]
+    axis = valid(scatter_figure(dots, x="config.replay_capacity", y="Score", title="t")).layout.xaxis
+    assert {"10.0k", "100k", "1.0M"} <= set(axis.ticktext)
 
 
 def test_medians_do_not_mix_environments() -> None:

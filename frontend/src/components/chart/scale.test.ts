@@ -79,12 +79,18 @@ describe('the ticks of a log scale', () => {
       }
   });
 
+  it('have the texts of tables', () =>
+    expect(yAxis(drawn(5e3, 2e6), null, true)).toMatchObject({
+      tickvals: [1e3, 1e4, 1e5, 1e6, 1e7],
+      ticktext: ['1,000', '10.0k', '100k', '1.0M', '10.0M'],
+    }));
+
   it('skip decades where there are many', () => expect(logTicks([1e-20, 1e20]).length).toBeLessThan(10));
 });
 
-it.each(NUMBERS as [number, string, string][])(
-  '%d, which the chart library writes as %s, is %s on an axis',
-  (_, tick, text) => expect(TICK_TEXTS[tick] ?? tick).toBe(text),
+it.each(NUMBERS as [number, string, string, string?][])(
+  '%d, which the chart library writes as %s, has the text of tables, %s, unless rounded there',
+  (_, tick, text, onAxis = text) => expect(TICK_TEXTS[tick] ?? tick).toBe(onAxis),
 );
 
 it('every axis of a layout writes numbers as tables do', () => {

@@ -1,24 +1,23 @@
 import type { Annotations, Data, Layout, LayoutAxis } from 'plotly.js';
 import type { Range } from '@/api/series';
 import type { Trace } from '@/api/tails';
-import { formatNumber } from '@/lib/format';
+import { formatTick } from '@/lib/format';
 
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, at) => at + 1);
 
-/** The texts of tables by those of the chart library: `8.5k`, `10k` and `4M` there. */
-const POSITIVE: readonly (readonly [string, string])[] = [
-  // Below 10,000, in steps of 10.
-  ...upTo(900).map((at) => {
-    const value = 990 + 10 * at;
-    const rest = String(value % 1000).padStart(3, '0');
-    return [`${value / 1000}k`, `${Math.floor(value / 1000)},${rest}`] as const;
-  }),
-  ...['k', 'M', 'G', 'T'].flatMap((prefix) =>
-    upTo(99)
-      .filter((digits) => prefix !== 'k' || digits >= 10)
-      .map((digits) => [`${digits}${prefix}`, `${digits}.0${prefix}`] as const),
-  ),
+const PREFIXES: readonly (readonly [string, number])[] = [
+  ['k', 1e3],
+  ['M', 1e6],
+  ['G', 1e9],
+  ['T', 1e12],
 ];
+
+/** The texts of tables by those of the chart library: `8.5k`, `10k`, `4M` and, on an axis to 4M, `0.5M` there. */
+const POSITIVE: readonly (readonly [string, string])[] = PREFIXES.flatMap(([prefix, unit]) => {
+  // Thousandths of the prefix; of k, hundredths to 10k, as larger ones keep their digits.
+  const parts = upTo(999).map((at) => (prefix === 'k' ? at / 100 : at / 1000));
+  return [...parts, ...upTo(99)].map((at) => [`${at}${prefix}`, formatTick(at * unit)] as const);
+});
 
 /**
  * With these, an axis has the same text for a number as a table. Ticks with more digits, such as 12.25k, stay as they
@@ -138,7 +137,7 @@ export function yAxis(traces: readonly Data[], zoom: Range | null, log: boolean)
     const ticks = {
       tickmode: 'array' as const,
       tickvals,
-      ticktext: tickvals.map((tick) => formatNumber(tick)),
+      ticktext: tickvals.map(formatTick),
     };
     if (shown === flat) return { ...ticks, range: flat.map(Math.log10), autorange: false };
     if (!zoom) return ticks;

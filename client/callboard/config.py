@@ -6,10 +6,11 @@ import hashlib
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from types import CodeType, ModuleType
+from functools import partial
+from types import CodeType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 from callboard.cleaning import is_masked
@@ -29,10 +30,10 @@ from callboard.rows import clean, is_seed
 
 MAX_DEPTH = 10
 """Keys of a nested setting. What is deeper is stored as text."""
-_MAX_SET_DEPTH = 5
+_MAX_SET_DEPTH = 6
 """Attributes and items, nested, through which a set in an object's text is looked for."""
 
-_ADDRESS = re.compile(" at 0x[0-9a-f]+")
+_ADDRESS = re.compile(" at 0x[0-9a-fA-F]+")
 _WHOLE = re.compile("-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|-?[0-9]+[eE][+-]?[0-9]{1,3}")
 _NOT_IN_WORDS = re.compile('["\\\\\x00-\x1f\ud800-\udfff]')
@@ -148,8 +149,9 @@ def stored_value(value: Any) -> tuple[Any, str | None]:
         return ("{}", "dict") if not value else (_bounded(_json(_tree(value, 0))), "dict")
     if isinstance(value, (int, float)):
         return _bounded(_number(value)), "float" if isinstance(value, float) else "int"
-    [text] = _tree(value, 0).values()
-    return _bounded(text), kind
+    tree = _tree(value, 0)
+    first, *_ = tree.values() if isinstance(tree, dict) else [None]
+    return _bounded(first if isinstance(first, str) else _json(tree)), kind
 
 
 def _is_nested(item: tuple[Any, str | None]) -> bool:
@@ -178,9 +180,15 @@ def _number(value: float) -> str:
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
-def _tree(value: Any, depth: int) -> Any:
-    """Any object as JSON that differs from that of every other object."""
-    value = _plain(value)
+def _tree(value: Any, depth: int, functions: list[Any] | None = None) -> Any:
+    """Any object as JSON that differs from that of every other object.
+
+    Args:
+        depth: lists and mappings that hold it.
+        functions: those that have a number each, which new ones are added to; without it, they are texts.
+    """
+    if functions is None or not getattr(value, "shape", None):  # what a function holds may be large
+        value = _plain(value)
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
@@ -188,30 +196,56 @@ def _tree(value: Any, depth: int) -> Any:
             return int(value)  # as text, 1.0 would differ from 1, which JSON's does not
         is_json = math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63
         return value if is_json else {type(value).__name__: _number(value)}
+    if functions is not None and _is_function(value):
+        return {"function": _number_of(value, functions)}
     if depth >= MAX_DEPTH:
         return {"deep": _text(value)}
+    is_collection = isinstance(value, (list, tuple, Mapping, set, frozenset))
+    if functions is not None and is_collection and len(value) > MAX_CONFIG_LIST:
+        return {type(value).__name__: _text(value)}
     if isinstance(value, (list, tuple)):
-        return [_tree(item, depth + 1) for item in value]
+        return [_tree(item, depth + 1, functions) for item in value]
     if isinstance(value, Mapping):
-        items = [[_tree(key, depth + 1), _tree(item, depth + 1)] for key, item in value.items()]
+        items = [
+            [_tree(key, depth + 1, functions), _tree(item, depth + 1, functions)]
+            for key, item in value.items()
+        ]
         return {"dict": sorted(items, key=_json)}
     if isinstance(value, (set, frozenset)):
-        return {"set": _json(sorted((_tree(item, depth + 1) for item in value), key=_json))}
+        by_name = sorted(value, key=lambda item: str(getattr(item, "__qualname__", "")))
+        return {"set": _json(sorted((_tree(item, depth + 1, functions) for item in by_name), key=_json))}
     return {type(value).__name__: _text(value)}
+
+
+def _number_of(function: Any, functions: list[Any]) -> int:
+    for number, known in enumerate(functions):
+        if known is function:
+            return number
+    functions.append(function)
+    return len(functions) - 1
 
 
 def _text(value: Any) -> str:
     """An object as text, without addresses and the order of sets, which each process has its own of."""
     try:
-        if isinstance(value, type):
-            return _name(value)
-        if _is_function(value):
-            checksum = hashlib.sha256(_made_of(value).encode("utf-8", "replace")).hexdigest()[:8]
-            return f"{_name(value)} {checksum}"
-        return _neutral(str(value), value)
+        return _exact_text(value)
     except Exception as error:  # of any object at all
         pass_on(error)
+    try:
+        return _ADDRESS.sub("", str(value))
+    except Exception as error:
+        pass_on(error)
         return f"{type(value).__name__} ({type(error).__name__})"
+
+
+def _exact_text(value: Any) -> str:
+    if isinstance(value, type):
+        return _name(value)
+    if not _is_function(value):
+        return _neutral(str(value), value, 0)
+    checksum = hashlib.sha256(_made_of(value).encode("utf-8", "replace")).hexdigest()[:8]
+    name = _neutral(str(value), value, 0) if isinstance(value, partial) else _name(value)
+    return f"{name} {checksum}"
 
 
 def _name(value: Any) -> str:
@@ -219,66 +253,103 @@ def _name(value: Any) -> str:
 
 
 def _is_function(value: Any) -> bool:
-    return not isinstance(value, type) and getattr(value, "__code__", None) is not None
+    if isinstance(value, partial):
+        return True
+    return not isinstance(value, type) and isinstance(getattr(value, "__code__", None), CodeType)
 
 
 def _made_of(function: Any) -> str:
     """The code of a function and of those that it refers to, directly or not, and what else they refer to by
-    closures and defaults."""
-    functions, parts = [function], []
-    for reached in functions:  # grows
-        contents = [cell.cell_contents for cell in getattr(reached, "__closure__", None) or ()]
-        contents += getattr(reached, "__defaults__", None) or ()
-        contents += (getattr(reached, "__kwdefaults__", None) or {}).values()
-        texts: list[str | int] = []
-        for content in contents:
-            if _is_function(content):  # by number: functions may enclose each other
-                numbers = (number for number, known in enumerate(functions) if known is content)
-                texts.append(next(numbers, len(functions)))
-                if texts[-1] == len(functions):
-                    functions.append(content)
-            else:
-                texts.append(_text(content))
-        parts.append((_name(reached), *_code(reached.__code__), texts))
+    closures, defaults, arguments of partials and objects of methods."""
+    functions = [function]  # by number: functions may enclose each other
+    parts = [
+        [_content(content, functions) for content in _contents(reached)]
+        for reached in functions  # grows
+    ]
     return repr(parts)
+
+
+def _contents(function: Any) -> list[Any]:
+    if isinstance(function, partial):
+        return [function.func, [*function.args], function.keywords]
+    cells = function.__closure__ or ()
+    return [
+        [_name(function), repr(_code(function.__code__))],
+        [*map(_cell, cells)],
+        [*(function.__defaults__ or ())],
+        function.__kwdefaults__ or {},
+        _state(getattr(function, "__self__", None)),
+    ]
+
+
+def _cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # its variable has no value yet
+        return {"cell": "empty"}
+
+
+def _state(value: Any) -> Any:
+    """What a method's object is: its attributes, if its text has none of them."""
+    kind: Any = type(value)
+    if kind.__repr__ is not object.__repr__ or kind.__str__ is not object.__str__:
+        return value
+    attributes = getattr(value, "__dict__", {})
+    return [_name(kind), {key: item for key, item in attributes.items() if not key.lower().endswith("seed")}]
+
+
+def _content(value: Any, functions: list[Any]) -> Any:
+    try:
+        return _tree(value, 0, functions)
+    except Exception as error:  # of any object at all
+        pass_on(error)
+        return _text(value)
 
 
 def _code(code: CodeType) -> tuple[bytes, list[Any], tuple[str, ...]]:
     constants = [
-        _code(constant) if isinstance(constant, CodeType) else _neutral(repr(constant), constant)
+        _code(constant) if isinstance(constant, CodeType) else _neutral(repr(constant), constant, 0)
         for constant in code.co_consts
     ]
     return code.co_code, constants, code.co_names
 
 
-def _neutral(text: str, value: Any) -> str:
+def _neutral(text: str, value: Any, depth: int) -> str:
     """The text of a value, without addresses and with the items of its sets sorted."""
     if "{" in text:
-        for items in _sets(value, 0, {}):
-            ordered = sorted(_neutral(repr(item), item) for item in items)
+        for items, n_above in _sets(value, depth, {}):
+            ordered = sorted(_neutral(repr(item), item, n_above + 1) for item in items)
             text = text.replace(f"{{{', '.join(map(repr, items))}}}", f"{{{', '.join(ordered)}}}")
     return _ADDRESS.sub("", text)
 
 
-def _sets(value: Any, depth: int, reached: dict[int, Any]) -> Iterator[set[Any] | frozenset[Any]]:
-    """The sets that a value is, holds or has as attributes; those in sets are left out."""
+def _sets(value: Any, depth: int, reached: dict[int, Any]) -> Iterator[tuple[set[Any] | frozenset[Any], int]]:
+    """The sets that a value is, holds or has as attributes, and how deep; those in sets are left out."""
     if id(value) in reached or depth > _MAX_SET_DEPTH:
         return
     reached[id(value)] = value
     if isinstance(value, (set, frozenset)):
-        yield value
+        yield value, depth
         return
-    if isinstance(value, Mapping):
-        parts = [*value, *value.values()]
-    elif isinstance(value, (list, tuple)):
-        parts = [*value]
-    elif isinstance(value, (type, ModuleType)):
-        parts = []
-    else:
-        names = getattr(value, "__dataclass_fields__", ()) or getattr(value, "__dict__", ())
-        parts = [getattr(value, name, None) for name in names]
-    for part in parts:
+    for part in _parts(value):
         yield from _sets(part, depth + 1, reached)
+
+
+def _parts(value: Any) -> list[Any]:
+    """Items or attributes of a value."""
+    if isinstance(value, Mapping):
+        return [*value, *value.values()]
+    if isinstance(value, (list, tuple, deque)):
+        return [*value]
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, (type, ModuleType)):
+        return []
+    names = [*getattr(value, "__dict__", ())]
+    for kind in type(value).__mro__:
+        if "__slots__" in vars(kind):
+            names += [name for name, member in vars(kind).items() if isinstance(member, MemberDescriptorType)]
+    return [getattr(value, name, None) for name in names]
 
 
 def _bounded(text: str) -> str:

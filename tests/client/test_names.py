@@ -1,9 +1,12 @@
 """Names are stored as they are given, and no two names or configs become one."""
 
 import csv
+import functools
 import io
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -26,6 +29,7 @@ from callboard.names import Names, as_cell, of_cell
 from tests.client.support import Target
 from tests.client.test_imports import events_file, imported, rows
 
+CLIENT = Path(callboard.__file__).parents[1]
 SIMILAR = [
     *("loss", "scalars/loss", "/loss", "loss/", "loss//x", "loss/x", "./x", "_/x", " loss", "loss "),
     *("acc@1", "acc#1", "loss [a]", "loss (a)", "loss_a", "train loss (%)", "train_loss_(%)", "Loss", "LOSS"),
@@ -329,6 +333,167 @@ def test_functions_that_differ_in_defaults_alone_have_different_texts() -> None:
     assert len({stored_at(0, function) for function in functions}) == len(RATES)
 
 
+@dataclass
+class Linear:
+    """A schedule whose method is a setting."""
+
+    rate: float
+
+    def value(self, step: int) -> float:
+        return self.rate * step
+
+
+class PlainLinear:
+    """The same, whose text does not have its rate."""
+
+    def __init__(self, rate: float, seed: int = 0) -> None:
+        self.rate, self.seed = rate, seed
+
+    def value(self, step: int) -> float:
+        return self.rate * step
+
+
+def enclosing(content: Any) -> Any:
+    return lambda step: content
+
+
+FUNCTIONS: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
+    (lambda: functools.partial(lambda x: x), lambda: functools.partial(lambda x: 2 * x)),
+    (lambda: functools.partial(max, [lambda x: x]), lambda: functools.partial(max, [lambda x: -x])),
+    (lambda: enclosing([lambda x: x]), lambda: enclosing([lambda x: 2 * x])),
+    (lambda: enclosing({"f": lambda x: x}), lambda: enclosing({"f": lambda x: 2 * x})),
+    (lambda: enclosing({lambda x: x}), lambda: enclosing({lambda x: 2 * x})),
+    (lambda: Linear(0.1).value, lambda: Linear(0.2).value),
+    (lambda: PlainLinear(0.1).value, lambda: PlainLinear(0.2).value),
+    (lambda: lambda x, *, a, b=1: a, lambda: lambda x, *, a=1, b: a),
+    (lambda: lambda x, a=1: a, lambda: lambda x, *, a=1: a),
+]
+
+
+@pytest.mark.parametrize(("first", "other"), FUNCTIONS)
+def test_functions_that_are_made_of_different_things_have_different_texts(
+    first: Callable[[], Any], other: Callable[[], Any]
+) -> None:
+    texts = [stored_at(0, function) for function in (first(), first(), other())]
+    assert texts[0] == texts[1]
+    # Their names have the lambda's place alone in common.
+    assert texts[0].rpartition(" ")[2] != texts[2].rpartition(" ")[2]
+
+
+def test_seed_of_a_methods_object_is_no_part_of_its_text() -> None:
+    assert stored_at(0, PlainLinear(0.1, 1).value) == stored_at(0, PlainLinear(0.1, 2).value)
+
+
+def unassigned(rate: float) -> tuple[Any, Any]:
+    def direct(step: float) -> float:
+        return rate * step if run else 0
+
+    def indirect(step: float) -> float:
+        return direct(step)
+
+    texts = stored_at(0, direct), stored_at(0, indirect)
+    run = True
+    return texts
+
+
+def test_functions_that_refer_to_variables_without_a_value_keep_their_checksums() -> None:
+    for text, other in zip(unassigned(0.1), unassigned(0.2), strict=True):
+        assert text != other
+        assert "Error" not in text
+    assert unassigned(0.1) == unassigned(0.1)
+
+
+@dataclass(eq=False)
+class Node:
+    """An object of a graph."""
+
+    name: str
+    peers: set[Any]
+
+
+class AnyName:
+    """An object that has each attribute."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __getattr__(self, name: str) -> Any:
+        return 1
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class Unreadable(Mapping[str, Any]):
+    """A mapping that can be written but not read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __getitem__(self, name: str) -> Any:
+        raise RuntimeError
+
+    def __iter__(self) -> Any:
+        raise RuntimeError
+
+    def __len__(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def test_no_error_of_a_part_replaces_the_text_of_an_object() -> None:
+    node = Node("a", set())
+    node.peers.add(Node("b", {node}))
+    assert "name='a'" in stored_at(0, node)
+    assert "name='b'" in stored_at(0, node)
+    assert stored_at(0, AnyName("{a}")) == "{a}"
+    assert stored_at(0, Options({1}, Unreadable("{a}"))) == "Options(actions={1}, nested={a})"
+    assert stored_at(0, enclosing(Unreadable("{a}"))) != stored_at(0, enclosing(Unreadable("{b}")))
+
+
+SETS_IN_A_PROCESS = """
+import functools, json
+from collections import deque
+import attrs
+from callboard.config import flat_config
+
+@attrs.define
+class Slots:
+    words: set
+    more: object = None
+
+class Base:
+    __slots__ = ("words",)
+    def __init__(self, words):
+        self.words = words
+    def __repr__(self):
+        return f"Base({self.words})"
+
+words = {f"w{at}" for at in range(9)}
+settings = {
+    "attrs": Slots(words, Slots({"x", "y", "z"})),
+    "slots": Base(words),
+    "partial": functools.partial(sorted, words),
+    "deque": deque([words]),
+    "function": (lambda content: lambda: content)([words]),
+    "nested": Slots({("a", frozenset(words)), ("b", frozenset(words))}),
+}
+print(json.dumps(flat_config(settings).config, sort_keys=True))
+"""
+
+
+@pytest.mark.service
+def test_order_of_sets_is_the_same_in_each_process() -> None:
+    texts = set()
+    for seed in "1", "2", "3":
+        environment = {"PYTHONPATH": str(CLIENT), "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", SETS_IN_A_PROCESS]
+        texts.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    assert len(texts) == 1
+
+
 RATES = [(0.1, 0.0), (0.2, 0.0), (0.1, 0.5)]
 
 
@@ -354,6 +519,15 @@ def test_setting_in_arrays_of_objects_is_the_value(value: Any) -> None:
     outer = np.empty((), dtype=object)
     outer[()] = array
     assert flat_config({"x": array}).config == flat_config({"x": outer}).config == {"x": value}
+
+
+def test_setting_in_arrays_within_more_arrays_than_are_read_is_text() -> None:
+    value: Any = 5
+    for _ in range(15):
+        array = np.empty((), dtype=object)
+        array[()] = value
+        value = array
+    assert flat_config({"x": value}).config == {"x": "5"}
 
 
 def test_items_of_a_list_that_json_has_no_type_for_are_text() -> None:

@@ -212,6 +212,11 @@ def ask_and_discard(folder: str | None, run: str) -> int:
     if not kept:
         sys.stderr.write(f"nothing of run {run} is set aside\n")
         return 1
+    if all(rejection.is_kept for rejection in kept):
+        sys.stderr.write(
+            f"{_line(kept[0])}; it can be sent or discarded once its file `lock` can be locked\n"
+        )
+        return 1
     for rejection in kept:
         sys.stdout.write(f"{_line(rejection)}\n")
     sys.stdout.write("Delete it? It cannot be restored. [y/N] ")

@@ -129,6 +129,10 @@ class SpoolUnreadable(Exception):
     """A spool whose run or state is unknown: nothing of it can be sent."""
 
 
+class SpoolNotLocked(SpoolUnreadable):
+    """A spool that cannot be locked at present: it may be whole, and a script may use it."""
+
+
 @dataclass(frozen=True)
 class Refusal:
     """What is set aside, and why: the server has refused it, or it is damaged."""
@@ -197,6 +201,7 @@ class Spool:
 
         Raises:
             SpoolUnreadable: nothing of it can be sent, for a reason that only a user can remove.
+            SpoolNotLocked: nor can it be discarded.
         """
         try:
             lock = (folder / "lock").open("r+")
@@ -214,7 +219,9 @@ class Spool:
             return None
         except OSError as error:
             lock.close()
-            raise SpoolUnreadable(f"it cannot be locked: {error.strerror}") from None
+            if not _segments(folder):
+                return None
+            raise SpoolNotLocked(f"it cannot be locked: {error.strerror}") from None
         try:
             return cls(folder, lock, _read_manifest(folder))
         except (OSError, ValueError, TypeError, KeyError) as error:

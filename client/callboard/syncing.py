@@ -10,7 +10,7 @@ from pathlib import Path
 
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import NotConfigured
-from callboard.spool import Manifest, Spool, SpoolUnreadable, count_rows
+from callboard.spool import Manifest, Spool, SpoolNotLocked, SpoolUnreadable, count_rows
 from callboard.transport import Server, Transport, find_server, spool_root
 
 
@@ -49,6 +49,8 @@ class Refused:
     """The server's, or what is wrong with the file."""
     folder: Path
     """Where it is."""
+    is_kept: bool = False
+    """Whether it cannot be discarded now: it may be whole, and in use."""
 
 
 def sync(
@@ -119,7 +121,7 @@ def discard(run: str, folder: str | Path | None = None) -> int:
                 spool.remove()
         spool.close()
     for part in unreadable:
-        if part.run == run:
+        if part.run == run and not part.is_kept:
             n_rows += part.n_rows
             shutil.rmtree(part.folder, ignore_errors=True)
     return n_rows
@@ -145,7 +147,8 @@ def _spools(folder: str | Path | None, unreadable: list[Refused]) -> Iterator[Sp
         try:
             spool = Spool.open(path)
         except SpoolUnreadable as error:
-            unreadable.append(Refused(path.name, count_rows(path), str(error), path))
+            is_kept = isinstance(error, SpoolNotLocked)
+            unreadable.append(Refused(path.name, count_rows(path), str(error), path, is_kept))
             continue
         if spool is not None:
             yield spool

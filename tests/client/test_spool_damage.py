@@ -3,7 +3,10 @@
 The law: logged = stored + set aside, and nothing is stored twice, wherever the damage is.
 """
 
+import errno
+import fcntl
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -224,6 +227,28 @@ def test_spool_that_cannot_be_read_is_listed_until_it_is_discarded(
     assert callboard.sync(tmp_path, run="0" * 26).refused == [], "whose it is is not known"
     assert callboard.discard(folder.name, tmp_path) == 12
     assert not folder.exists()
+
+
+def test_spool_that_cannot_be_locked_is_listed_and_never_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script may use it, and it can be sent once files can be locked."""
+    folder = write(tmp_path)
+    (tmp_path / "begins").mkdir()
+    (tmp_path / "begins" / "lock").touch()
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", fails)
+        done = callboard.sync(tmp_path)
+        assert [(kept.run, kept.reason) for kept in done.refused] == [
+            (folder.name, "it cannot be locked: No locks available")
+        ]
+        assert done.n_remaining == 1
+        assert callboard.discard(folder.name, tmp_path) == 0
+    assert len(send(folder, Server())) == 0
 
 
 @pytest.mark.parametrize("names", [[], ["lock"], ["lock", "run.json"], ["notes.txt"]])

@@ -180,7 +180,7 @@ def torch_has_cuda() -> bool:
         spec = spec_from_file_location("torch_version", Path(folder) / "version.py")
         if spec is not None and spec.loader is not None:
             version = module_from_spec(spec)
-            with suppress(OSError):
+            with suppress(Exception):  # of an installation that is torn in any way
                 spec.loader.exec_module(version)
             return getattr(version, "cuda", None) is not None
     return False
@@ -192,11 +192,10 @@ class Gpus:
     def __init__(self) -> None:
         self._gpus = visible_gpus()
         if self._gpus and not torch_has_cuda():
-            log.warning(
-                "gpus.unused",
-                devices=self.devices,
-                reason="the PyTorch that is installed is a build for CPUs: install one for CUDA",
-            )
+            reason = "the PyTorch that is installed is a build for CPUs: install one for CUDA"
+            if find_spec("torch") is None:
+                reason = "PyTorch is not installed: install a build for CUDA"
+            log.warning("gpus.unused", devices=self.devices, reason=reason)
             self._gpus = []
 
     @property

@@ -66,6 +66,7 @@ def test_load_of_gpus_has_use_memory_and_power(monkeypatch: pytest.MonkeyPatch) 
         ("cuda: str | None = None", []),
         ("cuda: str | None = '12.8'", ["cuda:0 (NVIDIA H200)"]),
         ("", []),
+        ("torn(", []),
         (None, []),
     ],
 )

@@ -46,6 +46,8 @@ def condition(node: Node) -> ColumnElement[bool]:
             kind = None if isinstance(field, MetricField) else field.kind
             held: Any = expression(field)
             if isinstance(field, ConfigField):
+                if kind == "any" and isinstance(value, str) and value.removeprefix("-").isdecimal():
+                    return _is_whole(field, operator, value)
                 if kind == "any" and not isinstance(value, float):
                     held, kind = json_text(Run.spec, field.path), "text"
                 if isinstance(value, bool):
@@ -56,6 +58,14 @@ def condition(node: Node) -> ColumnElement[bool]:
                 return folding.equals(held, str(value))
             compared: ColumnElement[bool] = _OPERATORS[operator](held, value)
             return compared
+
+
+def _is_whole(field: ConfigField, operator: str, digits: str) -> ColumnElement[bool]:
+    """Whether a setting is a whole number beyond 2^53: compared as text, unless the setting is a float."""
+    text, number = json_text(Run.spec, field.path), json_number(Run.spec, field.path)
+    is_float = and_(or_(text.contains("."), text.contains("e")), number == float(digits))
+    is_equal = func.coalesce(or_(text == digits, is_float), false())
+    return not_(is_equal) if operator == "!=" else is_equal
 
 
 def expression(field: Field) -> Any:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from backend.db import Run
 from backend.db.engine import reading, writing
 from backend.metrics import repository as metrics
 from backend.runs import filters, repository
@@ -187,6 +188,31 @@ def measured_runs(engine: Engine) -> Engine:
         with writing(engine) as session:
             metrics.append(session, run.id, 1, 1, [event] if n else [])
     return engine
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [
+        ("config.n=10000000000000000", [0, 1, 2]),
+        ("config.n!=10000000000000000", [3, 4, 5, 6]),
+        ("config.n=9500000000000000", [3]),
+        ("config.n!=9500000000000000", [0, 1, 2, 4, 5, 6]),
+    ],
+)
+def test_filter_by_a_large_whole_number_selects_floats_too(
+    engine: Engine, text: str, seeds: list[int]
+) -> None:
+    settings: list[Any] = [1e16, 10**16, "10000000000000000", 9.5e15, 10**16 + 1, "e", None]
+    for seed, value in enumerate(settings):
+        run = make_run(engine, seed=seed)
+        with writing(engine) as session:
+            stored = session.get_one(Run, run.id)
+            stored.spec = stored.spec | {"config": {"n": value} if value is not None else {}}
+    with reading(engine) as session:
+        rows, *_ = repository.page(
+            session, filters.parse(text), sort="seed", descending=False, limit=10, cursor=None
+        )
+    assert [row.seed for row in rows] == seeds
 
 
 METRIC = "eval/plain/mean_return"

@@ -4,12 +4,14 @@ them."""
 import gzip
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import structlog
 from pydantic import BaseModel
+from starlette.datastructures import Headers
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -78,8 +80,21 @@ class CompressionMiddleware:
         """Pass a request on."""
         app = self._app
         if scope["type"] == "http" and scope["path"].startswith(COMPRESSED_PATHS):
+            if not _accepts_gzip(Headers(scope=scope).get("accept-encoding", "")):
+                # What comes after looks for the word alone, which `gzip;q=0` has, too.
+                others = [header for header in scope["headers"] if header[0] != b"accept-encoding"]
+                scope = {**scope, "headers": others}
             app = self._exporting if scope["path"].endswith(EXPORT_PATHS) else self._compressing
         await app(scope, receive, send)
+
+
+def _accepts_gzip(accept_encoding: str) -> bool:
+    """Whether a client's `Accept-Encoding` names gzip, with another quality than 0."""
+    for coding in accept_encoding.lower().split(","):
+        name, _, quality = coding.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return re.fullmatch(r"0(\.0*)?", quality) is None
+    return False
 
 
 class LargeResponses:

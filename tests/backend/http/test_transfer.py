@@ -32,6 +32,21 @@ def test_json_is_compressed_for_clients_that_accept_it(sqlite_service: RunningSe
         assert answer.num_bytes_downloaded < len(plain.content) / 2
 
 
+@pytest.mark.parametrize("refusal", ["gzip;q=0", "identity, gzip; q=0.0", "GZIP;q=0.000"])
+def test_nothing_is_compressed_for_clients_that_refuse_gzip(
+    sqlite_service: RunningService, refusal: str
+) -> None:
+    run = make_run(sqlite_service.engine)
+    for path in ("/api/v1/runs?spec=true", f"/api/v1/runs/{run.id}/export?format=csv", *CATALOGUES):
+        with sqlite_service.client.stream("GET", path, headers={"Accept-Encoding": refusal}) as answer:
+            assert answer.status_code == 200
+            assert "content-encoding" not in answer.headers
+    accepted = {"Accept-Encoding": "br;q=0, gzip;q=0.5"}
+    for path in CATALOGUES:
+        answer = sqlite_service.client.get(path, headers=accepted)
+        assert answer.headers["content-encoding"] == "gzip"
+
+
 @pytest.mark.parametrize("path", ["runs/{run}/export?format=csv", "runs/export?run={run}&format=csv"])
 def test_text_exports_are_compressed_in_parts_for_clients_that_accept_it(
     sqlite_service: RunningService, path: str

@@ -55,7 +55,7 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
         if spec[name] == UNKNOWN and changes.get(name):
             body[name] = changes[name]
     body |= {name: changes[name] for name in ("return_metric", "step_unit") if changes.get(name)}
-    changed = external_spec(ExternalFields.model_validate(body)) | {"seed_is_given": is_given}
+    changed = external_spec(ExternalFields.model_validate(body), spec) | {"seed_is_given": is_given}
     if run.name == default_name(spec):
         run.name = default_name(changed)
     run.spec = spec | {

@@ -9,6 +9,7 @@ fork, evaluations and their protocols, and live settings.
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -139,8 +140,16 @@ class ExternalFields(Strict):
         return fields
 
 
-def external_spec(fields: ExternalFields) -> dict[str, Any]:
-    """The stored specification of an external run."""
+def external_spec(fields: ExternalFields, stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The specification of an external run.
+
+    Args:
+        fields: what its script has reported.
+        stored: the run's specification before, if it has one: what it has already may be of any size.
+
+    Raises:
+        InvalidSpec: parts are too large as JSON.
+    """
     spec = fields.model_dump(mode="json")
     spec["config_details"] = {
         name: detail.model_dump(mode="json", exclude_none=True)
@@ -158,10 +167,10 @@ def external_spec(fields: ExternalFields) -> dict[str, Any]:
     for name, most, hint in (
         ("config", MAX_CONFIG_BYTES, keep_as_file),
         ("config_details", MAX_DETAILS_BYTES, keep_as_file),
-        ("import_options", MAX_IMPORT_OPTIONS_BYTES, ""),
+        ("import_options", MAX_IMPORT_OPTIONS_BYTES, ": name fewer metrics to import"),
     ):
         n_bytes = len(json.dumps(spec[name], ensure_ascii=False, separators=(",", ":")).encode())
-        if n_bytes > most:
+        if n_bytes > most and (stored is None or spec[name] != stored.get(name)):
             message = f"has {n_bytes:,} bytes as JSON; the maximum is {most:,}{hint}"
             raise InvalidSpec([FieldProblem(field=name, message=message)])
     return spec

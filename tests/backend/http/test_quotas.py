@@ -199,8 +199,19 @@ def test_import_options_of_an_external_run_are_bounded(sqlite_service: RunningSe
     answer = sqlite_service.client.post("/api/v1/runs", json=external_request(import_options=options))
     (error,) = answer.json()["errors"]
     assert (answer.status_code, error["field"]) == (422, "import_options")
+    assert "name fewer metrics to import" in error["message"]
     options["metric"].pop()
     external.create(sqlite_service.client, import_options=options)
+
+
+def test_run_with_larger_import_options_than_now_allowed_is_described_further(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = external.create(sqlite_service.client, import_options={"metric": ["x" * 900]})
+    monkeypatch.setattr("backend.specs.external.MAX_IMPORT_OPTIONS_BYTES", 100)
+    body = {"source": external.SOURCE, "sequence": 1, "config": {"lr": 0.5}}
+    answer = sqlite_service.client.post(f"/api/v1/runs/{run['id']}/config", json=body)
+    assert answer.status_code == 200, answer.text
 
 
 def test_page_of_runs_has_a_bounded_size(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from stable_baselines3.common.vec_env import (
 from callboard.cleaning import as_number
 from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
+from callboard.handlers import pass_on
 from callboard.starting import init
 
 _NO_HYPERPARAMETERS = frozenset({"self", "policy", "env", "verbose", "seed", "device", "tensorboard_log"})
@@ -165,8 +166,9 @@ class _Writer(KVWriter):  # type: ignore[misc]
     def _video(self, key: str, video: Video, agent_steps: int) -> None:
         try:
             frames = frames_of_videos(video.frames)
-        except ValueError as error:
-            self._drop(key, str(error).removeprefix("vid_tensor: "))
+        except Exception as error:  # of any object at all
+            pass_on(error)
+            self._drop(key, str(error).removeprefix("vid_tensor: ") or type(error).__name__)
             return
         self._run.video(frames, agent_steps=agent_steps, fps=video.fps)
 

@@ -239,6 +239,8 @@ def test_value_that_is_not_a_metric_becomes_a_log_line_or_a_warning(
         logger.record("diagnostics/flag", np.bool_(True))
         logger.record("diagnostics/film", Video(torch.zeros(1, 2, 3, 16, 16, dtype=torch.uint8), fps=4))
         logger.record("diagnostics/torn", Video(torch.zeros(2, 3), fps=4))
+        half = torch.zeros(1, 2, 3, 16, 16, dtype=torch.bfloat16)
+        logger.record("diagnostics/half", Video(half, fps=4))
         return True
 
     model.learn(10, callback=[CallboardCallback(), ConvertCallback(record)], log_interval=1)
@@ -251,6 +253,7 @@ def test_value_that_is_not_a_metric_becomes_a_log_line_or_a_warning(
         "callboard: diagnostics/weights is not kept: it is a ndarray",
         "callboard: diagnostics/torn is not kept: must have the shape (N, T, C, H, W), with C 1 or 3: "
         "got (2, 3)",
+        "callboard: diagnostics/half is not kept: Got unsupported ScalarType BFloat16",
     ]
     videos = target.service.client.get(f"/api/v1/runs/{run['id']}/videos").json()["items"]
     assert sorted(video["agent_steps"] for video in videos) == [5, 10]

@@ -241,9 +241,12 @@ class Recorder:
         if log.provenance is not None:
             known = {"device": event.device, "rollout_workers": event.rollout_workers}
             log.provenance = log.provenance | known  # another object, so that it is stored
-            before = session.get(Attempt, (run.id, self._attempt - 1))
-            if before is not None and before.provenance is not None:
-                changes = _changed_packages(before.provenance["packages"], log.provenance["packages"])
+            # An attempt that ends before its engine reports it has no provenance.
+            numbers = range(self._attempt - 1, -1, -1)
+            attempts = filter(None, (session.get(Attempt, (run.id, number)) for number in numbers))
+            before = next(filter(None, (attempt.provenance for attempt in attempts)), None)
+            if before is not None:
+                changes = _changed_packages(before["packages"], log.provenance["packages"])
                 if changes:
                     message = f"other package versions than in the attempt before: {', '.join(changes)}"
                     lines.append(_log_line(event.time, "warning", message))

@@ -169,6 +169,22 @@ def test_packages_of_another_version_than_in_the_attempt_before_are_logged(
     ]
 
 
+def test_packages_are_compared_with_those_of_the_last_attempt_that_reported_any(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    before = PROVENANCE.packages | {"torch": "2.8.0"}
+    add_attempt(engine, claimed.run_id, 0, provenance=PROVENANCE.model_dump() | {"packages": before})
+    add_attempt(engine, claimed.run_id, 2)
+    with writing(engine) as session:
+        session.get_one(Run, claimed.run_id).attempt = 2
+    later = ClaimedRun(context, claimed.run_id, 2)
+    later.write(events.ProvenanceEvent(provenance=PROVENANCE), STARTED)
+    assert _recorder(context, later).record()
+    with reading(engine) as session:
+        warnings = session.scalars(select(LogLine.message).where(LogLine.level == "warning")).all()
+    assert warnings == ["other package versions than in the attempt before: torch 2.8.0 to 2.9.0"]
+
+
 def test_phase_of_a_start_is_the_reason_of_its_state(
     context: Context, engine: Engine, claimed: ClaimedRun
 ) -> None:

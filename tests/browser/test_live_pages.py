@@ -9,7 +9,7 @@ from tests.browser.stage import end, start, until_episodes, until_state
 
 pytestmark = pytest.mark.browser
 
-EVENTS = "**/api/v1/events"
+EVENTS = "**/api/v1/events*"
 
 
 def _connection(page: Page, words: str) -> None:

@@ -1,7 +1,7 @@
 """The service below a path of a proxy's host, such as `/callboard/`.
 
 A proxy may pass addresses on as they are, or without the base path: both are understood. What the service
-tells a browser has the base path: redirects, the paths of cookies, and the addresses in the page.
+sends to a browser has the base path: redirects, the paths of cookies, and the addresses in the page.
 """
 
 import re

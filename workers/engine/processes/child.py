@@ -32,7 +32,7 @@ FAILED = "failed"
 
 _REPLY = "reply"
 _FORK_SERVER_DIED = 255
-"""`multiprocessing`'s exit status of a child about which the fork server can no longer tell."""
+"""`multiprocessing`'s exit status of a child that the fork server can no longer report on."""
 _FORK_SERVER_FOLDER = "CALLBOARD_FORK_SERVER_FOLDER"
 _FORK_SERVER_ENGINE = "CALLBOARD_FORK_SERVER_ENGINE"
 _MAX_TEMPORARY_BYTES = 107 - len("/pymp-12345678/listener-12345678")

@@ -8,10 +8,14 @@ import httpx
 from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
 from tests.support.waiting import PATIENCE_S
 
+TRUST = httpx.create_ssl_context()
+"""Of all clients of services without TLS: each would read the authorities anew, which takes half as long as
+to start a service."""
+
 _LOGIN_PATHS = ("/api/v1/auth/login", "/api/v1/auth/password")
 
 
-def page_client(url: str, *, verify: ssl.SSLContext | bool = True) -> httpx.Client:
+def page_client(url: str, *, verify: ssl.SSLContext = TRUST) -> httpx.Client:
     """A client that is not logged in. It sends an `Origin` header, as browsers do, and keeps the page's
     secret of each login."""
     parts = urlsplit(url)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socket import socket
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any
@@ -26,7 +27,7 @@ from backend.principals import Role
 from backend.pubsub import bus
 from backend.server import WebServer
 from backend.settings import Settings
-from tests.support.pages import page_client
+from tests.support.pages import TRUST, page_client
 from tests.support.waiting import PATIENCE_S
 
 # As in tests/conftest.py: requests wait for the write lock as long as tests wait for them.
@@ -45,6 +46,23 @@ REDIS_TIMEOUT_S = 3.0
 """Of the service's messages to Redis, in place of `bus.TIMEOUT_S`: a busy machine answers late."""
 
 
+class _Server(WebServer):
+    """Ends when it is asked to; uvicorn looks every 0.1 s whether it was, in each of a thousand tests."""
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ending = asyncio.Event()
+        await super().startup(sockets)
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._ending.wait()
+
+    def end(self) -> None:
+        """Shut down, as after SIGTERM."""
+        self._loop.call_soon_threadsafe(self._ending.set)
+
+
 class RunningServer:
     """A server in a thread. As a context manager it yields its URL."""
 
@@ -53,7 +71,7 @@ class RunningServer:
             # A message to Redis that takes longer is lost, or sent again.
             patient.setattr(bus, "TIMEOUT_S", REDIS_TIMEOUT_S)
             self.app = create_app(settings)
-        self._server = WebServer(self.app, settings)
+        self._server = _Server(self.app, settings)
         self._thread = Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
 
     def __enter__(self) -> str:
@@ -66,7 +84,7 @@ class RunningServer:
         return f"http://127.0.0.1:{self._server.port}"
 
     def __exit__(self, *error: object) -> None:
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "the service does not stop"
 
@@ -109,7 +127,7 @@ class RunningService:
             user = auth_rows.add_user(session, f"{role} {new_id()}", role)
             _, token = create_token(session, user, "test", role, None)
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, verify=TRUST)
 
     def post_json(self, path: str, body: Any) -> httpx.Response:
         """Post JSON that `httpx` does not encode: NaN, lone surrogates."""

@@ -286,7 +286,8 @@ class RatioTo:
 
     def reduce(self, runs: Sequence[MemberRun], planned: Planned | None = None) -> Reduction:
         """See `Reducer.reduce`."""
-        if self.arm not in {arm for arm, _ in planned or counts_of(runs)}:
+        known = {arm for arm, _ in planned or counts_of(runs)}
+        if known and self.arm not in known:
             raise UnknownArmError(self.arm)
         reduction = self.of.reduce(runs, planned)
         prefix = f"speed-up over {self.arm}" if self.inverse else f"relative to {self.arm}"

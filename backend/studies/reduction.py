@@ -274,20 +274,30 @@ def setting_of_arm(arm: Arm, environment: str, path: str) -> Any:
 
 def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
     """The value of each arm on each environment; those without the score of a reference arm are left out."""
-    members, planned = data.members, data.planned
-    scores: dict[str, float] = {}
-    if rule.reference_arm is not None:
-        of_arm = Last(rule.source).reduce(members, planned)
-        for cell in of_arm.cells:
-            if cell.arm == rule.reference_arm and cell.value is not None:
-                scores[cell.environment] = cell.value
-        members = [member for member in members if member.environment in scores]
-        planned = {key: n for key, n in planned.items() if key[1] in scores}
+    members, planned, scores = _with_reference(data, rule)
     reduction = rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
     shown = {arm.label for arm in data.arms}
     cells = tuple(cell for cell in reduction.cells if cell.arm in shown)
     in_words = runs_in(*_runs_in(data, rule, cells))
     return replace(reduction, cells=cells, caption=f"{reduction.caption.rpartition('; ')[0]}; {in_words}")
+
+
+def _with_reference(
+    data: _Data, rule: ReductionRule
+) -> tuple[list[MemberRun], dict[CellKey, int], dict[str, float]]:
+    """The runs and their planned numbers on environments where the rule's reference arm has a score, and
+    these scores; all runs if the rule has no such arm."""
+    if rule.reference_arm is None:
+        return data.members, data.planned, {}
+    of_arm = Last(rule.source).reduce(data.members, data.planned)
+    scores = {
+        cell.environment: cell.value
+        for cell in of_arm.cells
+        if cell.arm == rule.reference_arm and cell.value is not None
+    }
+    members = [member for member in data.members if member.environment in scores]
+    planned = {key: n for key, n in data.planned.items() if key[1] in scores}
+    return members, planned, scores
 
 
 def _runs_in(data: _Data, rule: ReductionRule, cells: Sequence[Cell]) -> tuple[int, int]:
@@ -657,7 +667,8 @@ def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]
 def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
     """The speed-up of each arm over the first one of its algorithm, for each environment and on average."""
     rule = figure.reduction
-    plain = rules.reducer_of(rule.model_copy(update={"ratio_to": None}), data.protocols)
+    with_score, planned_with_score, scores = _with_reference(data, rule)
+    plain = rules.reducer_of(rule.model_copy(update={"ratio_to": None}), data.protocols, scores)
     by_algorithm: dict[str, list[str]] = defaultdict(list)
     for arm in data.arms:
         by_algorithm[arm.algorithm].append(arm.label)
@@ -672,8 +683,8 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
     rows, sentences, n_in, n_planned = [], [], 0, 0
     caption = ""
     for labels in by_algorithm.values():
-        members = [member for member in data.members if member.arm in labels]
-        planned = {key: n for key, n in data.planned.items() if key[0] in labels}
+        members = [member for member in with_score if member.arm in labels]
+        planned = {key: n for key, n in planned_with_score.items() if key[0] in labels}
         reduction = RatioTo(labels[0], plain, inverse=rule.rule in ("time_to", "time_to_peak")).reduce(
             members, planned
         )
@@ -682,15 +693,22 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
         caption = caption or reduction.caption.partition(";")[0].replace(labels[0], "the first of its kind")
         by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
         for label in labels:
-            of_label = [by_place[label, environment] for environment in data.spec.environments]
-            values = [cell.value for cell in of_label if cell.value is not None]
+            of_label = [by_place.get((label, environment)) for environment in data.spec.environments]
+            values = [cell.value for cell in of_label if cell is not None and cell.value is not None]
             mean = float(np.mean(values)) if values else None
-            cells = [TableCell(_known(cell.value), n=cell.n, planned=cell.planned) for cell in of_label]
+            cells = [
+                TableCell(None, n=0, planned=data.planned[label, environment])
+                if cell is None
+                else TableCell(_known(cell.value), n=cell.n, planned=cell.planned)
+                for environment, cell in zip(data.spec.environments, of_label, strict=True)
+            ]
             rows.append(TableRow(label, [*cells, TableCell(mean)]))
         if mean is not None and np.isfinite(mean):
             sentences.append(f"{labels[-1]}: {mean:.2g}×.")
         elif by_place and all(cell.n for cell in by_place.values()):
             sentences.append(f"{labels[-1]}: no speed-up, for not every run reached the reference.")
+    if rule.reference_arm is not None:  # an environment without its score has no cell yet
+        n_planned = data.n_planned
     caption = f"{caption}; {n_in} of {n_planned} runs are in"
     return StudyDrawing(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)
 

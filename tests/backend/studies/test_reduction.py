@@ -149,6 +149,19 @@ def test_times_to_the_score_of_an_arm_that_has_none_yet_count_all_runs(
     assert figure(sqlite_service.client, study)["caption"].endswith("; 0 of 12 runs are in")
 
 
+@pytest.mark.parametrize("kind", ["speedups", "table", "games", "reached", "sorted"])
+def test_ratios_of_times_to_the_score_of_an_arm_are_drawn_with_and_without_that_score(
+    sqlite_service: RunningService, kind: str
+) -> None:
+    rule = {"rule": "time_to", "reference_arm": "A3C", "ratio_to": "A3C", "source": "evaluations"}
+    study = started(sqlite_service.client, {"kind": kind, "reduction": rule})
+    before = figure(sqlite_service.client, study)
+    assert (before["n_in"], before["n_planned"]) == (0, 12)
+    finish(sqlite_service, study)
+    after = figure(sqlite_service.client, study)
+    assert (after["n_in"], after["n_planned"]) == (12, 12)
+
+
 def test_reference_arm_that_is_not_shown_is_neither_counted_nor_drawn(sqlite_service: RunningService) -> None:
     rule = {"rule": "last", "ratio_to": "A3C"}
     kinds: list[dict[str, Any]] = [

@@ -3,8 +3,9 @@
 import math
 from datetime import datetime, timedelta
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, event, false
+from sqlalchemy import JSON, BigInteger, Executable, ForeignKey, Index, String, Text, event, false
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
 from sqlalchemy.orm.attributes import set_committed_value
@@ -168,6 +169,10 @@ WITH_DELETED = {"callboard_with_deleted": True}
 
 _NOT_DELETED = with_loader_criteria(Run, Run.deleted_at.is_(None), include_aliases=True)
 
+_without_deleted: WeakKeyDictionary[Executable, Executable] = WeakKeyDictionary()
+"""By statement, the same without deleted runs. Statements do not change: one that stands in a module is
+extended once, and keeps the key by which SQLAlchemy finds its SQL."""
+
 
 @event.listens_for(Session, "do_orm_execute")
 def _hide_deleted(state: ORMExecuteState) -> None:
@@ -176,7 +181,10 @@ def _hide_deleted(state: ORMExecuteState) -> None:
         and not state.is_column_load
         and not WITH_DELETED.items() <= state.execution_options.items()
     ):
-        state.statement = state.statement.options(_NOT_DELETED)
+        extended = _without_deleted.get(state.statement)
+        if extended is None:
+            extended = _without_deleted[state.statement] = state.statement.options(_NOT_DELETED)
+        state.statement = extended
 
 
 class Attempt(Base):

@@ -9,8 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 
 from backend.errors import Invalid
-from backend.http.access import Viewer
-from backend.http.dependencies import AppStateDep
+from backend.http.dependencies import AppStateDep, Authenticated
 from backend.metrics.charts import LARGE_BUCKETS, Axes
 from backend.metrics.grouping import Centre, Interval, Spread
 from backend.metrics.schemas import X
@@ -26,7 +25,7 @@ _SOURCES_OF_ALL = 32
 """Sources that a request for all of them is taken to have."""
 
 
-async def _large_turn(request: Request, principal: Viewer, state: AppStateDep) -> AsyncIterator[None]:
+async def _large_turn(request: Request, principal: Authenticated, state: AppStateDep) -> AsyncIterator[None]:
     """Held by a request for a large chart until it is sent: its memory is free then."""
     given = request.query_params
     sources, points = given.getlist("source"), given.get("points", "")
@@ -43,7 +42,7 @@ async def _large_turn(request: Request, principal: Viewer, state: AppStateDep) -
 
 def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
     async def requested(
-        principal: Viewer,
+        principal: Authenticated,
         state: AppStateDep,
         large: Annotated[None, Depends(_large_turn)],
         x: Annotated[

@@ -3,8 +3,8 @@
 A chart of a range of x has buckets of the rows in that range alone, hence finer ones.
 
 `since` is the revision that a client already has: it lacks the buckets from the first changed one on. A
-client with buckets of another size, or with rows that were superseded, starts from scratch (`reset`). So does
-one with a range of x, unless nothing in it has changed.
+client with buckets of another size, or with rows that were superseded or may have had another x, starts from
+scratch (`reset`). So does one with a range of x, unless nothing in it has changed.
 """
 
 import math
@@ -32,7 +32,13 @@ from backend.metrics.rollups import (
     not_finite,
     sum_each,
 )
-from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, convert, stored_column
+from backend.metrics.run_axes import (
+    Conversion,
+    conversions,
+    convert,
+    runs_with_changed_x,
+    stored_column,
+)
 from backend.metrics.smoothing import (
     EMA_REACH,
     Smoothing,
@@ -192,10 +198,11 @@ def curves(
     points_of = PointReader(session, series)
 
     # What the client has: the rows whose buckets it keeps. It starts from scratch with a series without any.
-    n_kept = rows_known(points_of, series, chunks, since) if since is not None else {}
-    if axes.x in STORED_FOR:
-        # With each new checkpoint, the x of rows before it may change: new rows are sent with all others.
-        n_kept = {id_: n for id_, n in n_kept.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
+    n_kept: Mapping[int, int] = {}
+    if since is not None:
+        changed = runs_with_changed_x(session, by_run, axes.x, since)
+        unchanged = [row for row in series if row.run_id not in changed]
+        n_kept = rows_known(points_of, unchanged, chunks, since)
     last_kept: Mapping[int, int] = {}
     if is_merged and not axes.span:
         n_kept, last_kept = rows_kept(points_of, chunks, axes.column, axes.max_points, n_kept)

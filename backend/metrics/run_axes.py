@@ -9,7 +9,7 @@ evaluations, saves and interruptions. How much passed there is known at the next
 attempt, and lies between the last point before it and the first one after it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -70,6 +70,16 @@ def conversions(session: Session, run_ids: Iterable[str], x: str) -> dict[str, C
     for start in training_starts(session, ids):
         starts[start.run_id].append(start)
     return {run.id: clock_by_training_time(run, saved[run.id], starts[run.id]) for run in runs}
+
+
+def runs_with_changed_x(
+    session: Session, run_ids: Iterable[str], x: str, since: Mapping[str, int]
+) -> set[str]:
+    """The runs whose rows may have had another x at these revisions of the runs: each report, checkpoint and
+    start of an attempt can change an x that is computed."""
+    if x not in STORED_FOR:
+        return set()
+    return {run_id for run_id in run_ids if session.get_one(Run, run_id).revision > since[run_id]}
 
 
 def locator(session: Session, run_ids: Iterable[str], x: str) -> Callable[[Any], float | None]:

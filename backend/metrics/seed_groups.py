@@ -17,7 +17,7 @@ from backend.metrics.chunks import Array, Columns, empty, joined
 from backend.metrics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
 from backend.metrics.known_rows import PointReader
 from backend.metrics.rollups import NOT_FINITE, not_finite
-from backend.metrics.run_axes import conversions, convert
+from backend.metrics.run_axes import conversions, convert, runs_with_changed_x
 from backend.metrics.smoothing import average_over_x, average_row_windows, smooth_rows
 
 
@@ -69,7 +69,7 @@ def group_curve(
     lacks = _lacks_value(rows, columns["x"], step, [member.reached for member in loaded])
     grid = _without(columns, lacks)
     first_changed = None
-    if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
+    if since is not None and _keeps_rows(session, members, axes.x, since):
         first_changed = _first_changed(loaded, axes, spread, step, (*grid.values(), *values))
     first = first_changed or 0
     return GroupGrid(
@@ -83,6 +83,12 @@ def group_curve(
         is_partial=bool(((grid["n"] < len(loaded)) & np.isfinite(grid[spread.centre])).any()),
         not_finite=[sum(int(member.not_finite[name].sum()) for member in loaded) for name in NOT_FINITE],
     )
+
+
+def _keeps_rows(session: Session, members: Sequence[Series], x: str, since: Mapping[str, int]) -> bool:
+    """Whether the rows that a client has are still rows of the runs, at the x where it has them."""
+    was_cut = any(series.cut_revision > since[series.run_id] for series in members)
+    return not was_cut and not runs_with_changed_x(session, (row.run_id for row in members), x, since)
 
 
 def _load(

@@ -11,6 +11,7 @@ from backend.db import Run, Transition
 from backend.db.engine import writing
 from backend.metrics import repository
 from backend.metrics.run_axes import clock_by_training_time, updates_by_agent_steps
+from backend.runs import service as runs
 from backend.runs.repository import TrainingStart
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
@@ -127,8 +128,38 @@ def test_series_over_updates_and_clock_time(
     zoomed = read(x="updates", x_from=40, x_to=60, smoothing="window", scale=2)
     assert min(zoomed["x"]) >= 16, "no more than the shown range and its neighbours"
     assert max(zoomed["x"]) <= 100
-    new = read(x="clock_time_s", since_revision=2)
-    assert not new["reset"]
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("has_new_row", [True, False])
+@pytest.mark.parametrize("x", ["updates", "clock_time_s"])
+@pytest.mark.parametrize("group_by", [None, "seed"])
+def test_rows_are_sent_again_once_their_computed_x_may_have_changed(
+    service: RunningService, engine: Engine, run_id: str, group_by: str | None, x: str, has_new_row: bool
+) -> None:
+    def read(**how: Any) -> dict[str, Any]:
+        ask = {"run": run_id, "metric": "m", "x": x, **how} | ({"group_by": group_by} if group_by else {})
+        (curve,) = service.client.get("/api/v1/series", params=ask).json()["groups" if group_by else "series"]
+        return dict(curve)
+
+    with writing(engine) as session:
+        known = session.get_one(Run, run_id).revision
+    unchanged = read(since_revision=known)
+    assert not unchanged["reset"]
+    assert unchanged["x"] == []
+    with writing(engine) as session:
+        run = session.get_one(Run, run_id)
+        revision = runs.touch(session, run)
+        run.agent_steps, run.updates, run.wall_time_s = 4000, 10_000, 40.0
+        session.add(checkpoint_row(run_id, 1500, updates=5000, wall_time_s=15.0, recorded_at=at(900)))
+        if has_new_row:
+            point = PointsEvent(
+                metric="m", agent_steps=[4000], frames=[4000], wall_time_s=[40.0], episodes=[4000], value=[1]
+            )
+            repository.append(session, run_id, 2, revision, [point])
+    new = read(since_revision=known)
+    assert new["reset"]
+    assert new == read()
 
 
 @pytest.mark.service

@@ -186,26 +186,26 @@ def rows_kept(
         By series id, the number of known rows that the client keeps, and the first row of the last merged
         bucket that it keeps.
     """
-    kept, last_kept, undecided = dict(known), dict[int, int](), {}
+    kept, last_kept, undecided = dict(known), dict[int, int](), dict[int, tuple[int, int]]()
     for series_id, n in known.items():
         n_rows = chunks[series_id][-1].end_row if chunks[series_id] else 0
         size = bucket_rows(n_rows, max_points)
-        if size <= n < n_rows:  # otherwise there is no whole bucket, or no row is new: `_plan` sees that by n
-            start = n // size * size
-            # The open chunks are few rows, and mostly contain a bucket with another x.
-            series_chunks = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
-            undecided[series_id] = (size, start, series_chunks)
-    # First look at the nearest buckets; if they are all at one x, at all that were chosen above.
-    for n_buckets in (_NEARBY_BUCKETS, None):
+        # Otherwise no whole bucket is known or no row is new, and `charts._plan` needs n as it is.
+        if size <= n < n_rows:
+            undecided[series_id] = size, n // size * size
+    n_buckets = _NEARBY_BUCKETS
+    while undecided:
         near = {
             series_id: [
-                c for c in series_chunks if n_buckets is None or c.end_row >= start - size * n_buckets
+                chunk
+                for chunk in chunks[series_id]
+                if chunk.end_row > start - size * n_buckets and chunk.first_row < start + size
             ]
-            for series_id, (size, start, series_chunks) in undecided.items()
+            for series_id, (size, start) in undecided.items()
         }
         points = points_of([chunk for series_chunks in near.values() for chunk in series_chunks], (column,))
         for series_id, series_chunks in near.items():
-            size, start, _ = undecided[series_id]
+            size, start = undecided[series_id]
             x = np.concatenate([points[chunk.id][column] for chunk in series_chunks])
             at = start - series_chunks[0].first_row
             # The last x of each kept bucket, from the newest one back: equal ones were merged.
@@ -214,16 +214,14 @@ def rows_kept(
                 _n_equal(last_x_newest_first) if (x[at : at + size] == last_x_newest_first[0]).any() else 0
             )
             n_in_last_kept = _n_equal(last_x_newest_first[n_resent:])
-            if n_buckets is not None and n_resent + n_in_last_kept == len(last_x_newest_first):
+            if series_chunks[0].first_row and n_resent + n_in_last_kept == len(last_x_newest_first):
                 continue  # the merged bucket may begin in chunks that were not looked at
             del undecided[series_id]
             if n_resent:
-                # Without another x, all are sent again.
-                kept[series_id] = start = (
-                    start - size * n_resent if n_resent < len(last_x_newest_first) else 0
-                )
+                kept[series_id] = start = start - size * n_resent
             if start:
-                last_kept[series_id] = max(0, start - size * n_in_last_kept)
+                last_kept[series_id] = start - size * n_in_last_kept
+        n_buckets *= 16
     return kept, last_kept
 
 

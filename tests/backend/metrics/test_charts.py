@@ -174,6 +174,33 @@ def test_merged_update_sends_again_only_the_buckets_at_the_x_of_new_points(engin
     assert read(recorded, how, recorded.revision, is_merged=True)[METRICS[0]].buckets["bucket"].tolist() == []
 
 
+@pytest.mark.parametrize("last_x", [CHUNK_ROWS, CHUNK_ROWS + 1])
+def test_merged_bucket_that_begins_in_a_closed_chunk_is_known_whole(engine: Engine, last_x: int) -> None:
+    """The last row of the closed chunk and that of the open one have the same x."""
+    recorded = RecordedRun(engine, 0)
+    n_same = 6
+    known = 0
+    for steps in ([*range(CHUNK_ROWS - n_same), *[CHUNK_ROWS] * n_same], [CHUNK_ROWS], [last_x]):
+        known = recorded.revision
+        values = [float(at) for at in steps]
+        points = PointsEvent(
+            metric="m", agent_steps=steps, frames=steps, wall_time_s=values, episodes=steps, value=values
+        )
+        with writing(engine) as session:
+            recorded.revision = recorded.touch(session)
+            repository.append(session, recorded.run_id, 1, recorded.revision, [points])
+    how = Axes("agent_steps", 10_000)
+    with reading(engine) as session:
+        series = repository.list_series(session, [recorded.run_id])
+        [new], [whole] = (
+            curves(session, series, how, since, is_merged=True, has_joining_bucket=True).values()
+            for since in ({recorded.run_id: known}, None)
+        )
+    assert not new.reset
+    assert same(new.buckets, {name: column[-2:] for name, column in whole.buckets.items()})
+    assert new.first_bucket == (CHUNK_ROWS - n_same if last_x == CHUNK_ROWS else CHUNK_ROWS + 1)
+
+
 @few
 @given(steps, axes, st.integers(0, 10**6))
 def test_full_read_matches_definition(engine: Engine, steps: list[Any], how: Axes, seed: int) -> None:

@@ -151,12 +151,15 @@ class _Measured:
 def _measure_training(
     session: Session, runs: Mapping[str, Run], members: Mapping[str, Sequence[Run]]
 ) -> _Measured:
-    stored = _episodes(session, runs)
+    stored, with_gaps = _episodes(session, runs)
 
     def read(at: Mapping[str, int] | None) -> Mapping[str, ScoreHistory]:
         needed: Mapping[str, Sequence[ChunkInfo]] = stored
         if at is not None:
-            needed = {run_id: _last(chunks, at[run_id]) for run_id, chunks in stored.items()}
+            needed = {
+                run_id: chunks if run_id in with_gaps else _last(chunks, at[run_id])
+                for run_id, chunks in stored.items()
+            }
         return _by_training(session, runs, needed)
 
     return _Measured(
@@ -195,18 +198,20 @@ def _common_ends(measured: _Measured, repeated: Collection[str]) -> dict[str, in
     return ends
 
 
-def _episodes(session: Session, runs: Mapping[str, Run]) -> dict[str, list[ChunkInfo]]:
-    """By run, the stored chunks of its returns; only runs that have any."""
+def _episodes(session: Session, runs: Mapping[str, Run]) -> tuple[dict[str, list[ChunkInfo]], set[str]]:
+    """By run, the stored chunks of its returns, if any is finite; and the runs of which some are not."""
     names = {run.id: run.return_metric or EPISODE_RETURN for run in runs.values()}
     rows = metrics.list_series(session, list(runs), list(set(names.values())))
     chosen = [row for row in rows if row.source == "" and row.metric == names[row.run_id]]
+    chosen = [row for row in chosen if row.n_finite]
     chunks = metrics.live_chunks(session, [row.id for row in chosen])
-    return {row.run_id: chunks[row.id] for row in chosen if chunks[row.id]}
+    with_gaps = {row.run_id for row in chosen if row.n_finite < row.n_points}
+    return {row.run_id: chunks[row.id] for row in chosen}, with_gaps
 
 
 def _last(chunks: Sequence[ChunkInfo], agent_steps: int) -> Sequence[ChunkInfo]:
-    """The chunks with the latest episode at or before these agent steps and with all episodes of its
-    score."""
+    """Of a run whose returns are all finite, the chunks with the latest episode at or before these agent
+    steps and with all episodes of its score."""
     end = max((at + 1 for at, chunk in enumerate(chunks) if chunk.min_agent_steps <= agent_steps), default=0)
     start = max(0, end - 1)
     while start and chunks[end - 1].first_row - chunks[start].first_row < WINDOW_EPISODES:

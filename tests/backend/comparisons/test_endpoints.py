@@ -234,6 +234,18 @@ def test_long_run_is_scored_at_shortest_runs_length(client: Client, engine: Engi
         assert [run["score"] for run in group["runs"]] == pytest.approx(expected)
 
 
+def test_score_is_of_the_last_finite_returns_with_and_without_a_threshold(
+    client: Client, engine: Engine
+) -> None:
+    """More than 100 returns that are not finite fill the latest chunks."""
+    run_id = make_scored_run(engine, [10.0] * CHUNK_ROWS)
+    for n_nan, start in ((200, CHUNK_ROWS), (1, CHUNK_ROWS + 200)):
+        _append_episodes(engine, run_id, [float("nan")] * n_nan, 10 * start)
+    for more in ({}, {"threshold": 5}):
+        (group,) = client.get(COMPARISONS, params={"run": run_id, **more}).json()["groups"]
+        assert [run["score"] for run in group["runs"]] == [10.0]
+
+
 def test_evaluation_score_uses_protocol_of_the_run(client: Client, engine: Engine) -> None:
     run_id = make_scored_run(engine, [1.0] * 10)
     add_evaluation(engine, run_id, 50, 100.0)

@@ -15,7 +15,7 @@ from typing import Any
 from callboard.errors import Rejected, RequestTooLarge, Unreachable
 from callboard.spool import DAMAGED, FILE_KINDS, Manifest, Request, Spool
 from callboard.transport import Transport
-from callboard.uploading import CopyUnreadable, FileUpload, permitted
+from callboard.uploading import CopyUnreadable, FileUpload, unreachable_without_access
 
 _PATHS = {
     "points": "points",
@@ -164,7 +164,7 @@ class Delivery:
         path = f"runs/{run_id}/{_PATHS[request.kind]}"
         send = partial(self._transport.request, "POST", path, content=self._body(batch))
         try:
-            answer = self._validate_stored(request, permitted(send))
+            answer = self._validate_stored(request, unreachable_without_access(send))
         except Rejected as error:
             self._raise_if_run_refused(error)
             if error.code != "batch_missing" or not 0 < (error.expected or 0) <= request.sequence:
@@ -200,7 +200,7 @@ class Delivery:
         """Return the answer if it confirms that the request is stored.
 
         Raises:
-            Unreachable: it does not: something else has answered.
+            Unreachable: the answer does not confirm it.
         """
         if request.kind == "state":
             return self._transport.fields_of(answer, state=str, stop_requested=bool)
@@ -244,7 +244,9 @@ class Delivery:
         with _oserror_as_unreachable():
             path = f"runs/{self.ensure_run()}/heartbeat"
         try:
-            answer = permitted(partial(self._transport.request, "POST", path, body={"state": "running"}))
+            answer = unreachable_without_access(
+                partial(self._transport.request, "POST", path, body={"state": "running"})
+            )
         except Rejected as error:
             self._raise_if_run_refused(error)
             raise Unreachable(str(error)) from None
@@ -262,7 +264,7 @@ class Delivery:
             self._rewind(manifest.run, manifest.rewind_to)
         if manifest.run is None:
             try:
-                run = permitted(partial(create_run, self._transport, manifest))
+                run = unreachable_without_access(partial(create_run, self._transport, manifest))
             except Rejected as error:
                 self._raise_if_run_refused(error, _ENDS_REQUEST)
                 raise Unreachable(str(error)) from None
@@ -280,7 +282,7 @@ class Delivery:
         """
         body = {"state": "running", "rewind_to": agent_steps}
         try:
-            answer = permitted(
+            answer = unreachable_without_access(
                 partial(self._transport.request, "POST", f"runs/{run_id}/heartbeat", body=body)
             )
         except Rejected as error:
@@ -301,7 +303,9 @@ class Delivery:
         while True:
             content = self._body(request)
             try:
-                answer = permitted(partial(self._transport.request, "POST", path, content=content))
+                answer = unreachable_without_access(
+                    partial(self._transport.request, "POST", path, content=content)
+                )
                 return request, self._validate_stored(request, answer)
             except Rejected as error:
                 # A server restored from a backup expects less than it had confirmed.

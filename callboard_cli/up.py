@@ -30,12 +30,12 @@ from callboard_cli.remote import LocalToken
 
 START_TIMEOUT_S = 300.0
 QUIET_S = 10.0
-"""Time without an answer after which the terminal shows what comes instead."""
+"""Time without a ready web process after which the terminal shows the last problem."""
 CHECK_INTERVAL_S = 0.5
 WEB_UNHEALTHY_TIMEOUT_S = 30.0
 """How long /healthz may fail before the web process is restarted."""
 WORKER_SILENT_LEASES = 4
-"""A worker is restarted after this many leases without a heartbeat. It starts in less."""
+"""A worker is restarted after this many leases without a heartbeat. Starting takes less time than that."""
 LOCK_WAIT_S = 1.0
 STOP_TIMEOUT_S = 12.0
 """A worker exits within 10 s."""
@@ -182,7 +182,7 @@ class StopSignals:
     other's lock forever."""
 
     def __init__(self) -> None:
-        self._has_come = False
+        self._is_set = False
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._writing, False)
 
@@ -193,20 +193,20 @@ class StopSignals:
                 signal.signal(number, self.handle)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Note that one has come."""
-        self._has_come = True
+        """Record that a stop signal was received."""
+        self._is_set = True
         with suppress(OSError):  # full: it has been written before
             os.write(self._writing, b".")
 
     def is_set(self) -> bool:
-        """Whether one has come."""
-        return self._has_come
+        """Whether a stop signal was received."""
+        return self._is_set
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for one; whether one has come."""
-        if not self._has_come:
+        """Wait for a stop signal; return whether one was received."""
+        if not self._is_set:
             select.select([self._reading], [], [], timeout_s)
-        return self._has_come
+        return self._is_set
 
 
 def _supervise(settings: Settings, installation: Installation, listener: socket.socket, url: str) -> None:
@@ -230,7 +230,7 @@ def _supervise(settings: Settings, installation: Installation, listener: socket.
 
 
 def _wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: StopSignals) -> None:
-    started_at, is_told = monotonic(), False
+    started_at, is_reported = monotonic(), False
     while not stop_requested.wait(0.1) and (problem := _problem_at(f"{url}/readyz")) is not None:
         for child in children:
             if child.exit_status is not None:
@@ -241,8 +241,8 @@ def _wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: 
                 f"{children[0].log_file.parent}",
                 1,
             )
-        if not is_told and monotonic() > started_at + QUIET_S:
-            is_told = True
+        if not is_reported and monotonic() > started_at + QUIET_S:
+            is_reported = True
             typer.echo(f"Waiting for the web process. So far: {problem}", err=True)
 
 

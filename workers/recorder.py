@@ -166,12 +166,12 @@ class Recorder:
         return True
 
     def _write(self, session: Session, run: Run, batch: _Batch, missing: _Missing) -> bool:
-        log = claims.lock_attempt(session, self._run_id, self._attempt)
-        if log.log_offset_bytes != self._offset:
-            # An earlier try was committed, but its response was lost.
-            self._offset, self._bounds = log.log_offset_bytes, self._bounds_after
+        """Record a batch; return False if an earlier try, whose response was lost, has recorded it."""
+        attempt = claims.lock_attempt(session, self._run_id, self._attempt)
+        if attempt.log_offset_bytes != self._offset:
+            self._offset, self._bounds = attempt.log_offset_bytes, self._bounds_after
             return False
-        log.log_offset_bytes = batch.offset
+        attempt.log_offset_bytes = batch.offset
         revision = runs.touch(session, run, _parts(batch.events))
         bounds = self._bounds_after = self._bounds.copied()
         points = bounds.points(session, run.id, batch.events)
@@ -179,7 +179,7 @@ class Recorder:
             runs.publish(session, run, ["metrics"])
         lines = bounds.dropped_points(database_now(session))
         for event in batch.events:
-            self._write_event(session, run, log, event, missing, lines)
+            self._write_event(session, run, attempt, event, missing, lines)
         runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))
         return True
 
@@ -187,7 +187,7 @@ class Recorder:
         self,
         session: Session,
         run: Run,
-        log: Attempt,
+        attempt: Attempt,
         event: events.AnyEvent,
         missing: _Missing,
         lines: list[dict[str, Any]],
@@ -197,21 +197,21 @@ class Recorder:
         Args:
             session: a writing session.
             run: the locked run.
-            log: the row of the attempt that wrote the event.
+            attempt: the row of the attempt that wrote the event.
             event: what happened.
             missing: files in the batch that are no longer on disk.
             lines: lines for the run's log, to which those of the event are appended.
         """
         match event:
             case events.ProvenanceEvent():
-                log.provenance = event.provenance.model_dump(mode="json")
+                attempt.provenance = event.provenance.model_dump(mode="json")
             case events.StartingEvent():
                 if run.state == RunState.STARTING and self._fence == self._attempt:
                     run.state_reason = event.phase
                 if self._bounds_after.is_new_phase(event.phase):
                     lines.append(_log_line(event.time, "info", f"starting: {event.phase}"))
             case events.StartedEvent():
-                self._write_start(session, run, log, event, lines)
+                self._write_start(session, run, attempt, event, lines)
             case events.ReportEvent():
                 runs.record_report(run, event)
             case events.EpisodeEvent() if event.replay not in missing.replays:
@@ -233,20 +233,20 @@ class Recorder:
         self,
         session: Session,
         run: Run,
-        log: Attempt,
+        attempt: Attempt,
         event: events.StartedEvent,
         lines: list[dict[str, Any]],
     ) -> None:
         self.has_started = True
-        if log.provenance is not None:
+        if attempt.provenance is not None:
             known = {"device": event.device, "rollout_workers": event.rollout_workers}
-            log.provenance = log.provenance | known  # another object, so that it is stored
+            attempt.provenance = attempt.provenance | known  # another object, so that it is stored
             # An attempt that ends before its engine reports it has no provenance.
             numbers = range(self._attempt - 1, -1, -1)
-            attempts = filter(None, (session.get(Attempt, (run.id, number)) for number in numbers))
-            before = next(filter(None, (attempt.provenance for attempt in attempts)), None)
+            earlier = filter(None, (session.get(Attempt, (run.id, number)) for number in numbers))
+            before = next(filter(None, (row.provenance for row in earlier)), None)
             if before is not None:
-                changes = _changed_packages(before["packages"], log.provenance["packages"])
+                changes = _changed_packages(before["packages"], attempt.provenance["packages"])
                 if changes:
                     message = f"other package versions than in the attempt before: {', '.join(changes)}"
                     lines.append(_log_line(event.time, "warning", message))

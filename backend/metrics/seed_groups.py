@@ -30,6 +30,8 @@ class GroupGrid:
     """Grid points of the whole curve."""
     step: float
     reset: bool
+    """Whether these replace all that the client has: it had none, a series was cut, the x of its rows may
+    have changed, or the step did."""
     first_bucket: int
     grid: Columns
     """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`. Where a run has no value though it has come there,
@@ -67,7 +69,7 @@ def group_curve(
     rows = [_Rows(member.x, member.y, member.holds_until) for member in loaded]
     step, columns, values = _grid(rows, axes, spread)
     lacks = _lacks_value(rows, columns["x"], step, [member.reached for member in loaded])
-    grid = _without(columns, lacks)
+    grid = _masked_where(columns, lacks)
     first_changed = None
     if since is not None and _keeps_rows(session, members, axes.x, since):
         first_changed = _first_changed(loaded, axes, spread, step, (*grid.values(), *values))
@@ -143,7 +145,7 @@ def _first_changed(
     first = len(now[0])
     for reached in ([0.0] * len(members), [member.reached for member in members]):
         lacks = _lacks_value(before, columns["x"], step, reached)
-        first = min(first, _first_difference((*_without(columns, lacks).values(), *values), now))
+        first = min(first, _first_difference((*_masked_where(columns, lacks).values(), *values), now))
     return first
 
 
@@ -187,7 +189,7 @@ def _lacks_value(rows: Sequence[_Rows], x: Array, step: float, reached: Sequence
     return lacks
 
 
-def _without(columns: Columns, lacks: Array) -> Columns:
+def _masked_where(columns: Columns, lacks: Array) -> Columns:
     """The columns of a grid, with NaN for what is estimated from the runs where one of them lacks a value."""
     kept = ("x", "n")
     return {

@@ -187,8 +187,8 @@ class HostAgent:
     def _report_taken_name(self) -> None:
         """Log once that another worker has the name, which it may take after an outage of the database.
 
-        This worker's runs end without a checkpoint, since they may be that one's by now, and it claims
-        none until that one is gone.
+        This worker's runs end without a checkpoint, since the other worker may hold them by now. It claims
+        none until the other is gone.
         """
         for supervisor in self._supervisors():
             supervisor.supersede()

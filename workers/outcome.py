@@ -40,13 +40,14 @@ def attempt_outcome(
 
     Args:
         run: locked, because a stop may be requested until now.
-        final_event: the engine's `EndedEvent`; None if it died.
+        final_event: the engine's `EndedEvent`; None if its log has none.
         exit_status: exit status of the engine's process, negative for a signal; None if it was never started.
         is_shutting_down: whether the worker is shutting down.
-        stop_timed_out: whether it was killed because a stop took too long.
+        stop_timed_out: whether the engine was killed because a stop took too long.
         output_tail: the end of the engine's output.
-        has_unread_tail: whether the end of its event log, which may be the final event, cannot be read.
-        has_damaged_checkpoint: whether the checkpoint that it could not read is damaged.
+        has_unread_tail: whether the end of the engine's event log, which may be the final event, cannot be
+            read.
+        has_damaged_checkpoint: whether the checkpoint that the engine could not read is damaged.
     """
     if final_event is not None and final_event.state != "stopped":
         return AttemptOutcome(RunState(final_event.state), final_event.reason, final_event.traceback)
@@ -82,7 +83,7 @@ def attempt_outcome(
     elif exit_status is not None and exit_status >= 0:
         if not has_unread_tail:
             return AttemptOutcome(RunState.FAILED, died, output_tail or died)
-        # It closed its log before it exited, so the disk must have damaged it.
+        # An engine that exits closes its log first, so the disk must have damaged the log.
         died = f"the end of its event log is damaged (check the disk of {run.host})"
     state, reason = claims.state_after_death(run)
     if state == RunState.FAILED:

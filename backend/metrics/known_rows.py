@@ -183,8 +183,8 @@ def rows_kept(
     if any row of the next bucket has its x, since the client may have had fewer rows of the next bucket.
 
     Returns:
-        By series id, the number of known rows that the client keeps, and the first row of the last merged
-        bucket that it keeps.
+        By series id, a number of known rows, of which the client keeps the whole buckets (all rows if none is
+        new), and the first row of the last merged bucket that it keeps.
     """
     kept, last_kept, undecided = dict(known), dict[int, int](), dict[int, tuple[int, int]]()
     for series_id, n in known.items():

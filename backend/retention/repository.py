@@ -298,7 +298,7 @@ def count_runs(session: Session, group: str | None, others: Sequence[str]) -> in
 def run_ids_of(
     session: Session, group: str | None, others: Sequence[str], after: str, limit: int
 ) -> Sequence[str]:
-    """The next of these runs, in order."""
+    """The ids of the next runs of the group after `after`, as for `count_runs`."""
     query = select(Run.id).where(_of(group, others), Run.id > after)
     return session.scalars(query.order_by(Run.id).limit(limit)).all()
 

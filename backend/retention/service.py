@@ -75,15 +75,15 @@ def forget_group(session: Session, group: str) -> None:
 
 
 def count_runs(session: Session, group: str | None) -> int:
-    """Number of runs that the settings of a group apply to; None: that those of the installation do."""
+    """Number of runs that a policy applies to: a group's, or with None the installation's."""
     return repository.count_runs(session, group, _other_groups(session, group))
 
 
 def preview(
     session: Session, group: str | None, policy: InstallationPolicy, limit_s: float = PREVIEW_S
 ) -> Iterator[Removal]:
-    """What clean-up would remove with these settings, of the runs that can be checked in the time limit; also
-    for a run that loses nothing.
+    """What clean-up would remove with these settings: one Removal, which may be empty, for each run checked
+    within the time limit.
 
     Args:
         session: any session.
@@ -114,7 +114,7 @@ def _other_groups(session: Session, group: str | None) -> list[str]:
 
 
 def take_runs(session: Session, interval_s: float, limit: int) -> Sequence[str]:
-    """The next runs of the pass, for one worker; none while it is not due.
+    """The next runs of the pass, for one worker; none while the next pass is not due.
 
     A pass starts `interval_s` after the start of the last one. A worker that dies with its runs leaves them
     to the next pass.
@@ -190,8 +190,8 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
 
 
 def remove_thinned_checkpoints(session: Session, run_id: str, files: Collection[str]) -> None:
-    """Record that the engine of a locked run keeps these checkpoints no longer; those stay that a requested
-    evaluation, branch or saliency map awaits."""
+    """Record that the engine of a locked run keeps these checkpoints no longer. A checkpoint that a requested
+    evaluation, branch or saliency map awaits stays."""
     session.flush()
     awaited = awaited_checkpoints(session, run_id)
     thinned = [file for file in files if file not in awaited]

@@ -144,14 +144,15 @@ def build_table(
     columns: Sequence[str] = (),
     min_seeds: int = 1,
 ) -> ScoreTable:
-    """Every environment with the best score of each algorithm beside the published ones.
+    """Every environment with each algorithm's best configuration beside the published scores.
 
     Args:
         session: a reading session.
         environments: every environment, by id.
         people: people's means, by environment.
-        protocol: the protocol of environments that have it; by default the one with the most scored runs.
-            The others are shown under their own, and are in no summary.
+        protocol: the protocol of environments that have it; by default the one with the most scored
+            runs, start sets excepted. The other environments are shown under their own and are in no
+            summary.
         columns: ids of the shown columns; empty for all.
         min_seeds: how many runs a score needs at least.
 

@@ -280,7 +280,8 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
             optional. For a custom environment, `custom` is its host's description of it.
 
     Raises:
-        InvalidSpec: with one problem per invalid field.
+        InvalidSpec: with the problems of all fields. Sections are validated as far as algorithm and
+            environment are known: `config` needs both, `environment_config` the environment.
     """
     problems: list[FieldProblem] = []
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)

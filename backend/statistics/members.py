@@ -80,7 +80,7 @@ class History:
 
 @dataclass(frozen=True)
 class MemberRun:
-    """A run of a study that has ended."""
+    """A finished run of a study."""
 
     arm: str
     environment: str

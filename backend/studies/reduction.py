@@ -196,6 +196,7 @@ def _build_figure(
 
 
 def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) -> _Data:
+    """The cells of the arms that the figure shows or compares with, and the finished runs among them."""
     rule = figure.reduction
     labels = [arm.label for arm in spec.arms]
     needed = (
@@ -228,7 +229,7 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
         run_id = cell.run_id or ""
         score = cell.score
         last = Points()
-        if score is not None and np.isfinite(score):  # the mean of the last 100 returns, as it is stored
+        if score is not None and np.isfinite(score):  # as one return: the stored mean of the last 100
             last = Points(
                 np.array([cell.agent_steps], float), np.array([cell.wall_time_s]), np.array([score])
             )

@@ -57,7 +57,7 @@ class Unroll(Protocol):
         """
 
     def backward(self, d_features_TF: Tensor) -> None:
-        """Add the gradient of the parameters to their `grad`, given that of the features."""
+        """Add the parameters' gradient to their `grad`, which exists, given that of the features (T B, F)."""
 
 
 class AutogradUnroll:

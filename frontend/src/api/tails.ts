@@ -13,13 +13,13 @@ export type Meta = {
   label?: Label;
   /** The whole label, where the trace's name is shortened. */
   title?: string;
-  /**
-   * Of each point: the range of its values, or the standard deviation below and above the mean of its window;
-   * their number; and its bucket.
-   */
+  /** Of each point: lower bound of the range, or the standard deviation below the window's mean. */
   low?: Float64Array;
+  /** Of each point: upper bound of the range, or the standard deviation above the window's mean. */
   high?: Float64Array;
+  /** Number of values of each point. */
   n?: Float64Array;
+  /** Bucket of each point. */
   bucket?: Float64Array;
   /** Of what is not finite: the number of such values at each point, by kind. */
   nan?: Float64Array;
@@ -94,7 +94,7 @@ const NUMBERS = ['x', 'y', 'customdata'] as const;
 
 type Growing = Trace & { from?: number; type?: string; customdata?: unknown };
 
-/** A trace with its numbers decoded; the points of one that grows know their buckets. */
+/** A trace with its numbers decoded; for one that grows, meta.bucket is filled in. */
 function decodedTrace(trace: Growing): Growing {
   const read: Growing = { ...trace };
   for (const name of NUMBERS) if (name in trace) Object.assign(read, { [name]: decoded(trace[name]) });

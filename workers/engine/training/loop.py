@@ -78,6 +78,8 @@ class Training:
         self._returns: deque[float] = deque(maxlen=100)
         self._best: float | None = None
         self._last_evaluation_steps = 0
+        self._is_best_due = False
+        """Whether the last evaluation was interrupted after the score of the current parameters."""
         self._clock = 0.0
         """Until when the training time is counted."""
         self._reported_at = 0.0
@@ -143,6 +145,7 @@ class Training:
             self._best = state["best"]
             self._replays.restore(state["best_kept"])
             self._last_evaluation_steps = state["last_evaluation_steps"]
+            self._is_best_due = state.get("best_is_due", False)  # absent in older checkpoints
             self._scoring.best = state["best_evaluation"]
         else:
             journal.counters.frames += learner.random_play.frames
@@ -151,7 +154,10 @@ class Training:
         log_started(journal, self.spec, learner, self._usage.gpu, self._resume, packages)
 
     def _train(self, learner: Learner) -> EndedEvent:
-        """Advance until the run ends; report, evaluate and save on the way and at the end."""
+        """Advance until the run ends; report, evaluate and save on the way.
+
+        A finished run is evaluated last.
+        """
         counters = self._journal.counters
         self._clock = self._reported_at = time.monotonic()
         self._reported_agent_steps, self._reported_frames = counters.agent_steps, counters.frames
@@ -168,16 +174,16 @@ class Training:
                 self._evaluate(learner, last=end is not None and end.state == "finished")
                 self._clock = self._reported_at = time.monotonic()  # evaluation is not training time
             end = self._end()
-            # At the end it is saved below, after the last evaluation: no event of its step may follow it.
+            # The last checkpoint is saved below, after the last evaluation: no event of its step may follow.
             if end is None and self._since_checkpoint_s() >= self.spec.config.checkpoint_interval_s:
                 self._report()
                 self._checkpoint(learner)
         self._report()
-        if end.state == "finished" and self._last_evaluation_steps < counters.agent_steps:
+        if end.state == "finished" and self._is_evaluation_due():
             self._evaluate(learner, last=True)
-            if self._last_evaluation_steps < counters.agent_steps:
+            if self._is_evaluation_due():
                 end = _End("stopped", "stopped during the last evaluation")
-        self._checkpoint(learner)  # nothing, if an evaluation of this step has saved it
+        self._checkpoint(learner)  # nothing new if an evaluation saved this step
         return _ended(end.state, end.reason)
 
     def _advance(self, learner: Learner) -> None:
@@ -309,6 +315,7 @@ class Training:
                 "best": self._best,
                 "best_kept": self._replays.best_saved,
                 "last_evaluation_steps": self._last_evaluation_steps,
+                "best_is_due": self._is_best_due,
                 "best_evaluation": self._scoring.best,
             },
             learner.network,
@@ -317,22 +324,31 @@ class Training:
         )
 
     def _evaluate(self, learner: Learner, *, last: bool = False) -> None:
-        """Score the current parameters, then save them.
+        """Score the current parameters, at the end also the best ones, then save.
 
-        A run killed in between resumes before the score, which is cut and repeated. In the other order it
-        would have the score twice or never.
+        A run killed in between resumes before the scores, which are cut and repeated. In the other order it
+        would have them twice or never.
+
+        A score that a stop interrupts is due again after a resume, that of the best parameters too: a
+        finished run has both. What was emitted before is not repeated: the checkpoint remembers it.
         """
         self._replays.save_best(self.spec, learner.action_names)  # in the order of the episodes' steps
-        scored = self.spec.config.evaluation_episodes > 0
-        if scored:
-            try:
+        is_scored = self.spec.config.evaluation_episodes > 0
+        steps = self._journal.counters.agent_steps
+        try:
+            if is_scored and self._last_evaluation_steps < steps:
                 self._scoring.score(self.spec, learner)
-                if last:
-                    self._scoring.score_best(self.spec, learner)
-            except EvaluationInterrupted:
-                return  # due again after a resume
-        self._last_evaluation_steps = self._journal.counters.agent_steps
-        self._checkpoint(learner, evaluated=scored)
+            self._last_evaluation_steps, self._is_best_due = steps, last
+            if is_scored and last:
+                self._scoring.score_best(self.spec, learner)
+            self._is_best_due = False
+        except EvaluationInterrupted:
+            if self._last_evaluation_steps < steps:
+                return
+        self._checkpoint(learner, evaluated=is_scored)
+
+    def _is_evaluation_due(self) -> bool:
+        return self._last_evaluation_steps < self._journal.counters.agent_steps or self._is_best_due
 
 
 def _ended(

@@ -119,6 +119,29 @@ def test_stop_during_the_last_evaluation_leaves_it_due(tmp_path: Path) -> None:
     assert said[-1] == said[-1].model_copy(update={"state": "finished"})
 
 
+@pytest.mark.service
+def test_stop_during_the_best_score_leaves_only_that_due(tmp_path: Path) -> None:
+    config = {"evaluation_episodes": 1, "evaluation_interval_agent_steps": 200}
+    spec = parse_run_spec(
+        {"algorithm": "dqn", "environment": "CartPole-v1", "stop": {"agent_steps": 400}, "config": config}
+    )
+    control = Control()
+
+    def stop_once_scored(event: AnyEvent) -> None:
+        if isinstance(event, EvaluationEvent) and event.agent_steps == 400:
+            control.stop("enough")
+
+    reported = Training(spec, tmp_path, control=control, on_event=stop_once_scored).run()
+    assert (reported.state, reported.reason) == ("stopped", "stopped during the last evaluation")
+    saved = checkpoint.newest(tmp_path / "checkpoints")
+    assert saved is not None
+    said = logged(tmp_path, 1) + train(spec, tmp_path, 2, saved)
+    assert [steps for steps, _ in columns(said, "eval/plain/mean_return")] == [200, 400]
+    assert [steps for steps, _ in columns(said, "eval/plain/best_kept_return")] == [400]
+    assert len(only(EvaluationEvent, said)) == 3
+    assert said[-1] == said[-1].model_copy(update={"state": "finished"})
+
+
 def test_stop_right_after_a_checkpoint_adds_no_point(tmp_path: Path) -> None:
     """A run killed behind its checkpoint would lose such a point: a resume begins after that step."""
     control = Control()

@@ -186,6 +186,8 @@ class Checkpoints:
         """
         journal, counters, name = self._journal, self._journal.counters, self.name()
         journal.emit_points(include_means=True)
+        if evaluated:
+            self._evaluated.add(name)
         if name not in self._saved:
             kept = {"saved": [*self._saved, name], "evaluated": sorted(self._evaluated)}
             saved = state()
@@ -205,8 +207,6 @@ class Checkpoints:
                     size_bytes=size,
                 )
             )
-        if evaluated:
-            self._evaluated.add(name)
         thinned = [n for n in self._saved[:-KEPT] if n not in self._evaluated]
         if thinned:
             self._saved = [n for n in self._saved if n not in thinned]

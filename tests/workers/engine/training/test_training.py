@@ -189,6 +189,16 @@ def test_old_checkpoints_are_removed(tmp_path: Path) -> None:
     assert saved[-1] in left
 
 
+@pytest.mark.service
+def test_checkpoint_knows_that_its_own_parameters_were_evaluated(tmp_path: Path) -> None:
+    """A run that resumes from it would remove it otherwise, like others once three newer ones are saved."""
+    spec = cartpole({"agent_steps": 400}, evaluation_episodes=1)
+    train(spec, tmp_path)
+    name = checkpoint.newest(tmp_path / "checkpoints")
+    assert name is not None
+    assert checkpoint.load(tmp_path / "checkpoints" / name)["evaluated"] == [name]
+
+
 def test_error_is_recorded_with_its_traceback(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     incomplete = {"saved": [], "evaluated": [], "counters": {"wall_time_s": 0.0}}

@@ -524,7 +524,9 @@ def _summarise_columns(
         for row in rows
         if (value := _foot_value(row.cells[at], is_normalised=is_normalised)) is not None
     ]
-    across = {summary.arm: summary for summary in across_environments(Reduction(tuple(cells), "score", ""))}
+    across = {
+        summary.arm: summary for summary in across_environments(Reduction(tuple(cells), "score", "", ""))
+    }
     values = {
         name: [getattr(across[column.id], name) if column.id in across else None for column in columns]
         for name in ("mean", "median", "iqm")

@@ -50,6 +50,8 @@ class Reduction:
     """In the order of the planned cells; those without runs included."""
     unit: str
     """Unit of the values: `score`, `%`, `agent steps`, `s`, `ratio` or the name of a metric."""
+    rule: str
+    """The rule in words, as in "mean of the best 5 of 50 runs"."""
     caption: str
     """The rule, and how many runs of the study are in."""
 
@@ -150,14 +152,14 @@ def reduce_cells(
         )
     sizes = set(counts.values())
     n_in, total = sum(cell.n for cell in cells), sum(counts.values())
-    caption = f"{rule(sizes.pop() if len(sizes) == 1 else None)}; {runs_in(n_in, total)}"
-    return Reduction(tuple(cells), unit, caption)
+    in_words = rule(sizes.pop() if len(sizes) == 1 else None)
+    return Reduction(tuple(cells), unit, in_words, f"{in_words}; {runs_in(n_in, total)}")
 
 
 def map_cells(reduction: Reduction, prefix: str, unit: str, change: Callable[[Cell], Cell]) -> Reduction:
-    """Every cell changed, with a prefix before its caption."""
+    """Every cell changed, with a prefix before the rule and each caption."""
     cells = tuple(replace(change(cell), caption=f"{prefix}: {cell.caption}") for cell in reduction.cells)
-    return Reduction(cells, unit, f"{prefix}: {reduction.caption}")
+    return Reduction(cells, unit, f"{prefix}: {reduction.rule}", f"{prefix}: {reduction.caption}")
 
 
 def counts_of(runs: Sequence[MemberRun]) -> dict[CellKey, int]:

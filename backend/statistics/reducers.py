@@ -290,7 +290,6 @@ class RatioTo:
         if known and self.arm not in known:
             raise UnknownArmError(self.arm)
         reduction = self.of.reduce(runs, planned)
-        prefix = f"speed-up over {self.arm}" if self.inverse else f"relative to {self.arm}"
 
         def ratio(cell: Cell) -> float | None:
             value, base = finite(cell.value), finite(reduction.value(self.arm, cell.environment))
@@ -299,10 +298,15 @@ class RatioTo:
 
         return map_cells(
             reduction,
-            prefix,
+            self.prefix,
             "ratio",
             lambda cell: replace(cell, value=ratio(cell), low=None, high=None),
         )
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the words of the other rule."""
+        return f"speed-up over {self.arm}" if self.inverse else f"relative to {self.arm}"
 
     def missing_references(self, environments: Iterable[str]) -> tuple[str, ...]:
         """See `Reducer.missing_references`."""

@@ -276,11 +276,20 @@ def setting_of_arm(arm: Arm, environment: str, path: str) -> Any:
 def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
     """The value of each arm on each environment; those without the score of a reference arm are left out."""
     members, planned, scores = _with_reference(data, rule)
-    reduction = rules.reducer_of(rule, data.protocols, scores).reduce(members, planned)
+    reducer = rules.reducer_of(rule, data.protocols, scores)
+    reduction = reducer.reduce(members, planned)
     shown = {arm.label for arm in data.arms}
     cells = tuple(cell for cell in reduction.cells if cell.arm in shown)
-    in_words = runs_in(*_runs_in(data, rule, cells))
-    return replace(reduction, cells=cells, caption=f"{reduction.caption.rpartition('; ')[0]}; {in_words}")
+    in_words = reduction.rule
+    if len(cells) < len(reduction.cells):  # the words count the runs of the arms that are shown
+        plain, prefix = (reducer.of, f"{reducer.prefix}: ") if isinstance(reducer, RatioTo) else (reducer, "")
+        of_shown = plain.reduce(
+            [member for member in members if member.arm in shown],
+            {key: n for key, n in planned.items() if key[0] in shown},
+        )
+        in_words = f"{prefix}{of_shown.rule}"
+    caption = f"{in_words}; {runs_in(*_runs_in(data, rule, cells))}"
+    return replace(reduction, cells=cells, rule=in_words, caption=caption)
 
 
 def _with_reference(
@@ -596,12 +605,13 @@ def _metric_table(bars: Sequence[Bar], parts: Sequence[str], data: _Data) -> Tab
 
 def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     """Environments as rows; each arm and each published score as a column."""
-    rule = reduction.caption.partition(";")[0]
     columns = [Column("Environment", "", "name")]
     source = figure.reduction.source
     is_trained = source == "training" and figure.reduction.rule != "best_kept"
     how = "last 100 training episodes" if is_trained else _heading(data.protocols.values())
-    columns += [Column(arm.label, f"{how}; {rule}", "ours", unit=reduction.unit) for arm in data.arms]
+    columns += [
+        Column(arm.label, f"{how}; {reduction.rule}", "ours", unit=reduction.unit) for arm in data.arms
+    ]
     published = _published(data, figure.published)
     columns += [
         Column(label, f"{protocol_title(protocol)}; {where}", "published")
@@ -686,12 +696,12 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
     for labels in by_algorithm.values():
         members = [member for member in with_score if member.arm in labels]
         planned = {key: n for key, n in planned_with_score.items() if key[0] in labels}
-        reduction = RatioTo(labels[0], plain, inverse=rule.rule in ("time_to", "time_to_peak")).reduce(
-            members, planned
-        )
+        reducer = RatioTo(labels[0], plain, inverse=rule.rule in ("time_to", "time_to_peak"))
+        reduction = reducer.reduce(members, planned)
         n_in += sum(cell.n for cell in reduction.cells)
         n_planned += sum(cell.planned for cell in reduction.cells)
-        caption = caption or reduction.caption.partition(";")[0].replace(labels[0], "the first of its kind")
+        of_kind = replace(reducer, arm="the first of its kind").prefix
+        caption = caption or f"{of_kind}{reduction.rule.removeprefix(reducer.prefix)}"
         by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
         for label in labels:
             of_label = [by_place.get((label, environment)) for environment in data.spec.environments]

@@ -141,6 +141,44 @@ def test_table_names_the_protocol_of_kept_parameters_and_the_published_columns_o
     ]  # fmt: skip
 
 
+def test_words_of_a_rule_are_whole_whatever_an_arm_is_called(sqlite_service: RunningService) -> None:
+    arms = [{"label": label, "algorithm": "paac"} for label in ("PAAC; 8 actors", "PAAC; 16 actors")]
+    rule = {"rule": "last", "source": "training", "ratio_to": "PAAC; 8 actors"}
+    timed = {"rule": "time_to", "source": "training", "references": {"CartPole-v1": 9.0}}
+    study = started(
+        sqlite_service.client, {"kind": "table", "reduction": rule}, {"kind": "speedups", "reduction": timed},
+        arms=arms, environments=["CartPole-v1"],
+    )  # fmt: skip
+    words = "relative to PAAC; 8 actors: mean of the last training scores of 3 runs"
+    drawn = figure(sqlite_service.client, study)
+    assert drawn["caption"] == f"{words}; 0 of 6 runs are in"
+    assert [column["how"] for column in drawn["table"]["columns"][1:]] == [
+        f"last 100 training episodes; {words}"
+    ] * 2
+    assert figure(sqlite_service.client, study, "f1")["caption"] == (
+        "speed-up over the first of its kind: training time to the reference score, median of 3 runs; "
+        "0 of 6 runs are in"
+    )
+
+
+def test_words_of_a_rule_count_the_runs_of_the_shown_arms(sqlite_service: RunningService) -> None:
+    plain = {"rule": "last", "source": "training"}
+    rules = [plain | {"ratio_to": "A3C"}, {"rule": "time_to", "reference_arm": "A3C", "source": "training"}]
+    study = started(
+        sqlite_service.client,
+        *({"kind": "table", "reduction": rule, "arms": ["PAAC"]} for rule in rules),
+    )
+    finish(sqlite_service, study)
+    with writing(sqlite_service.engine) as session:  # the hidden arm has fewer runs on one environment
+        last = select(StudyCell).where(StudyCell.study_id == study).order_by(StudyCell.number.desc()).limit(1)
+        session.delete(session.scalars(last).one())
+    captions = [figure(sqlite_service.client, study, f"f{at}")["caption"] for at in range(2)]
+    assert captions == [
+        "relative to A3C: mean of the last training scores of 3 runs; 6 of 6 runs are in",
+        "training time to the score of A3C, median of 3 runs; 6 of 6 runs are in",
+    ]
+
+
 def test_times_to_the_score_of_an_arm_that_has_none_yet_count_all_runs(
     sqlite_service: RunningService,
 ) -> None:

@@ -41,6 +41,11 @@ def user_by_id(session: Session, user_id: str, *, for_update: bool = False) -> U
     return session.get(User, user_id, with_for_update=for_update or None, populate_existing=for_update)
 
 
+def lock_user(session: Session, user_id: str) -> None:
+    """Let transactions that call this for one user follow each other."""
+    session.execute(select(User.id).where(User.id == user_id).with_for_update(key_share=True))
+
+
 def user_by_identity(session: Session, issuer: str, subject: str) -> User | None:
     """The user with this identity at an OpenID Connect provider, or None."""
     statement = select(User).where(User.oidc_issuer == issuer, User.oidc_subject == subject)

@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Thread
 
 import httpx
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select, text
 
 from backend.auth import repository, service
 from backend.auth.service import Browser
@@ -14,8 +15,13 @@ from backend.db.engine import reading, writing
 from backend.principals import Role
 from tests.support.pages import session_cookie
 from tests.support.service import RunningService
+from tests.support.waiting import PATIENCE_S, until
 
 SESSIONS = "/api/v1/auth/sessions"
+WAITING = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+"""Transactions of a database on PostgreSQL that wait for a lock."""
 
 
 @contextmanager
@@ -94,3 +100,31 @@ def test_least_recently_used_sessions_beyond_the_maximum_end(
         secrets = [service.open_session(session, user, "link", Browser("", ""))[1] for _ in range(4)]
         principals = [service.find_principal(session, secret, timedelta(days=1)) for secret in secrets]
     assert [actor is not None for actor in principals] == [False, False, True, True]
+
+
+def test_concurrent_logins_leave_no_session_beyond_the_maximum(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MAX_SESSIONS", 2)
+    with writing(engine) as session:
+        user = repository.add_user(session, "Anna", Role.VIEWER)
+        for _ in range(2):
+            service.open_session(session, user, "link", Browser("", ""))
+
+    def log_in() -> None:
+        with writing(engine) as session:
+            service.open_session(session, user, "link", Browser("", ""))
+
+    def waits() -> bool:
+        with engine.connect() as connection:
+            return bool(connection.scalar(text(WAITING)))
+
+    other = Thread(target=log_in, daemon=True)
+    with writing(engine) as session:
+        service.open_session(session, user, "link", Browser("", ""))
+        other.start()
+        if engine.dialect.name == "postgresql":  # SQLite has one writer at a time
+            until(waits)
+    other.join(PATIENCE_S)
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(LoginSession)) == 2

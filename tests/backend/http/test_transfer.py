@@ -65,6 +65,29 @@ def test_text_exports_are_compressed_in_parts_for_clients_that_accept_it(
     assert answer.num_bytes_downloaded < 0.6 * len(plain.content)
 
 
+@pytest.mark.parametrize(
+    ("path", "is_fast"),
+    [
+        ("runs/{run}/export?format=csv", True),
+        ("runs/export?run={run}&format=csv", True),
+        ("audit/export?format=json", False),
+        ("runs?spec=true", False),
+    ],
+)
+def test_exports_of_points_alone_are_compressed_at_the_lowest_level(
+    sqlite_service: RunningService, path: str, is_fast: bool
+) -> None:
+    recorded = RecordedRun(sqlite_service.engine, seed=1)
+    recorded.append({("loss/value", ""): 100})
+    for _ in range(10):
+        sqlite_service.client.post("/api/v1/auth/login", json={"name": "nobody", "password": "x"})
+    path = f"/api/v1/{path.format(run=recorded.run_id)}"
+    with sqlite_service.client.stream("GET", path, headers={"Accept-Encoding": "gzip"}) as answer:
+        assert answer.headers["content-encoding"] == "gzip"
+        flags = next(answer.iter_raw())[8]  # RFC 1952, XFL: 4 is the fastest algorithm
+    assert (flags == 4) is is_fast
+
+
 def test_what_is_compressed_already_and_event_streams_are_sent_as_they_are(
     sqlite_service: RunningService, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """The one running `callboard up` of a home folder: its process, address and database."""
 
+import errno
 import fcntl
 import json
 import os
@@ -9,6 +10,9 @@ from typing import IO
 from backend.settings import Settings
 from callboard_cli import fail
 from callboard_cli.database import database_digest
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of file systems without locks."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +73,23 @@ class Installation:
         self._file.flush()
 
     def running(self) -> RunningInstallation | None:
-        """The running installation; None if there is none, as where files cannot be locked."""
+        """The running installation; None if there is none, as where files cannot be locked.
+
+        Raises:
+            typer.Exit: its file cannot be read.
+        """
         try:
             with self._path.open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             state = json.loads(self._path.read_text())
             return RunningInstallation(state["pid"], state["url"], state["database_digest"])
-        except OSError:
+        except FileNotFoundError:
             pass
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                hint = "set CALLBOARD_HOME to a folder that you can read"
+                raise fail(f"{self._path}: {error.strerror}; {hint}", 1) from None
         return None
 
     def release(self) -> None:

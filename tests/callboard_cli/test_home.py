@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -94,4 +95,39 @@ def test_home_that_cannot_be_locked_or_written_is_one_line_with_what_to_do(
     result = CliRunner().invoke(app, ["up"], env={"CALLBOARD_HOME": str(tmp_path)})
     assert result.exit_code == 1
     assert f"{tmp_path}: {os.strerror(failure)}; {hint}" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("failure", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
+def test_installation_does_not_run_where_no_file_can_be_locked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failure: int
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(failure, os.strerror(failure))
+
     assert Installation(Settings(home=tmp_path)).running() is None
+    (tmp_path / "up.json").touch()
+    monkeypatch.setattr(fcntl, "flock", fails)
+    assert Installation(Settings(home=tmp_path)).running() is None
+
+
+@pytest.mark.parametrize("command", [["login-link"], ["runs", "list"]])
+def test_installation_whose_file_cannot_be_read_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: list[str]
+) -> None:
+    """As in the home of another user, who would get a link or answers of the default port."""
+    (tmp_path / "up.json").touch()
+    opened = Path.open
+
+    def refused(path: Path, *arguments: Any, **more: Any) -> Any:
+        if path.name == "up.json":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", refused)
+    monkeypatch.setattr("backend.logging.configure", lambda _: None)  # of this process, for all later tests
+    result = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(tmp_path)})
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"callboard: {tmp_path / 'up.json'}: Permission denied; "
+        "set CALLBOARD_HOME to a folder that you can read\n",
+    )

@@ -1,9 +1,12 @@
 """`callboard import csv` and `jsonl`: each dialect of a table is the same run, and nothing is lost unsaid."""
 
 import csv
+import errno
+import fcntl
 import gzip
 import io
 import json
+import os
 import random
 import signal
 import subprocess
@@ -355,3 +358,25 @@ def test_followed_file_is_a_running_run_until_interrupted(
         process.kill()
         process.communicate()
     assert returns()[:2] == wanted
+
+
+@pytest.mark.parametrize("variable", ["CALLBOARD_HOME", "XDG_CACHE_HOME"])
+def test_folder_that_cannot_be_locked_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    (tmp_path / "log.csv").write_text(PLAIN)
+    monkeypatch.setenv("CALLBOARD_URL", "http://localhost:1")
+    monkeypatch.setenv("CALLBOARD_TOKEN", "cb_x")
+    monkeypatch.delenv("CALLBOARD_HOME", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", fails)
+    result = imported("csv", tmp_path / "log.csv")
+    folder = tmp_path if variable == "CALLBOARD_HOME" else tmp_path / "callboard"
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"callboard: {folder} cannot be locked: No locks available; set {variable} to a folder that can be "
+        "written and locked, such as one on a local disk\n",
+    )

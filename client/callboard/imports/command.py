@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -184,23 +185,26 @@ def _import(
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Refuse a concurrent import: neither would know what the other has sent."""
+    """Refuse a concurrent import: neither would know what the other has sent. So nothing is imported where
+    files cannot be locked; it can be once they can, which a training cannot wait for."""
     root = spool_root().parent
+    variable = "CALLBOARD_HOME" if os.environ.get("CALLBOARD_HOME") else "XDG_CACHE_HOME"
+    hint = f"set {variable} to a folder that can be written and locked, such as one on a local disk"
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise _Failure(f"{root} cannot be created: {error.strerror}", 1) from None
+        raise _Failure(f"{root} cannot be created: {error.strerror}; {hint}", 1) from None
     try:
         file = (root / "import.lock").open("w")
     except OSError as error:
-        raise _Failure(f"{root} cannot be written: {error.strerror}", 1) from None
+        raise _Failure(f"{root} cannot be written: {error.strerror}; {hint}", 1) from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise _Failure("another `callboard import` is running; wait until it has ended", 1) from None
         except OSError as error:
-            raise _Failure(f"{root} cannot be locked: {error.strerror}", 1) from None
+            raise _Failure(f"{root} cannot be locked: {error.strerror}; {hint}", 1) from None
         yield
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from celery import Celery
 from celery.app.trace import build_tracer
-from celery.exceptions import Ignore, TaskRevokedError
+from celery.exceptions import Ignore
 from celery.worker import WorkController
 from celery.worker.request import Request
 from celery.worker.state import revoked, task_reserved
@@ -63,6 +63,10 @@ class AttemptTasks:
             def terminate(self, pool: Any, signal: int | None = None) -> None:
                 """Request a stop, or a kill if the signal is SIGKILL; the task ends with its attempt."""
                 agent.revoke(*self.args, kill=signal == SIGKILL)
+
+            def revoked(self) -> bool:
+                """False: a claimed attempt is stopped through its run, whatever was revoked, and when."""
+                return False
 
             def send_event(self, type: str, **fields: Any) -> None:
                 """Send an event of the task, soon."""
@@ -129,11 +133,8 @@ class AttemptTasks:
             eta=None,
             expires=None,
         )
-        revoked.discard(task_id)  # before the claim; a claimed attempt is stopped through its run
-        try:
-            request.execute_using_pool(self._worker.pool)
-        except TaskRevokedError:  # at this very moment
-            supervisor.start()
+        revoked.discard(task_id)  # as it was before the claim
+        request.execute_using_pool(self._worker.pool)
 
     def _send_event(self, type: str, **fields: Any) -> None:
         """Send an event once the worker is connected to Redis, which an attempt does not wait for."""

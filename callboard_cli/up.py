@@ -217,7 +217,7 @@ def _supervise(settings: Settings, installation: Installation, listener: socket.
     try:
         for child in children:
             child.start()
-        _wait_until_ready(children, url, stop_requested)
+        wait_until_ready(children, url, stop_requested)
         if not stop_requested.is_set():
             installation.set_url(url)
             _print_ready(settings, url)
@@ -229,7 +229,12 @@ def _supervise(settings: Settings, installation: Installation, listener: socket.
         _stop(children)
 
 
-def _wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: StopSignals) -> None:
+def wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: StopSignals) -> None:
+    """Wait until the web process is ready, or a signal asks to stop; say after a while what it answers.
+
+    Raises:
+        typer.Exit: it is not ready in time, or a child exits.
+    """
     started_at, is_reported = monotonic(), False
     while not stop_requested.wait(0.1) and (problem := _problem_at(f"{url}/readyz")) is not None:
         for child in children:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from types import FrameType
@@ -22,6 +23,7 @@ import callboard
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
 from backend.settings import Settings
+from callboard_cli import up
 from callboard_cli.serve import await_name, host_name_lock
 from callboard_cli.up import StopSignals, WorkerHeartbeat
 from tests.support.databases import short_folder
@@ -322,3 +324,30 @@ def test_public_host_needs_password_and_long_home_path_needs_nothing(home: Path)
 def test_db_upgrade_creates_database(home: Path) -> None:
     assert _callboard(home, "db", "upgrade")[1].endswith(f"created {home / 'callboard.sqlite3'}\n")
     assert "the database has the latest schema" in _callboard(home, "db", "upgrade")[1]
+
+
+def test_what_the_web_process_answers_is_said_once_while_it_is_not_ready(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a proxy or another program has the port."""
+    monkeypatch.setattr(up, "QUIET_S", 0.0)
+    n_asked = 0
+
+    class _Starting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            nonlocal n_asked
+            n_asked += 1
+            self.send_response(200 if n_asked > 3 else 502)
+            self.end_headers()
+            self.wfile.write(b"no upstream")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), _Starting) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        up.wait_until_ready([], url, StopSignals())
+        server.shutdown()
+    said = f"Waiting for the web process. So far: {url}/readyz: 502 no upstream\n"
+    assert (n_asked, capsys.readouterr().err) == (4, said)

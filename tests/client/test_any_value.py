@@ -26,6 +26,7 @@ import callboard
 from callboard.cleaning import as_number, as_steps, as_text
 from callboard.config import flat_config
 from callboard.limits import MAX_STEPS
+from callboard.transport import Server, Transport
 from tests.client.support import NOBODY, Target
 from tests.support.waiting import PATIENCE_S
 
@@ -485,6 +486,20 @@ def test_proxies_of_the_environment_do_not_keep_the_script_from_this_machine(
     with callboard.init(algorithm="a", environment="e", url="http://0.0.0.0:9") as other:
         other.close()
         assert other.id is None
+
+
+@pytest.mark.parametrize(
+    "variable", [("HTTP_PROXY", "bad://127.0.0.1:9"), ("ALL_PROXY", "socks4://x"), ("SSL_CERT_FILE", "/none")]
+)
+def test_proxy_that_cannot_be_used_for_another_machine_is_named_and_ignored(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: tuple[str, str]
+) -> None:
+    monkeypatch.setenv(*variable)
+    transport = Transport(Server("https://server.invalid", "t"))
+    transport.close()
+    [text] = caplog.messages
+    assert variable[0] in text
+    assert "cannot be used and is ignored: " in text
 
 
 @pytest.mark.service

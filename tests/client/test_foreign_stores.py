@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from callboard.imports import mlflow as mlflow_reader
+from callboard.imports import tensorboard as tensorboard_reader
 from callboard.imports import wandb as wandb_reader
 from callboard.imports.log import UnreadableLog
 from tests.client.support import Target
@@ -31,14 +32,20 @@ run.finish()
 
 
 @pytest.mark.parametrize(
-    ("module", "package"), [("mlflow", "mlflow.tracking"), ("wandb", "wandb.proto.wandb_internal_pb2")]
+    ("module", "package"),
+    [
+        ("mlflow", "mlflow.tracking"),
+        ("tensorboard", "tensorboard.compat.proto.event_pb2"),
+        ("wandb", "wandb.proto.wandb_internal_pb2"),
+    ],
 )
 def test_missing_reader_is_named_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, package: str
 ) -> None:
     for name in (module, package):
         monkeypatch.setitem(sys.modules, name, None)
-    reader = {"mlflow": mlflow_reader, "wandb": wandb_reader}[module]
+    reader = {"mlflow": mlflow_reader, "tensorboard": tensorboard_reader, "wandb": wandb_reader}[module]
+    (tmp_path / "events.out.tfevents.1.host").touch()
     with pytest.raises(UnreadableLog, match=rf"pip install 'callboard-client\[{module}\]'"):
         list(reader.read(tmp_path))
 

@@ -93,6 +93,8 @@ def logged_and_stored(target: Target, names: list[str]) -> None:
     assert {series["metric"]: series["last_value"] for series in stored} == {
         name: -at for at, name in enumerate(names)
     }
+    tags = target.client.get(f"/api/v1/runs/{run.id}").json()["tags"]
+    assert sorted(tags) == sorted({name[:50] for name in names[:50]})
     with callboard.connect() as client:
         [read] = client.runs(f"id={run.id}")
         series = read.series(*names[:20])

@@ -23,7 +23,7 @@ class _Pool:
         self.task_ids.append(args[1])
 
 
-class _RevokedAgain(LimitedSet):  # type: ignore[misc]
+class _RevokedAgain(LimitedSet):
     """The ids of revoked tasks, of which each is revoked again as soon as it is removed."""
 
     def discard(self, item: Any) -> None:

@@ -25,7 +25,7 @@ from backend.branches import service as branches
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.db import Branch, Checkpoint, Episode, Evaluation, Run, StoredSaliency, Video
-from backend.db.job import BRANCH, GAME, OF_EPISODES, SALIENCY, VIDEO, VIDEO_THUMBNAIL
+from backend.db.job import BRANCH, GAME, OF_EPISODES, SALIENCY, THUMBNAIL, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
@@ -536,7 +536,9 @@ class JobRunner(threading.Thread):
         if jobs.finish(session, self._job.id, self._job.tries):
             write(session)
             if self._job.run_id is not None:
-                runs.bump_revision(session, self._job.run_id)
+                is_thumbnail = self._job.kind in (THUMBNAIL, VIDEO_THUMBNAIL)
+                # Who waits for a thumbnail follows its job: nothing else has to be fetched again.
+                runs.bump_revision(session, self._job.run_id, [] if is_thumbnail else None)
 
     def _write(self, action: Callable[[Session], object]) -> None:
         def write() -> None:

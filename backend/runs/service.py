@@ -194,10 +194,10 @@ def publish(session: Session, run: Run, parts: Collection[str] | None = None) ->
     record_run_change(session, run.id, run.revision, run.state, parts)
 
 
-def bump_revision(session: Session, run_id: str) -> int:
-    """Bump the revision of a run whose row is not loaded. Returns the new revision."""
+def bump_revision(session: Session, run_id: str, parts: Collection[str] | None = None) -> int:
+    """Bump the revision of a run whose row is not loaded, as `touch` does. Returns the new revision."""
     revision, state = repository.bump_revision(session, run_id)
-    record_run_change(session, run_id, revision, state)
+    record_run_change(session, run_id, revision, state, parts)
     return revision
 
 

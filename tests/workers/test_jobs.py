@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 
 from backend.coordination.context import Context
 from backend.db import Episode, Evaluation, Job, Run
+from backend.db.changes import take_changes
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.episodes import service as episodes
@@ -119,6 +120,23 @@ def test_thumbnail_job_stores_the_thumbnail_of_replay_or_video(context: Context,
         episodes.request_video(session, session.get_one(Episode, video.target_id), again=False)
     _do(context, engine).join(PATIENCE_S)
     assert thumbnail() == b"thumbnail of video of replay"
+
+
+def test_only_thumbnails_are_stored_without_a_change_of_the_rest_of_their_run(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fake_run(engine)
+    video = _episode(context, engine, run)
+    with writing(engine) as session:
+        episodes.request_thumbnail(session, session.get_one(Episode, video.target_id), again=False)
+    published: list[dict[str, object]] = []
+    monkeypatch.setattr(
+        context.bus, "publish_changes", lambda session: published.extend(take_changes(session))
+    )
+    for _ in ("video", "thumbnail"):
+        _do(context, engine).join(PATIENCE_S)
+    changes = [change for change in published if change.get("run") == run.id and "job" not in change]
+    assert [change.get("changed") for change in changes] == [None, []]
 
 
 def test_failed_thumbnail_keeps_stderr_of_engine(context: Context, engine: Engine) -> None:

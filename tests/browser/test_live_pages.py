@@ -6,6 +6,7 @@ from playwright.sync_api import BrowserContext, Page, Request, Route, expect
 
 from tests.browser.curves import await_points, await_state
 from tests.browser.stage import end, start, until_episodes, until_state
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
@@ -84,6 +85,23 @@ def test_tabs_share_one_event_stream(context: BrowserContext, script: httpx.Clie
     for page in pages:
         expect(page.locator("main header").first).to_contain_text("archived")
     assert len(streaming - {owner}) == 1
+
+
+@pytest.mark.long
+def test_film_strip_of_a_live_page_follows_the_training_and_is_complete_at_its_end(
+    page: Page, script: httpx.Client
+) -> None:
+    run = start(script, name="filmed")
+    page.goto(f"/runs/{run['id']}")
+    frames = page.get_by_role("group", name="Recorded episodes").get_by_role("button")
+    thumbnails = frames.locator("img")
+    thumbnails.first.wait_for()
+    expect(thumbnails.nth(1)).to_be_attached(timeout=1000 * PATIENCE_S)
+    end(script, run["id"])
+    await_state(page, "stopped")
+    recorded = script.get(f"/api/v1/runs/{run['id']}/episodes", params={"spread": 9}).json()["items"]
+    assert 2 <= len(recorded) < 9, "all of them fit into the strip"
+    expect(thumbnails).to_have_count(len(recorded))
 
 
 LIVE_S = 30

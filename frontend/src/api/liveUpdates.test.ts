@@ -1,7 +1,7 @@
-import { QueryClient } from '@tanstack/react-query';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { QueryClient, QueryObserver } from '@tanstack/react-query';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { keys } from './keys';
-import { isAffected, isRefused, startLiveUpdates } from './liveUpdates';
+import { isAffected, isRefused, SLOW_MS, startLiveUpdates } from './liveUpdates';
 import { ApiProblem } from './problem';
 
 vi.hoisted(() => {
@@ -135,4 +135,94 @@ it('queries are fetched without a network where the service answers all the same
   expect(await fetched).toBe('answer');
   stop();
   client.unmount();
+});
+
+describe('startLiveUpdates', () => {
+  const source = Object.assign(new EventTarget(), { close: () => undefined });
+  const send = (event: object): void => {
+    (source as unknown as { onmessage: (message: object) => void }).onmessage({
+      data: JSON.stringify(event),
+    });
+  };
+  const routine = (...changed: string[]) => ({ run: A, revision: 1, state: 'running', changed });
+
+  /** A page that shows a query of each key; the numbers of its requests by name. */
+  async function watching(...queryKeys: readonly (readonly unknown[])[]) {
+    vi.stubGlobal('EventSource', function EventSource() {
+      return source;
+    });
+    vi.stubGlobal(
+      'BroadcastChannel',
+      class extends EventTarget {
+        postMessage = vi.fn();
+        close = vi.fn();
+      },
+    );
+    const client = new QueryClient();
+    const requests = queryKeys.map(() => 0);
+    const stops = queryKeys.map((queryKey, at) =>
+      new QueryObserver(client, {
+        queryKey,
+        queryFn: () => {
+          requests[at] = (requests[at] ?? 0) + 1;
+          return [requests[at]];
+        },
+      }).subscribe(() => undefined),
+    );
+    stops.push(startLiveUpdates(client));
+    await vi.advanceTimersByTimeAsync(0);
+    onTestFinished(() => {
+      for (const stop of stops) stop();
+      vi.useRealTimers();
+    });
+    return requests;
+  }
+
+  beforeEach(() => vi.useFakeTimers());
+
+  it('refetches names of metrics and film strips every ten seconds of training, and at its end', async () => {
+    const requests = await watching(
+      keys.series([A], ['loss/value']),
+      keys.runResource(A, 'episodes', 'spread', 9),
+      keys.runResource(A, 'series-names'),
+      keys.runResource(A, 'panels'),
+    );
+    for (let second = 0; second < 30; second += 1) {
+      send(routine('episodes', 'metrics', 'series/loss'));
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    // At the start, and after 10, 20 and 30 s.
+    expect(requests.slice(1)).toEqual([4, 4, 4]);
+    expect(requests[0]).toBeGreaterThanOrEqual(10);
+    // The last ones before a pause are shown all the same.
+    await vi.advanceTimersByTimeAsync(10 * SLOW_MS);
+    expect(requests.slice(1)).toEqual([5, 5, 5]);
+
+    send(routine('episodes', 'metrics', 'series/loss'));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(requests.slice(1)).toEqual([6, 6, 6]);
+    send(routine('episodes', 'metrics', 'series/loss'));
+    await vi.advanceTimersByTimeAsync(SLOW_MS - 1000);
+    const before = [...requests];
+    expect(before.slice(1)).toEqual([6, 6, 6]);
+    send({ run: A, revision: 99, state: 'finished' });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(requests.slice(1)).toEqual([7, 7, 7]);
+    await vi.advanceTimersByTimeAsync(10 * SLOW_MS);
+    expect(requests).toEqual([(before[0] ?? 0) + 1, 7, 7, 7]);
+  });
+
+  it('the end of a job brings nothing of a training run forward', async () => {
+    const requests = await watching(
+      keys.series([A], ['loss/value']),
+      keys.runResource(A, 'episodes', '-agent_steps'),
+    );
+    send(routine('series/loss'));
+    await vi.advanceTimersByTimeAsync(0);
+    const before = [...requests];
+    send(routine('series/loss'));
+    send({ job: B, kind: 'video', run: A, state: 'done' });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(requests).toEqual([before[0], (before[1] ?? 0) + 1]);
+  });
 });

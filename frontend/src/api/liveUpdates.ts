@@ -20,7 +20,9 @@ const LIVE: ReadonlySet<string> = new Set([
 ]);
 
 /** Routine events, such as new points, are applied at most this often, however many arrive. */
-const FLUSH_MS = 2000;
+const FLUSH_MS = 3000;
+/** What changes slowly is refetched for routine events at most this often. */
+export const SLOW_MS = 10_000;
 /** Changes of state and of what a user can edit are applied within this time. */
 const URGENT_MS = 250;
 /** How often the ticket for addresses is checked. */
@@ -132,41 +134,118 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   return !changed || metrics.some((metric) => changed.includes(sectionOf(metric)));
 }
 
-/** Invalidates the queries that the events affect; those on screen are then refetched. */
-async function applyEvents(client: QueryClient, events: readonly LiveEvent[]): Promise<void> {
-  const predicate = ({ queryKey, state }: Query): boolean =>
-    events.some((event) => isAffected(queryKey, event, state.data));
+/** Resources of a run that show little more after a few seconds of training: names of metrics, and film strips. */
+function isSlow([kind, , name, variant]: readonly unknown[]): boolean {
+  if (kind !== 'run') return false;
+  return name === 'panels' || name === 'series-names' || variant === 'spread';
+}
+
+/** Whether data shows nothing: its first items are worth a request of their own. */
+const isBlank = (data: unknown): boolean => {
+  const items = Array.isArray(data) ? data : (data as { items?: unknown[] } | undefined)?.items;
+  return items === undefined || items.length === 0;
+};
+
+/** Refetches, once their data is old enough, slow queries that routine events have affected. */
+export class Postponed {
+  readonly #waiting = new Map<string, { timer: ReturnType<typeof setTimeout>; since: number }>();
+
+  constructor(private readonly client: QueryClient) {}
+
+  /** Whether the query, affected by a routine event, is refetched later. */
+  takes(query: Query): boolean {
+    const { queryHash, queryKey, state } = query;
+    const since = state.dataUpdatedAt;
+    const delayMs = since + SLOW_MS - Date.now();
+    if (!isSlow(queryKey) || !query.isActive() || isBlank(state.data) || delayMs <= 0) return false;
+    const waiting = this.#waiting.get(queryHash);
+    if (waiting?.since === since) return true;
+    clearTimeout(waiting?.timer);
+    const timer = setTimeout(() => {
+      this.#waiting.delete(queryHash);
+      // What was refetched meanwhile, as at the end of its run, is complete.
+      if (query.state.dataUpdatedAt === since && !query.state.isInvalidated)
+        void this.client.invalidateQueries({ queryKey, exact: true });
+    }, delayMs);
+    this.#waiting.set(queryHash, { timer, since });
+    return true;
+  }
+
+  stop(): void {
+    for (const { timer } of this.#waiting.values()) clearTimeout(timer);
+    this.#waiting.clear();
+  }
+}
+
+/** Invalidates the queries that the events affect, slow ones later; those on screen are then refetched. */
+async function applyEvents(
+  client: QueryClient,
+  postponed: Postponed,
+  events: readonly LiveEvent[],
+): Promise<void> {
+  const predicate = (query: Query): boolean => {
+    const affecting = events.filter((event) => isAffected(query.queryKey, event, query.state.data));
+    return affecting.length > 0 && !(affecting.every(isRoutine) && postponed.takes(query));
+  };
   await Promise.all([client.invalidateQueries({ predicate }), updateLists(client, events)]);
 }
 
 /** Whether an event only reports the progress of training, or a host's heartbeat. */
 const isRoutine = ({ changed, host }: LiveEvent): boolean => changed !== undefined || host !== undefined;
 
+/** Events of one kind, applied together at most once in `intervalMs`. */
+class Batch {
+  #events: LiveEvent[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #flushedAt = 0;
+
+  constructor(
+    private readonly intervalMs: number,
+    private readonly apply: (events: readonly LiveEvent[]) => void,
+  ) {}
+
+  add(event: LiveEvent): void {
+    this.#events.push(event);
+    this.#timer ??= setTimeout(
+      () => this.#flush(),
+      Math.max(0, this.#flushedAt + this.intervalMs - Date.now()),
+    );
+  }
+
+  /** Drops the events of a run, which another event has covered. */
+  drop(run: string): void {
+    this.#events = this.#events.filter((event) => event.run !== run);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #flush(): void {
+    this.#timer = undefined;
+    const events = this.#events;
+    this.#events = [];
+    if (events.length === 0) return;
+    this.#flushedAt = Date.now();
+    this.apply(events);
+  }
+}
+
 /** Keeps the query cache up to date from the event stream; returns a function that stops it. */
 export function startLiveUpdates(client: QueryClient): () => void {
-  let pending: LiveEvent[] = [];
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let dueAt = Infinity;
-  let flushedAt = 0;
-
-  const flush = (): void => {
-    timer = undefined;
-    dueAt = Infinity;
-    flushedAt = Date.now();
-    const events = pending;
-    pending = [];
+  const postponed = new Postponed(client);
+  const apply = (events: readonly LiveEvent[]): void => {
     // A query that fails shows its error where it is used.
-    void applyEvents(client, events).catch(() => undefined);
+    void applyEvents(client, postponed, events).catch(() => undefined);
   };
+  const routine = new Batch(FLUSH_MS, apply);
+  // By themselves: the end of a thumbnail's job is no reason to refetch the run and its charts early.
+  const urgent = new Batch(URGENT_MS, (events) => {
+    for (const { run, job } of events) if (run !== undefined && job === undefined) routine.drop(run);
+    apply(events);
+  });
   const stream = new EventStream({
-    onEvent: (event) => {
-      pending.push(event);
-      const due = Math.max(Date.now(), flushedAt + (isRoutine(event) ? FLUSH_MS : URGENT_MS));
-      if (due >= dueAt) return;
-      clearTimeout(timer);
-      dueAt = due;
-      timer = setTimeout(flush, due - Date.now());
-    },
+    onEvent: (event) => (isRoutine(event) ? routine : urgent).add(event),
     onResync: () =>
       void client.invalidateQueries({
         predicate: (query) => LIVE.has(String(query.queryKey[0])) && !isRefused(query),
@@ -184,7 +263,9 @@ export function startLiveUpdates(client: QueryClient): () => void {
   stream.start();
   const renewal = setInterval(() => void renewTicket().catch(() => undefined), RENEWAL_CHECK_MS);
   return () => {
-    clearTimeout(timer);
+    routine.stop();
+    urgent.stop();
+    postponed.stop();
     clearInterval(renewal);
     stream.stop();
   };

@@ -34,15 +34,21 @@ export function nameOf({ metric, panel, metrics, spread }: FigureRequest): strin
   return metric === undefined ? 'learning_curve' : `curve:${metric}`;
 }
 
-/** A figure, and the marks that it shows. */
-export type DrawnFigure = Figure & { version: string };
+/** Which marks, such as checkpoints, a figure shows. */
+export type MarksVersion = {
+  /** Changes whenever there may be marks that a user waits for. */
+  version: string;
+  /** Changes now and then while the run trains: new marks come with its next points. */
+  period: number;
+};
 
-/**
- * A figure over training; a refetch transfers only what is new.
- *
- * @param version changes whenever there may be new marks, such as checkpoints.
- */
-export const figureQuery = (client: QueryClient, request: FigureRequest, version = '') => {
+const NO_MARKS: MarksVersion = { version: '', period: 0 };
+
+/** A figure, and the marks that it shows. */
+export type DrawnFigure = Figure & { marks: MarksVersion };
+
+/** A figure over training; a refetch transfers only what is new. */
+export const figureQuery = (client: QueryClient, request: FigureRequest, marks = NO_MARKS) => {
   const { runs, axes, theme, metrics, source = [], spread, environment, styles } = request;
   const { x, smoothing, zoom, points } = axes;
   const name = nameOf(request);
@@ -68,12 +74,12 @@ export const figureQuery = (client: QueryClient, request: FigureRequest, version
         const had = {
           since_revision: [...previous.revisions],
           ...(previous.scale !== null && { had_scale: previous.scale }),
-          layout: previous.version !== version,
+          layout: previous.marks.version !== marks.version || previous.marks.period !== marks.period,
         };
         const figure = withTails(previous, await fetchFigure({ ...query, ...had }, signal));
-        if (figure) return { ...figure, version };
+        if (figure) return { ...figure, marks };
       }
-      return { ...wholeFigure(await fetchFigure(query, signal)), version };
+      return { ...wholeFigure(await fetchFigure(query, signal)), marks };
     },
     // Unchanged traces stay the same; a deep comparison of all points would be wasted.
     structuralSharing: false,

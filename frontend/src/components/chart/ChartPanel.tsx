@@ -3,7 +3,7 @@ import { IconZoomReset } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
 import { useEffect, useMemo, useRef, type ReactNode } from 'react';
-import { type DrawnFigure, figureQuery } from '@/api/figures';
+import { type DrawnFigure, figureQuery, type MarksVersion } from '@/api/figures';
 import { formatX, type Spread } from '@/api/series';
 import type { Trace } from '@/api/tails';
 import { Chart } from './Chart';
@@ -36,8 +36,8 @@ export type ChartPanelProps = {
   source?: readonly string[];
   /** The service's figure: of a metric or a panel; without either, the learning curve. */
   figure: { metric?: string; panel?: string };
-  /** Changes when the figure may have new marks, which the series do not contain. */
-  version?: string;
+  /** Of the figure's marks, which the series do not contain. */
+  marks?: MarksVersion | undefined;
   spread?: Spread | undefined;
   /** Draws the runs of one environment alone, in the styles that they have among all of them. */
   environment?: string | undefined;
@@ -57,6 +57,8 @@ export type ChartPanelProps = {
 };
 
 /** Runs are hidden by their chips, together with their evaluations, not by the legend. */
+/** How long new marks wait for new points. */
+const MARKS_MS = 10_000;
 const INERT = { itemclick: false, itemdoubleclick: false } as const;
 const NOTHING: ReadonlySet<string> = new Set();
 /** Kinds of traces of a line and its band. */
@@ -76,7 +78,7 @@ function onlyPoint({ data, n_total }: DrawnFigure): { x: number; y: number } | u
 export function ChartPanel(props: ChartPanelProps) {
   const { runs, title, monospace, main, label, fileName, id, metrics, source, figure: drawn } = props;
   const {
-    version = '',
+    marks,
     spread,
     environment,
     names,
@@ -98,14 +100,20 @@ export function ChartPanel(props: ChartPanelProps) {
   const scored = drawn.metric === undefined && drawn.panel === undefined;
   const request = { runs, metrics, source: source ?? [], axes, scored };
   const figure = useQuery(
-    figureQuery(client, { ...request, theme: scheme, spread, styles, environment, ...drawn }, version),
+    figureQuery(client, { ...request, theme: scheme, spread, styles, environment, ...drawn }, marks),
   );
   const { data, refetch } = figure;
-  // New marks come with the next points; where there are none any more, now.
-  const isOutdated = data !== undefined && !figure.isPlaceholderData && data.version !== version;
+  const drawnMarks = figure.isPlaceholderData ? undefined : data?.marks;
   useEffect(() => {
-    if (isOutdated) void refetch();
-  }, [isOutdated, version, refetch]);
+    if (!marks || !drawnMarks) return undefined;
+    if (drawnMarks.version !== marks.version) void refetch();
+    else if (drawnMarks.period !== marks.period) {
+      // They come with the next points; where no points come, without them.
+      const timer = setTimeout(() => void refetch(), MARKS_MS);
+      return () => clearTimeout(timer);
+    }
+    return undefined;
+  }, [drawnMarks, marks, refetch]);
   const drawing = useMemo(() => {
     const kept = data?.data.filter((trace) => isShown(trace, hidden)) ?? [];
     const shown = names ? withShortNames(kept, names) : kept;

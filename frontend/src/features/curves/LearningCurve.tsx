@@ -15,12 +15,8 @@ const METRICS = [EPISODE_RETURN];
 const LEARNING_CURVE = {};
 /** With its header, at most 320 px, so that the tabs below are in view. */
 const HEIGHT = 264;
-/** How often, in training time, the figure is refetched for new checkpoints and restarts. */
+/** How often, in training time, the figure may have new checkpoints. */
 const MARKS_INTERVAL_S = 20;
-
-/** Changes when the figure may have new marks. */
-const versionOf = (run: Run, marks: number): string =>
-  [run.state, run.attempt, marks, Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S)].join(' ');
 
 type Props = {
   run: Run;
@@ -34,7 +30,10 @@ type Props = {
 export function LearningCurve({ run, below, onNotes }: Props) {
   const [section, setSection] = useState<HTMLElement | null>(null);
   const runs = useMemo(() => [run.id], [run.id]);
-  const { data: marks } = useQuery(marksQuery(run.id));
+  const { data: changed } = useQuery(marksQuery(run.id));
+  const version = [run.state, run.attempt, changed].join(' ');
+  const period = Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S);
+  const marks = useMemo(() => ({ version, period }), [version, period]);
   const names = useQuery({
     ...seriesNamesQuery(run.id),
     enabled: isExternal(run) && run.return_metric === null,
@@ -51,7 +50,7 @@ export function LearningCurve({ run, below, onNotes }: Props) {
         id={EPISODE_RETURN}
         metrics={METRICS}
         figure={LEARNING_CURVE}
-        version={versionOf(run, marks)}
+        marks={marks}
         height={HEIGHT}
         points={CURVE_POINTS}
         controls={<CurveControls />}

@@ -76,3 +76,22 @@ def test_video_is_as_high_as_the_window_allows_with_the_panels_beside_it(
     below = page.get_by_role("combobox", name="Speed").bounding_box()
     assert below
     assert below["y"] + below["height"] < height
+
+
+def test_controls_stay_in_the_window_beside_the_bars_of_many_actions(
+    service_page: Page, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    run = make_run(sqlite_service.engine, environment="ALE/Pong-v5")
+    names = tuple(f"ACTION{number}" for number in range(18))
+    episode = make_episode(sqlite_service.engine, run, sqlite_service.artifacts, tmp_path, action_names=names)
+    page = service_page
+    page.set_viewport_size({"width": 1100, "height": 700})
+    page.goto(f"/runs/{run.id}/episodes/{episode.id}")
+    bars = page.get_by_role("list", name="Policy: probability of each action").bounding_box()
+    stage = page.locator("[class*=stage]").bounding_box()
+    controls = page.get_by_role("combobox", name="Speed").bounding_box()
+    assert bars
+    assert stage
+    assert controls
+    assert bars["y"] + bars["height"] > stage["y"] + stage["height"], "they need more room than the video"
+    assert controls["y"] + controls["height"] < 700

@@ -21,6 +21,7 @@ def make_episode(
     store: ArtifactStore | None = None,
     folder: Path | None = None,
     lives: tuple[int, ...] = (0,) * N_STEPS,
+    action_names: tuple[str, ...] = ("LEFT", "RIGHT"),
     **changes: Any,
 ) -> Episode:
     """Store an episode; with a store, also its replay (written to `folder` first)."""
@@ -33,11 +34,11 @@ def make_episode(
             actions=np.arange(N_STEPS) % 2,
             rewards=np.ones(N_STEPS, np.float32),
             values=np.array([0.1, np.nan, np.inf, 2.0, 3.0], np.float32),
-            policies=np.full((N_STEPS, 2), 0.5, np.float16),
+            policies=np.full((N_STEPS, len(action_names)), 1 / len(action_names), np.float16),
             frames_per_step=4,
             seed=7,
             lives=np.array(lives, np.int8),
-            action_names=np.array(["LEFT", "RIGHT"]),
+            action_names=np.array(action_names),
         )
         store.put(path, run.id, "replays")
     with writing(engine) as session:

@@ -4,8 +4,11 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Page, Request, Route, expect
 
+from backend.specs.states import RunState
 from tests.browser.curves import await_points, await_state
 from tests.browser.stage import end, start, until_episodes, until_state
+from tests.support.rows import make_run
+from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.browser
@@ -104,6 +107,8 @@ def test_film_strip_of_a_live_page_follows_the_training_and_is_complete_at_its_e
     expect(thumbnails).to_have_count(len(recorded))
 
 
+MIN_SEARCH_PX = 64
+"""Of the search on a phone: its icon and a few letters."""
 LIVE_S = 30
 MAX_REQUESTS_PER_S = 2
 
@@ -127,3 +132,25 @@ def test_live_page_sends_at_most_two_requests_per_second(page: Page, script: htt
     await_points(page, more_than=len(seen))
     assert any("/figures?" in url for url in sent), "the page was live"
     assert len(sent) <= MAX_REQUESTS_PER_S * LIVE_S, sent
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_search_on_a_phone_has_room_beside_the_state_of_an_interrupted_connection(
+    service_page: Page, sqlite_service: RunningService, width: int
+) -> None:
+    make_run(sqlite_service.engine, RunState.RUNNING)
+    page = service_page
+    page.clock.install()
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/")
+    expect(page.get_by_role("banner").get_by_role("link", name="CartPole")).to_be_visible()
+    _connection(page, "live")
+    page.context.set_offline(True)
+    _connection(page, "offline")
+    page.clock.fast_forward("01:05:00")
+    _connection(page, "offline, stale for 1 h")
+    box = page.get_by_role("searchbox", name="Search runs").bounding_box()
+    assert box
+    assert box["width"] >= MIN_SEARCH_PX
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.context.set_offline(False)

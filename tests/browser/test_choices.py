@@ -167,6 +167,23 @@ def test_chosen_columns_stay_after_reload(service_page: Page, sqlite_service: Ru
     assert after["width"] == pytest.approx(before["width"] + 12, abs=1)
 
 
+@pytest.mark.parametrize("address", ["/", "/compare"])
+def test_names_on_a_phone_show_the_first_setting_and_the_seed(
+    service_page: Page, sqlite_service: RunningService, address: str
+) -> None:
+    config = {"learning_rate": 0.0001, "n_e": 4, "n_w": 1, "evaluation_episodes": 0}
+    run = make_run(sqlite_service.engine, RunState.FINISHED, config=config)
+    page = service_page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address)
+    name = page.get_by_title(run.name, exact=True).first
+    expect(name.locator("[class*=cut]").first).to_be_attached()
+    texts = "name => [...name.childNodes].filter(node => node.nodeType === 3).map(node => node.data)"
+    shown = "".join(name.evaluate(texts))
+    assert shown.startswith("learning_rate=0.0001"), shown
+    assert shown.endswith("seed 0"), shown
+
+
 def test_row_shows_the_end_of_the_name_and_the_time_left(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

@@ -5,6 +5,7 @@ import { useState, type RefObject } from 'react';
 import { runsQuery } from '@/api/runs';
 import { StateBadge } from '@/components/run/StateBadge';
 import { TruncatedName } from '@/components/text';
+import { startOfName } from '@/lib/run';
 import classes from './compare.module.css';
 import { dragSource, useDropTarget } from './dragAndDrop';
 
@@ -63,7 +64,7 @@ export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
           <li key={run.id} className={classes.chip} {...dragSource(run.id)}>
             <StateBadge state={run.state} reason={run.state_reason} />
             <span className="ellipsis">
-              <TruncatedName name={run.name} />
+              <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
             </span>
             <ActionIcon
               size={20}

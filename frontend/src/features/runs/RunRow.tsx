@@ -19,7 +19,7 @@ export function RunCard({ run }: { run: Run }) {
       <div role="gridcell" className="grow">
         <div className="row">
           <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis grow" aria-label={run.name}>
-            <TruncatedName name={run.name} repeated={startOfName(run)} />
+            <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
           </Link>
           <StateBadge state={run.state} reason={run.state_reason} />
         </div>

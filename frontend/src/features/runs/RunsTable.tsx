@@ -31,7 +31,7 @@ type Props = {
 };
 
 const ROW_HEIGHT = 36;
-const CARD_HEIGHT = 76;
+const CARD_HEIGHT = 90;
 const SELECT_WIDTH = '20px';
 const MAX_PRINTED = 1000;
 

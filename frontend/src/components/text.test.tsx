@@ -90,6 +90,15 @@ it('TruncatedName in a line hides the middle of a name without room', () => {
 });
 
 it.each([
+  ['learning_rate=0.0028 seed 0', 'learn…0.0028 seed 0'],
+  ['n_e=12345678 learning_rate=7', 'n_e=…ng_rate=7'],
+])('TruncatedName in a line shows no part of a number of %s', (name, text) => {
+  width = 220;
+  render(<TruncatedName name={name} />);
+  expect(shown(name)).toBe(text);
+});
+
+it.each([
   [240, NAME, ['paac ALE/Pong-v5 …', 'rate=0.003 seed 12'], ''],
   [280, NAME, ['paac ALE/Pong-v5 learning_', 'rate=0.003 seed 12'], ''],
   [150, NAME, ['paac ALE/…', 'seed 12'], ''],

@@ -144,10 +144,19 @@ function inOneLine(name: string, start: string, perLine: number): Part[] {
   return start === '' ? parts : [hidden(start), ...parts];
 }
 
-/** Start, hidden middle and end of a name, of which n letters have room. */
+const NUMERAL = /[\d.]/;
+
+/** Start, hidden middle and end of a name, of which n letters have room; what is shown of a number is all of it. */
 function inMiddle(letters: readonly string[], n: number): Part[] {
-  const start = Math.floor(n / 2);
-  const end = letters.length - (n - start);
+  const isInNumber = (at: number): boolean =>
+    NUMERAL.test(letters[at - 1] ?? '') && NUMERAL.test(letters[at] ?? '');
+  let start = Math.floor(n / 2);
+  let end = letters.length - (n - start);
+  while (start > 1 && isInNumber(end)) {
+    start -= 1;
+    end -= 1;
+  }
+  while (start > 1 && isInNumber(start)) start -= 1;
   return [
     shown(letters.slice(0, start).join('')),
     hidden(letters.slice(start, end).join('')),

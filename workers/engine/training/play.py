@@ -17,7 +17,7 @@ import select
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -53,16 +53,10 @@ from backend.specs.recordings import (
     Turns,
     joined,
 )
-from backend.specs.run import parse_run_spec
 from workers.engine.envs import Discrete, Env, EnvCrashedError, make_env
 from workers.engine.methods.base import Policy
-from workers.engine.training.restore import (
-    RecordedEpisode,
-    ReplayMismatchError,
-    check_rom,
-    repeat_within,
-    restore,
-)
+from workers.engine.training.play_agent import Reader, is_recurrent, load_agent
+from workers.engine.training.restore import RecordedEpisode, ReplayMismatchError, check_rom, restore
 
 REPORT_INTERVAL_S = 1.0
 """How much of a game is lost if the worker dies."""
@@ -124,66 +118,6 @@ def check_moment(setup: PlaySetup) -> None:
     family = ENVIRONMENTS[setup.environment].family
     if (refusal := version_refusal(family, moment.versions, _versions(family))) is not None:
         raise ReplayMismatchError(f"the episode cannot be played on: {refusal}")
-
-
-def load_agent(setup: PlaySetup, folder: Path) -> Policy:
-    """The policy of a session's agent, which acts as in evaluations."""
-    from workers.engine.nn.devices import prepare_torch
-    from workers.engine.training.evaluation import load_policy
-
-    assert setup.agent is not None
-    prepare_torch()
-    spec = parse_run_spec(setup.agent.spec)
-    return load_policy(spec, folder / setup.agent.checkpoint, randbits(31))
-
-
-class Reader:
-    """Has a recurrent agent read a game from its beginning, in an environment of its own.
-
-    Args:
-        setup: of the session.
-        read: passes an observation to the agent.
-        seed: seed of the game.
-
-    Raises:
-        EnvCrashedError: the environment does not start.
-    """
-
-    def __init__(self, setup: PlaySetup, read: Callable[[NDArray[Any]], object], seed: int) -> None:
-        config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
-        self._env = make_env(setup.environment, config)
-        self._read = read
-        self._observation = np.empty(self._env.observation_shape, self._env.observation_dtype)
-        self._n = 0
-        try:
-            self._env.reset(seed, self._observation)
-        except EnvCrashedError:
-            self._env.close()
-            raise
-
-    def read(self, actions: Sequence[int], rewards: Sequence[float], until_s: float) -> bool:
-        """Go on reading, at most until then; return whether the agent has read all decisions so far.
-
-        Args:
-            actions: of all decisions of the game so far.
-            rewards: theirs.
-            until_s: on the monotonic clock.
-
-        Raises:
-            EnvCrashedError: the environment keeps crashing.
-            ReplayMismatchError: a decision gave another reward than recorded, or ended the game.
-        """
-        while self._n < len(actions) and monotonic() < until_s:
-            self._read(self._observation)
-            t = self._n
-            # The rewards of replays are float32.
-            repeat_within(self._env, t, actions[t], np.float32(rewards[t]), self._observation)
-            self._n += 1
-        return self._n == len(actions)
-
-    def close(self) -> None:
-        """Close the environment."""
-        self._env.close()
 
 
 class Player:
@@ -337,7 +271,7 @@ class Player:
             return
         if self._agent is None:
             self._agent = self._load()
-            self._is_recurrent = _is_recurrent(self._agent)
+            self._is_recurrent = is_recurrent(self._agent)
         self._agent.forget(0)
         if self._is_recurrent and self._game_actions:
             try:
@@ -560,12 +494,6 @@ class Player:
             self._channel.send(message)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise WorkerGone from error
-
-
-def _is_recurrent(agent: Policy) -> bool:
-    from workers.engine.nn.policies import GaussianPolicy, RecurrentPolicy
-
-    return isinstance(agent, RecurrentPolicy | GaussianPolicy)
 
 
 def encoded(frame: NDArray[np.uint8]) -> bytes:

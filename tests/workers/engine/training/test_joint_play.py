@@ -23,7 +23,7 @@ from workers.engine.envs import Env, EnvCrashedError, make_env
 from workers.engine.envs.atari import AtariEnv, rom_sha256
 from workers.engine.methods.base import Policy
 from workers.engine.methods.registry import METHODS
-from workers.engine.training import emulator_states, play
+from workers.engine.training import emulator_states, play, play_agent
 from workers.engine.training.play import Player, WorkerGone, check_moment, encoded
 from workers.engine.training.restore import ReplayMismatchError
 
@@ -209,21 +209,23 @@ def test_recurrent_agent_reads_a_long_game_while_it_stands_still_or_when_it_is_h
     monkeypatch.setattr(emulator_states, "MIN_FRAMES", 80)
     read: list[int] = []
     may_read, has_read = threading.Event(), threading.Event()
-    read_on, close = play.Reader.read, play.Reader.close
+    read_on, close = play_agent.Reader.read, play_agent.Reader.close
 
-    def slowed(reader: play.Reader, actions: Sequence[int], rewards: Sequence[float], until_s: float) -> bool:
+    def slowed(
+        reader: play_agent.Reader, actions: Sequence[int], rewards: Sequence[float], until_s: float
+    ) -> bool:
         """Read nothing before `may_read`."""
         if not may_read.is_set():
             return False
         read.append(len(actions))
         return read_on(reader, actions, rewards, until_s)
 
-    def closed(reader: play.Reader) -> None:
+    def closed(reader: play_agent.Reader) -> None:
         close(reader)
         has_read.set()
 
-    monkeypatch.setattr(play.Reader, "read", slowed)
-    monkeypatch.setattr(play.Reader, "close", closed)
+    monkeypatch.setattr(play_agent.Reader, "read", slowed)
+    monkeypatch.setattr(play_agent.Reader, "close", closed)
     actions = _actions(K)
     _save_states(actions, tmp_path / "states.npz")
     spec = _recurrent(BREAKOUT)
@@ -296,7 +298,7 @@ def test_recurrent_agent_reads_no_episode_that_went_another_way() -> None:
     actions = _actions(K)
     setup = PlaySetup(environment=BREAKOUT, environment_config=CONFIG.model_dump(mode="json"))
     seen: list[int] = []
-    reader = play.Reader(setup, lambda observation: seen.append(1), SEED)
+    reader = play_agent.Reader(setup, lambda observation: seen.append(1), SEED)
     rewards = _repeated(actions)[1]
     assert not reader.read(actions, rewards, 0.0)
     with pytest.raises(ReplayMismatchError, match=f"decision {K - 1} gave reward"):
@@ -315,7 +317,7 @@ def test_recurrent_agent_reads_no_episode_that_ended(
     actions = _actions(K)
     rewards = _repeated(actions)[1]
     setup = PlaySetup(environment=BREAKOUT, environment_config=CONFIG.model_dump(mode="json"))
-    reader = play.Reader(setup, lambda observation: None, SEED)
+    reader = play_agent.Reader(setup, lambda observation: None, SEED)
     assert reader.read(actions[:3], rewards[:3], float("inf"))
     step = AtariEnv.step
     monkeypatch.setattr(
@@ -333,8 +335,8 @@ def test_game_goes_on_without_an_agent_that_cannot_read_it(
     monkeypatch.setattr(emulator_states, "INTERVAL_FRAMES", 80)
     monkeypatch.setattr(emulator_states, "MIN_FRAMES", 80)
     may_read = threading.Event()
-    read_on = play.Reader.read
-    monkeypatch.setattr(play.Reader, "read", lambda *args: may_read.is_set() and read_on(*args))
+    read_on = play_agent.Reader.read
+    monkeypatch.setattr(play_agent.Reader, "read", lambda *args: may_read.is_set() and read_on(*args))
     actions = _actions(K)
     _save_states(actions, tmp_path / "states.npz")
     right = _moment(actions, states="states.npz")
@@ -351,7 +353,7 @@ def test_game_goes_on_without_an_agent_that_cannot_read_it(
     why = "decision 0 gave reward 0.0"
     if fails == "start":
         why = "it does not start"
-        monkeypatch.setattr(play, "make_env", _crashing)
+        monkeypatch.setattr(play_agent, "make_env", _crashing)
     if fails != "handed_over":
         may_read.set()
     with _session(setup, env, agent, folder=tmp_path) as session:
@@ -385,7 +387,7 @@ def test_message_is_applied_and_shown_at_once_while_the_agent_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(play, "IDLE_FRAME_S", 1e6)
-    monkeypatch.setattr(play.Reader, "read", lambda *args: False)
+    monkeypatch.setattr(play_agent.Reader, "read", lambda *args: False)
     spec = _recurrent(BREAKOUT)
     setup = PlaySetup(
         environment=BREAKOUT,

@@ -62,12 +62,12 @@ def open_play_session(
     JSON object (u16, little-endian), the object, and a JPEG, which is missing in the last message. The object
     has `score`, `lives`, `frames`, `action`, `paused`, `over`, `speed`, `practice` (whether a part of the
     game was played at another speed than the console's), `game` (number of the game in the session), `acting`
-    (`person` or `agent`), `reading` (whether the agent has the controls and reads the game up to here first),
-    `unavailable` (why the agent cannot act in this game, or null),
-    `seq` (of the latest action that a decision has read) and, in the last message, `ended` with the reason.
-    Frames that a client does not read in time are skipped. Its
-    player sends JSON: `{"type": "action", "action": 3, "seq": 17}` holds an action down until the next one
-    (null: nothing is held; without an action for that, the game waits), `{"type": "pause", "paused": true}`,
+    (`person` or `agent`), `loading` and `reading` (whether the agent has the controls and is loaded, or reads
+    the game up to here, first), `unavailable` (why the agent cannot act in this game, or null), `seq` (of the
+    latest action that a decision has read) and, in the last message, `ended` with the reason. Frames that a
+    client does not read in time are skipped. Its player sends JSON:
+    `{"type": "action", "action": 3, "seq": 17}` holds an action down until the next one (null: nothing is
+    held; without an action for that, the game waits), `{"type": "pause", "paused": true}`,
     `{"type": "speed", "speed": 0.5}`, `{"type": "new_game"}`, `{"type": "control", "to": "agent"}` or
     `"person"`. A message that is refused is answered by a text message `{"refused": "why"}`; more than 120 a
     second end the connection. A game starts paused, and with the first action, or when the agent gets the

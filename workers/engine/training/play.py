@@ -4,12 +4,11 @@ The worker's clock sets the pace: each frame of the environment is shown at its 
 games. The action that is held down is read at each decision, every `frame_skip` frames as agents decide, and
 repeated in between. Every decision is reported to the worker, which records it; frames may be lost.
 
-A game may go on from a moment of a recorded episode. Its frame is shown before the agent is loaded, which may
-last longer. In a session with an agent, the player hands it the controls and takes them over at any decision.
-A recurrent agent observes every decision from the first of the episode on, whoever makes it, so that its
-state is the one that it would have had if it had watched. It reads the episode while the game stands still,
-and at the latest when it is handed the controls, so that the player need not wait for it. An agent that
-cannot read the episode gets no controls in this game, which its player goes on with.
+A game may go on from a moment of a recorded episode. In a session with an agent, the player hands it the
+controls and takes them over at any decision. The agent is loaded while the player plays. A recurrent one
+reads the game from its first decision on while the game stands still, and at the latest when it is handed the
+controls, so that the player need not wait for it. An agent that cannot be loaded, or cannot read the game,
+gets no controls in this game, which its player goes on with.
 """
 
 import json
@@ -18,7 +17,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -53,9 +52,9 @@ from backend.specs.recordings import (
     Turns,
     joined,
 )
-from workers.engine.envs import Discrete, Env, EnvCrashedError, make_env
+from workers.engine.envs import Discrete, Env, make_env
 from workers.engine.methods.base import Policy
-from workers.engine.training.play_agent import Reader, is_recurrent, load_agent
+from workers.engine.training.play_agent import SessionAgent, load_agent
 from workers.engine.training.restore import RecordedEpisode, ReplayMismatchError, check_rom, restore
 
 REPORT_INTERVAL_S = 1.0
@@ -64,16 +63,14 @@ IDLE_FRAME_S = 0.5
 """A paused game shows its frame again after this time, so that whoever joins sees it."""
 LEAVE_TIMEOUT_S = 2.0
 """How long a report may wait for the worker at the end."""
-READ_S = 0.02
-"""How long a recurrent agent reads an episode before the player's messages are looked at again."""
+LOAD_POLL_S = 0.02
+"""How often a game that waits for the agent looks whether it is loaded."""
 MAX_LATE_S = 0.1
 """A game that is later than this, since the machine was busy, goes on from now and does not catch up."""
 _JPEG = [cv2.IMWRITE_JPEG_QUALITY, 92, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
 _LENGTH = struct.Struct("<H")
 _PLAYER = 0
 """The player's number among the actors of a game."""
-_ENVIRONMENT = np.zeros(1, np.int64)
-"""Index of the environment, for the policy."""
 
 
 class WorkerGone(Exception):
@@ -93,16 +90,15 @@ def play(setup: PlaySetup, control_fd: int, folder: Path) -> None:
     """
     check_moment(setup)
     config = ENVIRONMENTS[setup.environment].config.model_validate(setup.environment_config)
-    env = make_env(setup.environment, config)
-    try:
-        load = None if setup.agent is None else partial(load_agent, setup, folder)
-        player = Player(setup, env, socket.socket(fileno=control_fd), load, folder)
+    load = None if setup.agent is None else partial(load_agent, setup, folder)
+    with (
+        closing(make_env(setup.environment, config)) as env,
+        closing(Player(setup, env, socket.socket(fileno=control_fd), load, folder)) as player,
+    ):
         with suppress(WorkerGone):
             player.run()
         with suppress(WorkerGone):
             player.leave()
-    finally:
-        env.close()
 
 
 def check_moment(setup: PlaySetup) -> None:
@@ -141,13 +137,7 @@ class Player:
     ) -> None:
         self._setup = setup
         self._folder = folder
-        self._load = load
-        self._agent: Policy | None = None
-        self._is_recurrent = False
-        self._reader: Reader | None = None
-        """While a recurrent agent has not read all of the game."""
-        self._unavailable: str | None = None
-        """Why the agent cannot act in this game."""
+        self._agent = None if load is None else SessionAgent(setup, load)
         self._agent_acts = False
         self._advised: int | None = None
         """The agent's action at the latest decision at which it was asked."""
@@ -195,12 +185,9 @@ class Player:
         Raises:
             WorkerGone: the worker has closed the socket.
         """
-        try:
-            while True:
-                moment = self._setup.moment
-                self._play_game(randbits(31) if moment is None else moment.seed)
-        finally:
-            self._close_reader()
+        while True:
+            moment = self._setup.moment
+            self._play_game(randbits(31) if moment is None else moment.seed)
 
     def leave(self) -> None:
         """Report what the latest report lacks; the worker may still read it.
@@ -211,6 +198,11 @@ class Player:
         self._channel.settimeout(LEAVE_TIMEOUT_S)
         with suppress(TimeoutError):
             self._report()
+
+    def close(self) -> None:
+        """Close the environment in which the agent reads."""
+        if self._agent is not None:
+            self._agent.close()
 
     def _play_game(self, seed: int) -> None:
         self._start_game(seed)
@@ -238,13 +230,12 @@ class Player:
             self._receive(IDLE_FRAME_S)
 
     def _start_game(self, seed: int) -> None:
-        self._close_reader()
         restored_frames = self._restore(seed)
         self._env.on_frame = self._on_frame
         moment = self._setup.moment
         self._n_games += 1
         self._wants_new_game = self._over = self._agent_acts = False
-        self._advised = self._unavailable = None
+        self._advised = None
         self._paused, self._held = True, None
         self._game_actions = [] if moment is None else list(moment.actions)
         self._game_rewards = [] if moment is None else list(moment.rewards)
@@ -262,34 +253,11 @@ class Player:
             restored_frames=restored_frames,
         )
         self._send_report(GameStarted(game=start))
+        if self._agent is not None:
+            self._agent.start_game(seed, len(self._game_actions))
         self._show()
-        self._prepare_agent(seed)
-
-    def _prepare_agent(self, seed: int) -> None:
-        """Load the agent before the first game, and have it forget the one before."""
-        if self._load is None:
-            return
-        if self._agent is None:
-            self._agent = self._load()
-            self._is_recurrent = is_recurrent(self._agent)
-        self._agent.forget(0)
-        if self._is_recurrent and self._game_actions:
-            try:
-                self._reader = Reader(self._setup, self._advise, seed)
-            except EnvCrashedError as error:
-                self._lose_agent(error)
-
-    def _lose_agent(self, error: Exception) -> None:
-        """Go on without the agent, which cannot read the game, until the next game."""
-        self._close_reader()
-        self._unavailable = str(error)
-        self._paused = self._paused or self._agent_acts
-        self._agent_acts = False
-
-    def _close_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        if self._agent is not None:
+            self._agent.start_loading()
 
     def _clear_part(self) -> None:
         self._actions, self._rewards, self._lives, self._inputs, self._turns = [], [], [], [], []
@@ -360,40 +328,36 @@ class Player:
         self._read_seq = self._seq
         if self._wants_new_game:
             return None
-        watches = self._is_recurrent and self._reader is None and self._unavailable is None
-        self._advised = self._advise(self._observation) if self._agent_acts or watches else None
+        agent = self._agent
+        if agent is not None:
+            agent.take_loaded(len(self._game_actions))
+        asked = agent is not None and (self._agent_acts or agent.watches)
+        self._advised = agent.advise(self._observation) if agent is not None and asked else None
         return self._advised if self._agent_acts else self._no_op if self._held is None else self._held
 
-    def _advise(self, observation: NDArray[Any]) -> int:
-        """The agent's action. A recurrent agent must be asked once at each decision."""
-        assert self._agent is not None
-        action_N, _, _ = self._agent.act(observation[None], _ENVIRONMENT)
-        return int(action_N[0])
-
     def _waits(self) -> bool:
-        nothing_held = self._held is None and self._no_op is None and not self._agent_acts
-        return self._paused or nothing_held or self._agent_reads()
-
-    def _agent_reads(self) -> bool:
-        """Whether the agent has the controls and must read the game before it can act."""
-        return self._agent_acts and self._reader is not None
+        if self._agent is not None and self._agent_acts:
+            return self._paused or not self._agent.is_ready
+        return self._paused or (self._held is None and self._no_op is None)
 
     def _wait(self) -> None:
-        """Wait for messages, or until the frame is due again; meanwhile a recurrent agent reads the game."""
+        """Wait for messages, or until the frame is due again; meanwhile the agent gets ready."""
         until_s = monotonic() + IDLE_FRAME_S
-        while self._reader is not None:
-            try:
-                if self._reader.read(self._game_actions, self._game_rewards, monotonic() + READ_S):
-                    self._close_reader()
-            except (EnvCrashedError, ReplayMismatchError) as error:
-                self._lose_agent(error)
+        while self._waits():
+            timeout_s, has_changed = max(0.0, until_s - monotonic()), False
+            if (agent := self._agent) is not None and agent.is_loading:
+                agent.take_loaded(len(self._game_actions))
+                timeout_s, has_changed = LOAD_POLL_S, not agent.is_loading
+            elif agent is not None and agent.must_read:
+                agent.read(self._game_actions, self._game_rewards)
+                timeout_s, has_changed = 0.0, not agent.must_read
+            if agent is not None and agent.unavailable is not None and self._agent_acts:
+                self._paused, self._agent_acts = True, False
+            if has_changed or self._receive(timeout_s) or monotonic() >= until_s:
                 return
-            if self._receive(0.0) or monotonic() >= until_s:
-                return
-        if self._waits():
-            self._receive(max(0.0, until_s - monotonic()))
 
     def _show(self) -> None:
+        agent = self._agent
         status = {
             "score": self._score,
             "lives": self._env.lives(),
@@ -405,8 +369,9 @@ class Player:
             "practice": self._is_practice,
             "game": self._n_games,
             "acting": "agent" if self._agent_acts else "person",
-            "reading": self._agent_reads(),
-            "unavailable": self._unavailable,
+            "loading": self._agent_acts and agent is not None and agent.is_loading,
+            "reading": self._agent_acts and agent is not None and agent.must_read,
+            "unavailable": None if agent is None else agent.unavailable,
             "seq": self._read_seq,
         }
         text = json.dumps(status, separators=(",", ":")).encode()
@@ -455,7 +420,7 @@ class Player:
                 self._paused = self._paused and not self._agent_acts
 
     def _can_hand_over(self) -> bool:
-        return self._agent is not None and self._unavailable is None and not self._over
+        return self._agent is not None and self._agent.unavailable is None and not self._over
 
     def _report(self, *, finished: bool = False, left: bool = False) -> None:
         """Report the decisions since the last report."""

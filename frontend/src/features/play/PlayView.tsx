@@ -88,6 +88,7 @@ export function PlayView({ session, mine }: Props) {
     mine,
     hasAgent: canHandOver,
     agentActs,
+    loading: status?.loading ?? false,
     reading: status?.reading ?? false,
     isSilent,
     started: session.source !== null || (status?.frames ?? 0) > 0,

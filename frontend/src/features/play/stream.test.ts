@@ -12,6 +12,7 @@ const STATUS: Status = {
   practice: false,
   game: 1,
   acting: 'person',
+  loading: false,
   reading: false,
   unavailable: null,
   seq: 9,
@@ -34,6 +35,7 @@ it('looksSame ignores what no part of the page shows', () => {
   expect(looksSame(STATUS, { ...STATUS, frames: 121, seq: 10 })).toBe(true);
   expect(looksSame(STATUS, { ...STATUS, score: 4 })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, acting: 'agent' })).toBe(false);
+  expect(looksSame(STATUS, { ...STATUS, loading: true })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, reading: true })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, unavailable: 'it crashed' })).toBe(false);
   expect(looksSame(STATUS, { ...STATUS, practice: true })).toBe(false);

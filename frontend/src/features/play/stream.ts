@@ -17,6 +17,8 @@ export type Status = {
   game: number;
   /** Who acts: the player, or the session's agent. */
   acting: 'person' | 'agent';
+  /** Whether the agent has the controls and is loaded first. */
+  loading: boolean;
   /** Whether the agent has the controls and reads the game up to here first. */
   reading: boolean;
   /** Why the agent cannot act in this game; null if it can, or the session has none. */
@@ -51,6 +53,7 @@ export const looksSame = (a: Status | null, b: Status): boolean =>
       'practice',
       'game',
       'acting',
+      'loading',
       'reading',
       'unavailable',
     ] as const

@@ -14,6 +14,7 @@ const status = (changes: Partial<Status>): Status => ({
   practice: false,
   game: 2,
   acting: 'person',
+  loading: false,
   reading: false,
   unavailable: null,
   seq: 0,
@@ -35,7 +36,7 @@ it.each([
   expect(recordedAs(session, shown)).toBe(words);
 });
 
-it('says that the agent reads the game before it plays on', () => {
+it('says that the agent is loaded, and reads the game, before it plays on', () => {
   const moment = {
     session: { state: 'running' } as PlaySession,
     ended: null,
@@ -45,12 +46,16 @@ it('says that the agent reads the game before it plays on', () => {
     mine: true,
     hasAgent: true,
     agentActs: true,
+    loading: false,
     reading: true,
     isSilent: false,
     started: true,
   };
   expect(noticeOf(moment)).toContain('The agent reads the game up to here');
   expect(noticeOf({ ...moment, paused: true })).toContain('Paused.');
+  const loading = { ...moment, reading: false, loading: true };
+  expect(noticeOf(loading)).toBe('The agent is being loaded, and then plays on…');
+  expect(noticeOf({ ...loading, paused: true })).toContain('Paused.');
   expect(noticeOf({ ...moment, reading: false })).toBeNull();
   expect(noticeOf({ ...moment, ended: 'no checkpoint' })).toBe(
     'The session has ended: no checkpoint. What was played is recorded.',

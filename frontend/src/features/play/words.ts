@@ -27,6 +27,7 @@ type Moment = {
   mine: boolean;
   hasAgent: boolean;
   agentActs: boolean;
+  loading: boolean;
   reading: boolean;
   isSilent: boolean;
   started: boolean;
@@ -34,8 +35,7 @@ type Moment = {
 
 /** What stands over the game; null while it is played. */
 export function noticeOf(moment: Moment): string | null {
-  const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started, reading } =
-    moment;
+  const { session, ended, ready, paused, over, mine, hasAgent, agentActs, isSilent, started } = moment;
   if (ended !== null || session.state === 'ended')
     return `The session has ended: ${ended ?? session.end_reason ?? ''}.${ready ? ' What was played is recorded.' : ''}`;
   if (session.state === 'queued') return `Waiting: ${session.waiting_reason ?? 'for a worker'}.`;
@@ -48,5 +48,6 @@ export function noticeOf(moment: Moment): string | null {
     return started ? `Paused. Press a control to go on${how}.` : `Press a control to start${how}.`;
   }
   if (paused) return 'Paused.';
-  return reading ? 'The agent reads the game up to here, and then plays on…' : null;
+  if (moment.loading) return 'The agent is being loaded, and then plays on…';
+  return moment.reading ? 'The agent reads the game up to here, and then plays on…' : null;
 }

@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,8 @@ def _session(
     ours.settimeout(PATIENCE_S)
 
     def run() -> None:
-        with suppress(WorkerGone):
-            Player(setup, env, theirs, load, folder).run()
+        with closing(Player(setup, env, theirs, load, folder)) as player, suppress(WorkerGone):
+            player.run()
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -124,8 +124,21 @@ def test_episode_of_another_rom_or_emulator_is_refused_in_one_sentence() -> None
 
 
 def _recurrent(environment: str) -> RunSpec:
-    request = {"algorithm": "a3c", "environment": environment, "config": {"recurrent": True}}
+    return _spec(environment, recurrent=True)
+
+
+def _spec(environment: str, *, recurrent: bool) -> RunSpec:
+    request = {"algorithm": "a3c", "environment": environment, "config": {"recurrent": recurrent}}
     return parse_run_spec(request | {"stop": {"agent_steps": 1}})
+
+
+def _joint_setup(moment: Moment | None, spec: RunSpec) -> PlaySetup:
+    return PlaySetup(
+        environment=BREAKOUT,
+        environment_config=CONFIG.model_dump(mode="json"),
+        moment=moment,
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
 
 
 def _policy(spec: RunSpec, env: Env) -> Policy:
@@ -177,14 +190,14 @@ def test_controls_go_to_the_agent_and_back_and_its_recurrent_state_is_that_of_wh
     assert {played[t] for t, actor in enumerate(acted) if actor == 0} <= {0, 2}
 
 
-def test_frame_is_shown_before_the_agent_is_loaded() -> None:
-    spec = _recurrent(BREAKOUT)
-    setup = PlaySetup(
-        environment=BREAKOUT,
-        environment_config=CONFIG.model_dump(mode="json"),
-        moment=_moment(_actions(K)),
-        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
-    )
+@pytest.mark.parametrize("recurrent", [True, False])
+def test_game_is_shown_and_played_while_the_agent_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, recurrent: bool
+) -> None:
+    monkeypatch.setattr(play, "IDLE_FRAME_S", 1e6)
+    actions = _actions(12)
+    spec = _spec(BREAKOUT, recurrent=recurrent)
+    setup = _joint_setup(_moment(actions), spec)
     env = AtariEnv(BREAKOUT, CONFIG)
     may_load = threading.Event()
 
@@ -194,11 +207,80 @@ def test_frame_is_shown_before_the_agent_is_loaded() -> None:
 
     with _session(setup, env, load=load) as session:
         session.until(paused=True, game=1)
-        assert session.shown[-1][1] == encoded(_repeated(_actions(K))[0].ale.getScreenRGB())
-        session.send(type="control", to="agent")  # waits for the agent
+        assert session.shown[-1][1] == encoded(_repeated(actions)[0].ale.getScreenRGB())
+        session.send(type="speed", speed=4)
+        session.send(type="action", action=2)
+        session.after(4 * 12 + 40)
+        assert not session.status["loading"]  # nobody waits for it
+        session.send(type="control", to="agent")
+        session.until(acting="agent", loading=True, reading=False)
+        session.send(type="pause", paused=True)
+        session.until(paused=True, loading=True)
+        session.send(type="control", to="person")
+        session.until(acting="person", loading=False, paused=True)
+        session.send(type="control", to="agent")
+        session.until(acting="agent", loading=True, paused=False)
         may_load.set()
-        session.until(acting="agent", reading=False)
-        session.after(4 * K + 8)
+        session.until(acting="agent", loading=False, reading=False)
+        session.after(4 * 12 + 100)
+        session.send(type="new_game")
+        session.until(game=2, acting="person")
+    parts = [report.part for report in session.parts()]
+    turns = joined(turn for part in parts for turn in part.turns)
+    assert [actor for actor, _ in turns] == [0, AGENT]
+    if recurrent:
+        played = [action for part in parts for action in part.actions]
+        advised = _watched(_policy(spec, env), [*actions, *played])[12:]
+        assert played[turns[0][1] :] == advised[turns[0][1] :]
+
+
+def test_session_ends_while_the_agent_is_loaded() -> None:
+    spec = _spec(BREAKOUT, recurrent=True)
+    env = AtariEnv(BREAKOUT, CONFIG)
+    may_load, has_loaded = threading.Event(), threading.Event()
+
+    def load() -> Policy:
+        assert may_load.wait(PATIENCE_S)
+        has_loaded.set()
+        return _policy(spec, env)
+
+    with _session(_joint_setup(None, spec), env, load=load) as session:
+        session.until(paused=True, game=1)
+        session.send(type="action", action=2)
+        session.after(8)
+    assert not has_loaded.is_set()  # the session's thread has ended
+    may_load.set()
+    assert has_loaded.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_games_go_on_without_an_agent_that_cannot_be_loaded(handed_over: bool) -> None:
+    may_fail = threading.Event()
+
+    def load() -> Policy:
+        assert may_fail.wait(PATIENCE_S)
+        raise ValueError("it belongs to another network")
+
+    setup = _joint_setup(None, _spec(BREAKOUT, recurrent=False))
+    with _session(setup, AtariEnv(BREAKOUT, CONFIG), load=load) as session:
+        session.until(paused=True, game=1)
+        session.send(type="speed", speed=4)
+        if handed_over:
+            session.send(type="control", to="agent")
+            session.until(acting="agent", loading=True)
+        else:
+            session.send(type="action", action=2)
+            session.until(paused=False)
+        may_fail.set()
+        why = "it could not be loaded: it belongs to another network"
+        session.until(acting="person", loading=False, unavailable=why, paused=handed_over)
+        session.send(type="control", to="agent")  # ignored
+        session.send(type="action", action=2)
+        session.after(session.status["frames"] + 40)
+        assert session.status["acting"] == "person"
+        session.send(type="new_game")
+        session.until(game=2, unavailable=why, paused=True)
+    assert {turn[0] for report in session.parts() for turn in report.part.turns} == {0}
 
 
 @pytest.mark.parametrize("stands_still", [True, False])

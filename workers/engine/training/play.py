@@ -348,13 +348,23 @@ class Player:
             if (agent := self._agent) is not None and agent.is_loading:
                 agent.take_loaded(len(self._game_actions))
                 timeout_s, has_changed = LOAD_POLL_S, not agent.is_loading
-            elif agent is not None and agent.must_read:
+            elif agent is not None and agent.must_read and self._lets_agent_read():
                 agent.read(self._game_actions, self._game_rewards)
                 timeout_s, has_changed = 0.0, not agent.must_read
             if agent is not None and agent.unavailable is not None and self._agent_acts:
                 self._paused, self._agent_acts = True, False
             if has_changed or self._receive(timeout_s) or monotonic() >= until_s:
                 return
+
+    def _lets_agent_read(self) -> bool:
+        """Whether the agent reads the game now that it stands still.
+
+        In Atari games it does at once. Another environment may be a program of its own, such as ViZDoom: a
+        second one is started only once the player has played on, or hands over the controls.
+        """
+        moment = self._setup.moment
+        has_played = len(self._game_actions) > (0 if moment is None else len(moment.actions))
+        return self._agent_acts or has_played or self._setup.environment.startswith("ALE/")
 
     def _show(self) -> None:
         agent = self._agent

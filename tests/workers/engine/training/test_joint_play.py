@@ -13,6 +13,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.play import Moment, PlayAgent, PlaySetup
 from backend.specs.recordings import GameStarted, joined
@@ -281,6 +282,42 @@ def test_games_go_on_without_an_agent_that_cannot_be_loaded(handed_over: bool) -
         session.send(type="new_game")
         session.until(game=2, unavailable=why, paused=True)
     assert {turn[0] for report in session.parts() for turn in report.part.turns} == {0}
+
+
+def test_agent_reads_no_game_of_another_environment_than_atari_before_it_is_played_or_handed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[int] = []
+
+    class Started(play_agent.Reader):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            started.append(1)
+
+    monkeypatch.setattr(play, "IDLE_FRAME_S", 0.01)
+    monkeypatch.setattr(play_agent, "Reader", Started)
+    spec = _spec("Catch-v0", recurrent=True)
+    config = ENVIRONMENTS["Catch-v0"].config()
+    setup = PlaySetup(
+        environment="Catch-v0",
+        environment_config=config.model_dump(mode="json"),
+        moment=Moment(seed=SEED, actions=[0, 0], rewards=[0.0, 0.0]),
+        agent=PlayAgent(spec=spec.model_dump(mode="json"), checkpoint="c.pt", actor=AGENT),
+    )
+    env = make_env("Catch-v0", config)
+    agent = _policy(spec, env)
+    is_loaded = threading.Event()
+    monkeypatch.setattr(agent, "forget", lambda environment: is_loaded.set())
+    with _session(setup, env, agent) as session:
+        session.until(paused=True, game=1)
+        assert is_loaded.wait(PATIENCE_S)
+        for speed in (2, 3, 4):
+            session.send(type="speed", speed=speed)
+            session.until(speed=speed)
+        assert started == []
+        session.send(type="control", to="agent")
+        session.until(over=True)
+    assert started == [1]
 
 
 @pytest.mark.parametrize("stands_still", [True, False])

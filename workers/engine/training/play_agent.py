@@ -137,7 +137,8 @@ class SessionAgent:
         """
         if self._loaded is not None:
             return
-        loaded = self._loaded = Future()
+        loaded: Future[Policy] = Future()
+        self._loaded = loaded
 
         def load() -> None:
             try:

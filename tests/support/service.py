@@ -59,8 +59,9 @@ class _Server(WebServer):
         await self._ending.wait()
 
     def end(self) -> None:
-        """Shut down, as after SIGTERM."""
-        self._loop.call_soon_threadsafe(self._ending.set)
+        """Shut down, as after SIGTERM; nothing if it has."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ending.set)
 
 
 class RunningServer:

@@ -112,9 +112,9 @@ def open_session(
         user_agent=browser.user_agent,
         method=method,
     )
-    repository.delete_expired_sessions(session)
-    # Of two logins at once, neither would count the other's session.
+    # Of two logins at once, neither would count the other's session. Users are locked before sessions everywhere.
     repository.lock_user(session, user.id)
+    repository.delete_expired_sessions(session)
     repository.add_session(session, opened)
     repository.delete_sessions(session, repository.sessions_by_last_use(session, user.id)[MAX_SESSIONS:])
     return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id)), created

@@ -91,6 +91,8 @@ it('TruncatedName in a line hides the middle of a name without room', () => {
 
 it.each([
   ['learning_rate=0.0028 seed 0', 'learn…0.0028 seed 0'],
+  ['learning_rate=6.9e-05 seed 0', 'lear…6.9e-05 seed 0'],
+  ['entropy_coefficient=-0.5 x=100k', 'entropy…-0.5 x=100k'],
   ['n_e=12345678 learning_rate=7', 'n_e=…ng_rate=7'],
 ])('TruncatedName in a line shows no part of a number of %s', (name, text) => {
   width = 220;

@@ -144,12 +144,15 @@ function inOneLine(name: string, start: string, perLine: number): Part[] {
   return start === '' ? parts : [hidden(start), ...parts];
 }
 
-const NUMERAL = /[\d.]/;
+/** A number with its sign, exponent and unit; a hyphen within a word is no sign. */
+const NUMBER = /(?:(?<![\w.])[+-])?\d[\d.]*(?:e[+-]?\d+)?[a-z%]*/gi;
 
 /** Start, hidden middle and end of a name, of which n letters have room; what is shown of a number is all of it. */
 function inMiddle(letters: readonly string[], n: number): Part[] {
-  const isInNumber = (at: number): boolean =>
-    NUMERAL.test(letters[at - 1] ?? '') && NUMERAL.test(letters[at] ?? '');
+  // One character a letter, so that places in the text are places in the list.
+  const text = letters.map((letter) => (letter.length === 1 ? letter : '_')).join('');
+  const numbers = Array.from(text.matchAll(NUMBER), ({ 0: number, index }) => [index, index + number.length]);
+  const isInNumber = (at: number): boolean => numbers.some(([from = 0, to = 0]) => from < at && at < to);
   let start = Math.floor(n / 2);
   let end = letters.length - (n - start);
   while (start > 1 && isInNumber(end)) {

@@ -155,6 +155,8 @@ export class Postponed {
   /** Whether the query, affected by a routine event, is refetched later. */
   takes(query: Query): boolean {
     const { queryHash, queryKey, state } = query;
+    // What is on its way may have left before the event.
+    if (state.fetchStatus !== 'idle') return false;
     const since = state.dataUpdatedAt;
     const delayMs = since + SLOW_MS - Date.now();
     if (!isSlow(queryKey) || !query.isActive() || isBlank(state.data) || delayMs <= 0) return false;

@@ -24,6 +24,7 @@ from workers.engine.training.restore import ReplayMismatchError, repeat_within
 
 READ_S = 0.02
 """How long an agent reads a game before the player's messages are looked at again."""
+MAX_REASON_CHARS = 300
 _ENVIRONMENT = np.zeros(1, np.int64)
 """Index of the environment, for the policy."""
 
@@ -166,7 +167,8 @@ class SessionAgent:
         if not self.is_loading or self._loaded is None or not self._loaded.done():
             return
         if (error := self._loaded.exception()) is not None:
-            self.unavailable = f"it could not be loaded: {str(error) or type(error).__name__}"
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            self.unavailable = f"it could not be loaded: {lines[-1][:MAX_REASON_CHARS]}"
             return
         from workers.engine.nn.devices import prepare_torch
 

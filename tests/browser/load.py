@@ -49,11 +49,11 @@ METRICS = ("rollout/episode_return", "loss/value", "loss/policy", "loss/entropy"
 
 
 def record(session: Session, run_id: str, batch: int) -> None:
-    """Store half a second of a run's points, as the recorder does."""
+    """Store half a second of a run's points, and say which parts have changed, as the recorder does."""
     points_per_batch = POINTS_PER_S // BATCHES_PER_S // len(METRICS)
     steps = list(range(batch * points_per_batch, (batch + 1) * points_per_batch))
     row = session.get_one(Run, run_id)
-    run_service.touch(session, row)
+    run_service.touch(session, row, {f"series/{metric.split('/')[0]}" for metric in METRICS})
     points = [
         PointsEvent(
             metric=metric,

@@ -230,7 +230,7 @@ def _supervise(settings: Settings, installation: Installation, listener: socket.
 
 
 def wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: StopSignals) -> None:
-    """Wait until the web process is ready, or a signal asks to stop; say after a while what it answers.
+    """Wait until the web process is ready, or a signal asks to stop; report after a while what it answers.
 
     Raises:
         typer.Exit: it is not ready in time, or a child exits.

@@ -112,7 +112,7 @@ def open_session(
         user_agent=browser.user_agent,
         method=method,
     )
-    # Of two logins at once, neither would count the other's session. Users are locked before sessions everywhere.
+    # Of two logins at once, neither would count the other's session. Users are locked before their sessions.
     repository.lock_user(session, user.id)
     repository.delete_expired_sessions(session)
     repository.add_session(session, opened)

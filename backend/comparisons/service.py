@@ -73,8 +73,8 @@ def compare(
         session: a reading session.
         run_ids: the runs.
         score: whether scores are measured by training episodes, or by evaluations.
-        at: `common`: the runs of one environment where the first of the counted ones has its last score;
-            `end`: each run at its own last score.
+        at: `common`: the runs of one environment where the first of the counted ones has its last return or
+            evaluation; `end`: each run at its own last.
         threshold: a score; the result has the time at which it is first reached.
         protocol: protocol of the evaluations; by default each group's own.
 
@@ -189,7 +189,7 @@ def _measure_evaluations(
 
 
 def _common_ends(measured: _Measured, repeated: Collection[str]) -> dict[str, int]:
-    """For each environment, the agent steps at which the first of the counted runs has its last score."""
+    """For each environment, the least agent steps of a counted run's last return or evaluation."""
     ends: dict[str, int] = {}
     for run_id, end in measured.furthest.items():
         if run_id not in repeated:

@@ -326,7 +326,7 @@ def test_db_upgrade_creates_database(home: Path) -> None:
     assert "the database has the latest schema" in _callboard(home, "db", "upgrade")[1]
 
 
-def test_what_the_web_process_answers_is_said_once_while_it_is_not_ready(
+def test_what_the_web_process_answers_is_reported_once_while_it_is_not_ready(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a proxy or another program has the port."""
@@ -349,5 +349,5 @@ def test_what_the_web_process_answers_is_said_once_while_it_is_not_ready(
         url = f"http://127.0.0.1:{server.server_port}"
         up.wait_until_ready([], url, StopSignals())
         server.shutdown()
-    said = f"Waiting for the web process. So far: {url}/readyz: 502 no upstream\n"
-    assert (n_asked, capsys.readouterr().err) == (4, said)
+    reported = f"Waiting for the web process. So far: {url}/readyz: 502 no upstream\n"
+    assert (n_asked, capsys.readouterr().err) == (4, reported)

@@ -44,6 +44,6 @@ def test_attempt_that_is_revoked_during_its_claim_trains_in_the_pool(monkeypatch
     attempts.register(cast(HostAgent, SimpleNamespace()))
     attempts.use(cast(WorkController, worker))
     claim = SimpleNamespace(run_id="run", attempt=1)
-    attempts.execute(cast(Supervisor, SimpleNamespace(claim=claim, start=lambda: None)))
+    attempts.execute(cast(Supervisor, SimpleNamespace(claim=claim)))
     until(lambda: sent)
     assert (pool.task_ids, sent) == (["run-1"], ["task-received"])

@@ -56,9 +56,9 @@ export type ChartPanelProps = {
   empty?: ReactNode;
 };
 
-/** Runs are hidden by their chips, together with their evaluations, not by the legend. */
 /** How long new marks wait for new points. */
 const MARKS_MS = 10_000;
+/** Runs are hidden by their chips, together with their evaluations, not by the legend. */
 const INERT = { itemclick: false, itemdoubleclick: false } as const;
 const NOTHING: ReadonlySet<string> = new Set();
 /** Kinds of traces of a line and its band. */

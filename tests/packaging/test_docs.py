@@ -205,3 +205,12 @@ def test_toml_samples_are_files_of_custom_environments(tmp_path: Path) -> None:
         path.write_text(text)
         assert tomllib.loads(text)
         assert list(read_custom_environments(path)) == ["Custom/Grid-v0"]
+
+
+def test_documents_are_short_enough_to_be_read() -> None:
+    text = {name: (ROOT / f"{name}.md").read_text() for name in ("README", "RESULTS", "CHANGELOG")}
+    for release in re.split(r"^## ", text.pop("CHANGELOG"), flags=re.M)[1:]:
+        text[f"CHANGELOG, {release.splitlines()[0]}"] = release
+    most = {"README": 600, "RESULTS": 1_200}
+    too_long = {name: n for name, body in text.items() if (n := len(body.split())) > most.get(name, 600)}
+    assert not too_long, "words; shorten what stands there before you add to it"

@@ -351,13 +351,16 @@ def test_followed_file_is_a_running_run_until_interrupted(
                 [run] = target.runs()
                 assert run["state"] == "running"
                 file.seek(file.tell() - len(APPENDS[command](step + 1)[:-4]))
+        later = path.with_stem("b")  # a run of its own, as of a folder that has several
+        later.write_bytes(path.read_bytes())
+        until(lambda: len(target.runs()) == 2)
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
-        assert target.runs()[0]["state"] == "finished"
+        assert {run["state"] for run in target.runs()} == {"finished"}
     finally:
         process.kill()
         process.communicate()
-    assert returns()[:2] == wanted
+    assert rows(target, run["id"])["rollout/episode_return"][:2] == wanted
 
 
 @pytest.mark.parametrize("variable", ["CALLBOARD_HOME", "XDG_CACHE_HOME"])

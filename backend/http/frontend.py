@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from backend.http.base_path import page_below
 from backend.http.routing import HttpMethods
+from backend.http.transfer import accepts_gzip
 
 router = APIRouter(include_in_schema=False)
 
@@ -29,7 +30,7 @@ class _ImmutableFiles(StaticFiles):
     copy."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+        if accepts_gzip(Headers(scope=scope)):
             with suppress(HTTPException):
                 packed = await super().get_response(f"{path}.gz", scope)
                 packed.headers["Content-Type"] = mimetypes.guess_type(path)[0] or "application/octet-stream"

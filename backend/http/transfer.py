@@ -80,8 +80,8 @@ class CompressionMiddleware:
         """Pass a request on."""
         app = self._app
         if scope["type"] == "http" and scope["path"].startswith(COMPRESSED_PATHS):
-            if not _accepts_gzip(Headers(scope=scope).get("accept-encoding", "")):
-                # What comes after looks for the word alone, which `gzip;q=0` has, too.
+            if not accepts_gzip(Headers(scope=scope)):
+                # Starlette's middleware looks for the word alone, which `gzip;q=0` has, too.
                 others = [header for header in scope["headers"] if header[0] != b"accept-encoding"]
                 scope = {**scope, "headers": others}
             has_points = _POINTS_PATHS.fullmatch(scope["path"]) is not None
@@ -89,9 +89,9 @@ class CompressionMiddleware:
         await app(scope, receive, send)
 
 
-def _accepts_gzip(accept_encoding: str) -> bool:
+def accepts_gzip(headers: Headers) -> bool:
     """Whether a client's `Accept-Encoding` names gzip, with another quality than 0."""
-    for coding in accept_encoding.lower().split(","):
+    for coding in headers.get("accept-encoding", "").lower().split(","):
         name, _, quality = coding.replace(" ", "").partition(";q=")
         if name == "gzip":
             return re.fullmatch(r"0(\.0*)?", quality) is None
@@ -183,7 +183,7 @@ class JsonDocument:
         if has_current(request, self.etag):
             return not_modified(self.etag)
         headers = {"ETag": self.etag, **REVALIDATED}
-        if "gzip" not in request.headers.get("accept-encoding", ""):
+        if not accepts_gzip(request.headers):
             return Response(self.plain, media_type="application/json", headers=headers)
         headers["Content-Encoding"] = "gzip"
         return Response(self.compressed, media_type="application/json", headers=headers)

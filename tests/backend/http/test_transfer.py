@@ -37,7 +37,8 @@ def test_nothing_is_compressed_for_clients_that_refuse_gzip(
     sqlite_service: RunningService, refusal: str
 ) -> None:
     run = make_run(sqlite_service.engine)
-    for path in ("/api/v1/runs?spec=true", f"/api/v1/runs/{run.id}/export?format=csv", *CATALOGUES):
+    export = f"/api/v1/runs/{run.id}/export?format=csv"
+    for path in ("/api/v1/runs?spec=true", export, "/openapi.json", *CATALOGUES):
         with sqlite_service.client.stream("GET", path, headers={"Accept-Encoding": refusal}) as answer:
             assert answer.status_code == 200
             assert "content-encoding" not in answer.headers

@@ -3,7 +3,10 @@
 Apart from `backend.instruments`, which reads the tables: security counts requests without a database.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+
+# A line more for each route, method and status, which says when the first such request came.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class RequestCounters:

@@ -183,6 +183,7 @@ def test_metrics_count_requests_by_route_and_runs_by_state(service: RunningServi
     assert 'callboard_runs{state="running"} 1.0' in text
     assert 'callboard_runs{state="lost"} 0.0' in text
     assert run.id not in text
+    assert "_created" not in text, "a line for each counter and route that nobody reads"
 
 
 def test_metrics_say_versions_rates_hosts_and_how_long_the_queue_has_waited(service: RunningService) -> None:

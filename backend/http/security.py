@@ -71,7 +71,7 @@ class SecurityMiddleware:
         given = Headers(scope=scope)
         if scope["type"] == "websocket":
             # Any page can open a WebSocket to any server, so that it is checked like a write.
-            if self._rejection("POST", scope["path"], given) is None:
+            if self._rejection("POST", scope, given) is None:
                 await self._app(scope, receive, send)
             else:
                 await send({"type": "websocket.close", "code": 1008})
@@ -99,7 +99,7 @@ class SecurityMiddleware:
             ids["run_id"] = run[1]
         with structlog.contextvars.bound_contextvars(**ids):
             try:
-                problem = self._rejection(scope["method"], scope["path"], given)
+                problem = self._rejection(scope["method"], scope, given)
                 if problem is None and self._cross_origin.asks(scope["method"], scope["path"], given):
                     await cors.respond(given, send_on)
                 elif problem is not None:
@@ -121,9 +121,9 @@ class SecurityMiddleware:
                     duration_ms=round(seconds * 1000, 1),
                 )
 
-    def _rejection(self, method: str, path: str, headers: Headers) -> Problem | None:
-        host = headers.get("host", "")
-        if "*" not in self._hosts and _without_port(host) not in self._hosts and path not in PROBES:
+    def _rejection(self, method: str, scope: Scope, headers: Headers) -> Problem | None:
+        host, is_probe = headers.get("host", ""), scope["path"] in PROBES
+        if "*" not in self._hosts and _without_port(host) not in self._hosts and not is_probe:
             return BadRequest(
                 f"the host {quoted(host)} is not allowed: add it to CALLBOARD_ALLOWED_HOSTS on the server"
             )
@@ -139,7 +139,7 @@ class SecurityMiddleware:
             # Scripts send a token on purpose; a browser sends the cookie with requests of any page.
             origin = headers.get("origin")
             by_cookie = COOKIE in headers.get("cookie", "")
-            if (by_cookie or origin) and (origin is None or _authority(origin) != host):
+            if (by_cookie or origin) and not _is_own(origin, host, scope["scheme"]):
                 return Forbidden(
                     "a request with a session cookie must come from a page of this server (Origin header); "
                     "a proxy must pass the header Host on"
@@ -158,12 +158,17 @@ async def _drain(receive: Receive) -> None:
             return
 
 
-def _authority(origin: str) -> str | None:
-    """Host and port of an `Origin` header; None if it is malformed."""
+def _is_own(origin: str | None, host: str, scheme: str) -> bool:
+    """Whether an `Origin` header names this server.
+
+    Over plain HTTP, `https` is accepted, too: a proxy that ends TLS passes requests on without it.
+    """
     try:
-        return urlsplit(origin).netloc
+        page = urlsplit(origin or "")
     except ValueError:
-        return None
+        return False
+    schemes = ("https",) if scheme in ("https", "wss") else ("http", "https")
+    return page.netloc == host and page.scheme in schemes
 
 
 def _without_port(host: str) -> str:

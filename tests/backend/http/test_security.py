@@ -63,6 +63,8 @@ def test_change_by_cookie_needs_own_origin(sqlite_service: RunningService, subte
     own = sqlite_service.url
     for origin, status in [
         (own, 201),
+        (own.replace("http:", "https:"), 201),  # as a proxy that ends TLS passes it on
+        (own.replace("http:", "ftp:"), 403),
         (None, 403),
         ("null", 403),
         ("http://evil.example", 403),
@@ -77,8 +79,26 @@ def test_change_by_cookie_needs_own_origin(sqlite_service: RunningService, subte
             headers = {"Origin": origin} if origin else {}
             answer = browser.post("/api/v1/runs", json=CARTPOLE, headers=headers)
             assert answer.status_code == status
+            if status == 403:
+                assert answer.json()["detail"].endswith("a proxy must pass the header Host on")
             assert browser.get("/api/v1/runs", headers=headers).status_code == 200
-    assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 1
+            del browser.headers[PAGE_SECRET_HEADER]
+            stolen = browser.post("/api/v1/runs", json=CARTPOLE, headers=headers)
+            assert stolen.status_code == (401 if status == 201 else 403)
+    assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 2
+
+
+@pytest.mark.parametrize(("origin", "status"), [("https", 405), ("http", 403)])
+def test_page_over_plain_http_is_another_origin_than_a_server_over_tls(
+    tmp_path: Path, origin: str, status: int
+) -> None:
+    async def ask() -> int:
+        transport = httpx.ASGITransport(create_app(Settings(home=tmp_path)))
+        async with httpx.AsyncClient(transport=transport, base_url="https://localhost") as client:
+            answer = await client.post("/somewhere", headers={"Origin": f"{origin}://localhost"})
+            return answer.status_code
+
+    assert asyncio.run(ask()) == status
 
 
 def test_foreign_origin_without_cookie_is_rejected(sqlite_service: RunningService) -> None:

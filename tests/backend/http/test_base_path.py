@@ -1,5 +1,6 @@
 """The service below a path of a proxy's host, whether the proxy passes that path on or takes it away."""
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,17 @@ def test_page_names_its_files_below_the_base_path() -> None:
         '<meta name="callboard-base" content="/a" />',
     ):
         assert page.count(part) == 1
+
+
+def test_page_whose_scripts_do_not_load_names_the_setting_of_the_base_path() -> None:
+    page = (Path(__file__).parents[3] / "frontend" / "index.html").read_text()
+    _, _, root = page.partition('<div id="root">')  # which the scripts replace
+    [sentence] = re.findall(r'<p id="late">(.+?)</p>.*?</div>', root, re.S)
+    assert " ".join(sentence.split()) == (
+        "The scripts of this page do not load. If a proxy shows Callboard below a path of its host, the "
+        "server needs that path as <code>CALLBOARD_BASE_PATH</code>."
+    )
+    assert re.search(r"#late \{[^}]*visibility: hidden;[^}]*animation: late 0s 8s forwards;", root)
 
 
 @pytest.mark.service

@@ -299,7 +299,18 @@ def test_videos_are_sent_and_wait_for_a_worker(
             run.video(wrong)
         assert run.flush(timeout_s=PATIENCE_S)
     assert run.n_dropped == 6
-    assert sum("A video was not sent" in line for line in target.lines(run.id)) == 6
+    lost = [line for line in target.lines(run.id) if line.startswith("A video was not sent: ")]
+    reasons = (
+        "is not a video: it must be an MP4, MOV, WebM, Matroska, AVI or GIF file",
+        "must be a file",
+        "frames must be uint8 of the shape (T, H, W, 3): got uint8 of the shape (32, 48, 3)",
+        "frames must be uint8 of the shape (T, H, W, 3): got float64 of the shape (5, 32, 48, 3)",
+        "pixels per side: got 5 of 48 x 8",
+        "must have at least one frame",
+    )
+    for line, reason in zip(lost, reasons, strict=True):
+        assert reason in line
+        assert "full" not in line
     videos = target.client.get(f"/api/v1/runs/{run.id}/videos").json()["items"]
     assert [(video["agent_steps"], video["state"], video["error"]) for video in videos] == [
         (9, "queued", None),

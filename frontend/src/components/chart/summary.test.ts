@@ -70,6 +70,20 @@ it('a single value that is not finite has no band', () => {
   expect(summaryOf(only, null, false)).toBe('1 point; 1 NaN');
 });
 
+it('says that all values are at one place, with their range where no window averages them', () => {
+  const meta = { low: Float64Array.of(0), high: Float64Array.of(29_999) };
+  const dot = { data: [line([5], [14_999.5], meta)], x: 'agent_steps' };
+  expect(summaryOf(figure(30_000, 469, dot), null, false)).toBe(
+    '30,000 values, all at Agent steps 5: 0 to 29,999',
+  );
+  const averaged = summaryOf(figure(30_000, 469, { ...dot, scale: 20 }), null, false);
+  expect(averaged).toBe('30,000 values, all at Agent steps 5');
+  expect(summaryOf(figure(30_000, 469, dot), [0, 9], false)).toBe('1 of 30,000 points');
+  expect(summaryOf(figure(1, 1, dot), null, false)).toBe('1 point');
+  expect(summaryOf(figure(8, 8, { ...dot, data: [line([5, 6], [1, 2])] }), null, false)).toBe('8 points');
+  expect(summaryOf(figure(8, 8, { ...dot, data: [...dot.data, ...dot.data] }), null, false)).toBe('8 points');
+});
+
 it('names the bands, and what a log scale omits', () => {
   const low = figure(2, 2, { data: [line([1, 2], [-1, 4])], bands: ['band: 95 % CI'] });
   expect(summaryOf(low, null, false)).toBe('2 points; band: 95 % CI');

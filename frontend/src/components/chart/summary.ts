@@ -1,6 +1,6 @@
 import type { Figure, Trace } from '@/api/tails';
-import type { Range } from '@/api/series';
-import { formatInteger, plural } from '@/lib/format';
+import { formatX, type Range } from '@/api/series';
+import { formatInteger, formatNumber, plural } from '@/lib/format';
 import { notFinite, withoutLine } from './gaps';
 
 /** The points of a trace's buckets in a range of x; several buckets may be merged into one. */
@@ -21,13 +21,28 @@ export function summaryOf(figure: Figure, zoom: Range | null, log: boolean): str
   const omits =
     log && lines.some(({ y }) => (y ?? []).some((value) => typeof value === 'number' && value <= 0));
   return [
-    shownOfTotal(figure.n_total, zoom ? nInView(lines, zoom) : figure.n_shown),
+    (zoom ? '' : allAtOnePlace(figure, lines)) ||
+      shownOfTotal(figure.n_total, zoom ? nInView(lines, zoom) : figure.n_shown),
     ...[notFinite(figure, zoom)].filter(Boolean),
     ...(omits ? ['values ≤ 0 are not shown on a log scale'] : []),
     // Around a single point, or none, there is no band.
     ...(figure.n_total > 1 && !withoutLine(figure) ? figure.bands : []),
   ].join('; ');
 }
+
+/** "30,000 values, all at Agent steps 5: 0 to 29,999" for several values that are drawn as one dot. */
+function allAtOnePlace({ n_total, scale, x: axis }: Figure, lines: readonly Trace[]): string {
+  const [line, ...others] = lines;
+  const [place, ...further] = new Set(line?.x ?? []);
+  if (n_total < 2 || others.length > 0 || further.length > 0 || typeof place !== 'number' || !axis) return '';
+  const { low, high } = line?.meta ?? {};
+  // With windows these are the standard deviation around their mean.
+  const [least, most] = scale === null ? [low?.[0], high?.[0]] : [];
+  const range = isNumber(least) && isNumber(most) ? `: ${formatNumber(least)} to ${formatNumber(most)}` : '';
+  return `${plural(n_total, 'value')}, all at ${formatX(axis, place)}${range}`;
+}
+
+const isNumber = (value: number | undefined): value is number => Number.isFinite(value);
 
 /** What is fetched of a zoom is wider than the view. The seeds of a group have the same x, and count once. */
 function nInView(lines: readonly Trace[], zoom: Range): number {

@@ -31,7 +31,7 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -149,7 +149,7 @@ class Spool:
         self.manifest = manifest
         self._lock = lock
         self._mutex = threading.RLock()
-        segments = _segments(folder)
+        segments = _numbers(folder.iterdir())  # raises: a segment that is not listed would not be sent
         self._n_bytes = sum(_path(folder, segment).stat().st_size for segment in segments)
         self._files = {path.stem: path.stat().st_size for path in folder.glob("*.file")}
         self._n_bytes += sum(self._files.values())
@@ -719,8 +719,12 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _segments(folder: Path) -> list[int]:
-    names = (path for path in _paths(folder) if path.suffix == ".log")
-    return sorted(int(path.stem) for path in names if path.stem.isdecimal())
+    return _numbers(_paths(folder))
+
+
+def _numbers(paths: Iterable[Path]) -> list[int]:
+    """The numbers of the segments among some files."""
+    return sorted(int(path.stem) for path in paths if path.suffix == ".log" and path.stem.isdecimal())
 
 
 def _open(path: Path) -> int:

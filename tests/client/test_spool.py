@@ -124,6 +124,32 @@ def test_spool_of_a_running_process_is_not_sent(spool: Spool) -> None:
     assert spool.next() is not None
 
 
+@pytest.mark.service
+def test_segments_that_cannot_be_listed_are_not_taken_for_sent(
+    target: Target, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.spool.SEGMENT_BYTES", 500)
+    for first in range(0, 60, 20):
+        append(spool, first, 20)
+    spool.close()
+    assert len(list(spool.folder.glob("*.log"))) > 1
+    list_all, is_failing = Path.iterdir, True
+
+    def fail_once(folder: Path) -> Iterator[Path]:
+        nonlocal is_failing
+        if is_failing and folder == spool.folder:
+            is_failing = False
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(folder))
+        return list_all(folder)
+
+    monkeypatch.setattr(Path, "iterdir", fail_once)
+    done = callboard.sync(spool.folder.parent, url=target.service.url)
+    assert (done.n_spools, done.n_remaining) == (0, 1)
+    assert "Too many open files" in done.refused[0].reason
+    done = callboard.sync(spool.folder.parent, url=target.service.url)
+    assert (done.n_spools, done.n_rows, done.refused) == (1, 60, [])
+
+
 def test_latest_steps_are_those_of_the_newest_segment_with_values(
     spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,14 +10,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 import callboard
 from callboard.__main__ import run_client
 from callboard.delivery import Delivery
-from callboard.errors import CallboardError, Rejected
+from callboard.errors import CallboardError, Rejected, Unreachable
 from callboard.external import ExternalRun
-from callboard.transport import check
+from callboard.spool import Spool
+from callboard.transport import Transport, check, find_server
 from tests.client.support import Answer, Proxy, Target, rows_of
 from tests.support.waiting import PATIENCE_S, until
 
@@ -181,6 +183,87 @@ def test_answer_of_something_else_than_the_server_loses_nothing(
         Answer(413, is_forwarded=True),
     ):
         phase(target, proxy, answer, spools)
+
+
+LAST_REQUESTS = ("/runs", "/points", "/episodes", "/log", "/config", "/heartbeat", "/checkpoints", "/videos")
+"""Ends of the addresses of all requests of `sync` but the uploads that come before others."""
+
+LOGGED: dict[str, Callable[[ExternalRun, Path], object]] = {
+    "points": lambda run, path: run.log({"loss/policy": 1.0}, agent_steps=1),
+    "episodes": lambda run, path: run.episode(1.0, 1, agent_steps=1),
+    "log": lambda run, path: run.text("at 1"),
+    "config": lambda run, path: run.config.update(lr=0.5),
+    "state": lambda run, path: None,
+    "checkpoint": lambda run, path: run.checkpoint(path),
+    "video": lambda run, path: run.video(np.zeros((2, 16, 16, 3), np.uint8)),
+}
+
+
+def answering(answer: Answer, last: str | tuple[str, ...]) -> Callable[[str, bytes], Answer | None]:
+    """A proxy that gives this answer at addresses with these ends."""
+    return lambda path, body: answer if path.endswith(last) else None
+
+
+def content_of(spools: Path) -> dict[str, bytes]:
+    """All files of the spools, but for the record of the request that is being sent."""
+    paths = [path for path in spools.rglob("*") if path.is_file() and path.name != "request.json"]
+    return {str(path.relative_to(spools)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.long
+def test_not_found_of_something_else_leaves_every_kind_of_request_byte_for_byte(
+    target: Target, proxy: Proxy, spools: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"parameters")
+    with callboard.init(algorithm="a", environment="e") as rewound:
+        rewound.log({"loss/policy": 1.0}, agent_steps=9)
+    runs = [callboard.init(algorithm="a", environment="e", name=kind) for kind in LOGGED]
+    proxy.answer = lambda path, body: Answer(502)
+    runs.append(callboard.init(algorithm="a", environment="e", name="created"))
+    runs.append(callboard.init(id=str(rewound.id), rewind_to=5))
+    for run, log in zip(runs, [*LOGGED.values(), LOGGED["points"], LOGGED["points"]], strict=True):
+        log(run, path)
+        run.close()
+    before = content_of(spools)
+    assert len([name for name in before if name.endswith("run.json")]) == len(runs)
+
+    transport = Transport(find_server())
+    plain, page, *_, foreign, _, _, code_alone = documents(404)
+    for document, last in (
+        (plain, ""),  # the uploads, too
+        (plain, LAST_REQUESTS),
+        (page, LAST_REQUESTS),
+        (foreign, LAST_REQUESTS),
+        (code_alone, LAST_REQUESTS),
+    ):
+        proxy.answer = answering(Answer(404, *document), last)
+        done = callboard.sync()
+        assert (done.n_spools, done.n_rows, done.n_refused, done.refused) == (0, 0, 0, [])
+        assert (done.n_remaining, len(done.problems)) == (len(runs), len(runs))
+        spool = Spool.open(min(spools.iterdir()))
+        assert spool is not None
+        with pytest.raises(Unreachable):
+            Delivery(spool, transport, lambda reason, n_rows: None).heartbeat()
+        spool.close()
+        assert content_of(spools) == before
+    transport.close()
+
+    proxy.answer = lambda path, body: None
+    done = callboard.sync()
+    assert (done.n_spools, done.n_remaining, done.refused, done.problems) == (len(runs), 0, [], [])
+    assert list(spools.iterdir()) == []
+    stored = {run["name"]: run for run in target.runs()}
+    assert target.points(stored["points"]["id"]).keys() == {"loss/policy"}
+    assert target.points(stored["created"]["id"]).keys() == {"loss/policy"}
+    assert target.points(stored["episodes"]["id"]).keys() >= {"rollout/episode_return"}
+    assert "at 1" in target.lines(stored["log"]["id"])
+    assert [stored[kind]["state"] for kind in LOGGED] == ["finished"] * len(LOGGED)
+    for kind in ("checkpoint", "video"):
+        files = target.client.get(f"/api/v1/runs/{stored[kind]['id']}/{kind}s").json()["items"]
+        assert len(files) == 1
+    [point] = target.points(rewound.id)["loss/policy"]
+    assert point["agent_steps"] == "1"
 
 
 @pytest.mark.long

@@ -125,12 +125,16 @@ class Request:
     """Frames that end with it."""
 
 
+_PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE}
+"""What a machine fails with for a time, whatever is in the spool."""
+
+
 class SpoolUnreadable(Exception):
     """A spool whose run or state is unknown: nothing of it can be sent."""
 
 
-class SpoolNotLocked(SpoolUnreadable):
-    """A spool that cannot be locked at present: it may be whole, and a script may use it."""
+class SpoolUnavailable(SpoolUnreadable):
+    """A spool that cannot be locked or read at present: it may be whole, and a script may use it."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,7 @@ class Spool:
 
         Raises:
             SpoolUnreadable: nothing of it can be sent, for a reason that only a user can remove.
-            SpoolNotLocked: nor can it be discarded.
+            SpoolUnavailable: nor can it be discarded.
         """
         try:
             lock = (folder / "lock").open("r+")
@@ -221,13 +225,15 @@ class Spool:
             lock.close()
             if not _segments(folder):
                 return None
-            raise SpoolNotLocked(f"it cannot be locked: {error.strerror}") from None
+            raise SpoolUnavailable(f"it cannot be locked: {error.strerror}") from None
         try:
             return cls(folder, lock, _read_manifest(folder))
         except (OSError, ValueError, TypeError, KeyError) as error:
             lock.close()
             if not _segments(folder):  # a script begins or ends
                 return None
+            if isinstance(error, OSError) and error.errno in _PASSING:
+                raise SpoolUnavailable(f"it cannot be read at present: {error}") from None
             raise SpoolUnreadable(f"its run.json or request.json cannot be read: {error}") from None
 
     def set_manifest(self, manifest: Manifest) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import NotConfigured
-from callboard.spool import Manifest, Spool, SpoolNotLocked, SpoolUnreadable, count_rows
+from callboard.spool import Manifest, Spool, SpoolUnavailable, SpoolUnreadable, count_rows
 from callboard.transport import Server, Transport, find_server, spool_root
 
 
@@ -147,7 +147,7 @@ def _spools(folder: str | Path | None, unreadable: list[Refused]) -> Iterator[Sp
         try:
             spool = Spool.open(path)
         except SpoolUnreadable as error:
-            is_kept = isinstance(error, SpoolNotLocked)
+            is_kept = isinstance(error, SpoolUnavailable)
             unreadable.append(Refused(path.name, count_rows(path), str(error), path, is_kept))
             continue
         if spool is not None:

@@ -37,7 +37,7 @@ class Stream:
 
     def until(self, page: Page, is_true: Callable[[], bool]) -> None:
         """Wait for a message; the page's events arrive only while Playwright runs."""
-        patience = Patience()
+        patience = Patience(detail=lambda: f"the last status is {self.status}")
         while patience.lasts() and not is_true():
             page.wait_for_timeout(20)
         assert is_true()

@@ -46,26 +46,35 @@ class Player:
 
     def until(self, **status: Any) -> Shown:
         """Read frames until one has this status."""
-        patience = Patience()
-        while patience.lasts():
-            shown = self.next()
-            if isinstance(shown, Shown) and shown.status.items() >= status.items():
-                return shown
-        raise AssertionError(status)
+        return next(shown for shown in self._frames(status) if shown.status.items() >= status.items())
 
     def after(self, frames: int) -> Shown:
         """Read frames until a game is this long."""
-        while True:
-            shown = self.next()
-            if isinstance(shown, Shown) and shown.status.get("frames", 0) >= frames:
-                return shown
+        awaited = f"{frames} frames"
+        return next(shown for shown in self._frames(awaited) if shown.status.get("frames", 0) >= frames)
 
     def refusal(self) -> str:
         """Read frames until a message is refused."""
-        while True:
-            shown = self.next()
-            if isinstance(shown, str):
-                return shown
+        return next(reason for reason in self._messages("a refusal") if isinstance(reason, str))
+
+    def _frames(self, awaited: object) -> Iterator[Shown]:
+        return (message for message in self._messages(awaited) if isinstance(message, Shown))
+
+    def _messages(self, awaited: object) -> Iterator[Shown | str]:
+        """Messages until the deadline of what is awaited; frames may come for ever."""
+        status: dict[str, Any] = {}
+
+        def detail() -> str:
+            return f"awaited {awaited}, the last status is {status}"
+
+        patience = Patience(detail=detail)
+        while patience.lasts():
+            try:
+                message = self.next()
+            except TimeoutError:
+                raise AssertionError(f"no message within {PATIENCE_S:g} s: {detail()}") from None
+            status = message.status if isinstance(message, Shown) else status
+            yield message
 
 
 def open_session(client: httpx.Client, environment: str, **changes: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.play import PlaySetup, play_config
 from backend.specs.recordings import FRAME, GAME_REPORT, GamePlayed, GameReport, GameStarted
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, Patience
 from workers.engine.envs.atari import AtariEnv
 from workers.engine.training.play import Player, WorkerGone, encoded
 
@@ -36,17 +36,26 @@ class Session:
 
     def until(self, **status: Any) -> None:
         """Read messages until a frame has this status."""
-        while not self.status.items() >= status.items():
-            self._read()
+        self._read_until(lambda: self.status.items() >= status.items(), status)
 
     def after(self, frames: int) -> None:
         """Read messages until the game is this long."""
-        while self.status.get("frames", 0) < frames:
-            self._read()
+        self._read_until(lambda: self.status.get("frames", 0) >= frames, f"{frames} frames")
 
     def parts(self) -> list[GamePlayed]:
         """What has been reported of all games."""
         return [report for report in self.reports if isinstance(report, GamePlayed)]
+
+    def _read_until(self, is_true: Callable[[], bool], awaited: object) -> None:
+        def detail() -> str:
+            return f"awaited {awaited}, the last status is {self.status}"
+
+        patience = Patience(detail=detail)
+        while patience.lasts() and not is_true():
+            try:
+                self._read()
+            except TimeoutError:
+                raise AssertionError(f"no message within {PATIENCE_S:g} s: {detail()}") from None
 
     def _read(self) -> None:
         message = self._channel.recv(2**20)

@@ -171,33 +171,36 @@ def test_set_is_verified_and_evaluated_from_after_its_game_was_deleted(
     with reading(engine) as session:
         recorded = start_sets.games_of_recordings(session, [recording_id])
     content = start_sets.sample(recorded, 2, 0)
-    with writing(engine) as session:
-        of_game = [
-            start_sets.create(session, "wall", content, origin=recorded.origin, created_by=None).id
-            for _ in range(2)
-        ]
     run = _run(engine)
     _checkpoint(context, engine, run)
 
-    def verify() -> None:
-        assert _do_next_job(context, engine).state == "done"
+    def create() -> str:
+        with writing(engine) as session:
+            row = start_sets.create(session, "wall", content, origin=recorded.origin, created_by=None)
+            return row.id
+
+    def verify(set_id: str) -> None:
+        job = _do_next_job(context, engine)
+        assert (job.target_id, job.state) == (set_id, "done"), job.error
 
     def score() -> Any:
         with writing(engine) as session:
             evaluation, _ = evaluations.request(session, run.id, protocol="human_starts:wall@1", seed=3)
         job = _do_next_job(context, engine)
-        assert job.state == "done", job.error
+        assert (job.target_id, job.state) == (evaluation.id, "done"), job.error
         with reading(engine) as session:
             done = session.get_one(Evaluation, evaluation.id)
         return done.returns, done.lengths_frames
 
-    verify()
+    of_game = [create()]
+    verify(of_game[0])
     before = score()
+    of_game.append(create())  # verified only after the game's deletion
     admin = Principal("", "root", Role.ADMIN, Credential("session", "s"))
     with writing(engine) as session:
         recordings.delete(session, admin, recording_id)
+    verify(of_game[1])
     assert score() == before
-    verify()
     with reading(engine) as session:
         rows = [session.get_one(StartSet, set_id) for set_id in of_game]
         assert [(row.state, row.error, row.n_games, row.n_people) for row in rows] == [

@@ -7,7 +7,7 @@ from threading import Thread
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from backend.http.dependencies import COOKIE
 from backend.http.docs import STORED_PAGE_SECRET
@@ -220,3 +220,19 @@ def test_theme_is_kept_after_navigation(service_page: Page) -> None:
     page.get_by_role("radiogroup", name="Appearance").get_by_text("Dark").click()
     page.goto("/")
     expect(root).to_have_attribute("data-mantine-color-scheme", "dark")
+
+
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+
+def test_wide_table_on_a_phone_is_shaded_where_it_goes_on(service_page: Page) -> None:
+    page = service_page
+    page.set_viewport_size(PHONE)
+    page.goto("/settings/audit")
+    table = page.get_by_role("region", name="Audit trail", exact=True)
+    at_left, at_right = re.compile(r"\) 14px 0px"), re.compile(r"\) -14px 0px")
+    expect(table).to_have_css("box-shadow", at_right)
+    expect(table).not_to_have_css("box-shadow", at_left)
+    table.evaluate("table => { table.scrollLeft = table.scrollWidth; }")
+    expect(table).to_have_css("box-shadow", at_left)
+    expect(table).not_to_have_css("box-shadow", at_right)

@@ -10,14 +10,7 @@ type Props = {
 /** A panel that scrolls a wide table horizontally, by keyboard as well. */
 export function ScrollPanel({ label, className = '', children }: Props) {
   return (
-    <div
-      role="region"
-      aria-label={label}
-      tabIndex={0}
-      className={`panel ${className}`}
-      // Contains visually hidden text, which would otherwise widen the page.
-      style={{ overflowX: 'auto', position: 'relative' }}
-    >
+    <div role="region" aria-label={label} tabIndex={0} className={`panel scroll-x ${className}`}>
       {children}
     </div>
   );

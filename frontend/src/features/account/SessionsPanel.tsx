@@ -26,7 +26,7 @@ export function SessionsPanel() {
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!sessions && !error && <Loading label="Loading the sessions" lines={2} />}
       {sessions && (
-        <div className={classes.table} role="region" aria-label="List of sessions" tabIndex={0}>
+        <div className="scroll-x" role="region" aria-label="List of sessions" tabIndex={0}>
           <table className="grid">
             <thead>
               <tr>

@@ -98,7 +98,7 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
       {!tokens && !error && <Loading label="Loading the tokens" lines={2} />}
       {tokens?.length === 0 && <Empty>You have no tokens.</Empty>}
       {tokens && tokens.length > 0 && (
-        <div className={classes.table}>
+        <div className="scroll-x">
           <table className="grid">
             <thead>
               <tr>

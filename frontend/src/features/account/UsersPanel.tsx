@@ -25,7 +25,7 @@ export function UsersPanel({ me }: { me: string }) {
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!users && !error && <Loading label="Loading the users" lines={2} />}
       {users && (
-        <div className={classes.table}>
+        <div className="scroll-x">
           <table className="grid">
             <thead>
               <tr>

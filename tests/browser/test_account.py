@@ -225,6 +225,18 @@ def test_theme_is_kept_after_navigation(service_page: Page) -> None:
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
+def test_settings_on_a_phone_are_one_row_that_shows_the_open_page(service_page: Page) -> None:
+    page = service_page
+    page.set_viewport_size(PHONE)
+    page.goto("/settings/shortcuts")
+    links = page.get_by_role("navigation", name="Settings").get_by_role("link")
+    expect(links).to_have_count(6)  # two of them for administrators
+    expect(links.last).to_be_in_viewport(ratio=1)
+    assert len(set(links.evaluate_all("links => links.map(link => link.offsetTop)"))) == 1
+    links.filter(has_text="Users").click()
+    expect(links.filter(has_text="Users")).to_be_in_viewport(ratio=1)
+
+
 def test_wide_table_on_a_phone_is_shaded_where_it_goes_on(service_page: Page) -> None:
     page = service_page
     page.set_viewport_size(PHONE)

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet } from '@tanstack/react-router';
+import { Link, Outlet, useLocation } from '@tanstack/react-router';
+import { useLayoutEffect, useRef } from 'react';
 import { meQuery } from '@/api/account';
 import classes from './account.module.css';
 
@@ -15,9 +16,17 @@ const PAGES = [
 /** The settings: their pages beside a navigation; those for admins are shown to admins only. */
 export default function SettingsFrame() {
   const { data: me } = useQuery(meQuery);
+  const { pathname } = useLocation();
+  const nav = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const row = nav.current;
+    const link = row?.querySelector<HTMLElement>('[aria-current=page]');
+    // scrollIntoView would scroll the page as well.
+    if (row && link) row.scrollLeft = link.offsetLeft + (link.offsetWidth - row.clientWidth) / 2;
+  }, [pathname, me]);
   return (
     <div className={classes.settings}>
-      <nav aria-label="Settings" className={classes.side}>
+      <nav ref={nav} aria-label="Settings" className={`scroll-x ${classes.side}`}>
         {PAGES.filter(({ admin }) => !admin || me?.role === 'admin').map(({ to, label }) => (
           <Link key={to} to={to} activeOptions={{ exact: true, includeSearch: false }}>
             {label}

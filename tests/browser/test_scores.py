@@ -97,6 +97,19 @@ def test_scores_stand_beside_published_ones_and_are_normalised_on_demand(
     expect(foot).to_contain_text("over 2 environments")
 
 
+def test_seeds_and_budget_of_a_score_take_two_lines_on_a_phone(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    store_scores(sqlite_service.engine)
+    page = service_page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/scores?q=pong")
+    cell = page.get_by_role("cell").filter(has=page.get_by_role("link", name=re.compile("^A3C, Pong")))
+    words = cell.locator("div").last
+    expect(words).to_have_text("1 seed, 1.0M")
+    assert words.evaluate("words => words.clientHeight / parseFloat(getComputedStyle(words).lineHeight)") <= 2
+
+
 def test_missing_cell_opens_the_form_of_the_run_that_fills_it(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

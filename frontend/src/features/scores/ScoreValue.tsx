@@ -44,7 +44,8 @@ export function ScoreValue({ cell, column, title, isNormalised, follow }: Props)
       </a>
       <div className={classes.small}>{interval(cell, isNormalised)}</div>
       <div className={classes.small}>
-        {plural(cell.runs.length, 'seed')}, {formatCount(cell.max_agent_steps)}
+        <span className="nowrap">{plural(cell.runs.length, 'seed')},</span>{' '}
+        <span className="nowrap">{formatCount(cell.max_agent_steps)}</span>
       </div>
     </>
   );

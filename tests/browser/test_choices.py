@@ -11,7 +11,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.states import RunState
 from tests.browser.boxes import tick
-from tests.support.rows import make_run
+from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -182,6 +182,22 @@ def test_names_on_a_phone_show_the_first_setting_and_the_seed(
     shown = "".join(name.evaluate(texts))
     assert shown.startswith("learning_rate=0.0001"), shown
     assert shown.endswith("seed 0"), shown
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_largest_runs_show_whole_names(
+    service_page: Page, sqlite_service: RunningService, width: int
+) -> None:
+    config = {"learning_rate": 0.0001, "n_e": 4, "n_w": 1, "evaluation_episodes": 0}
+    run = make_run(sqlite_service.engine, RunState.FINISHED, config=config)
+    make_checkpoint(sqlite_service.engine, run)
+    page = service_page
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/settings/storage")
+    name = page.get_by_role("region", name="Largest runs").get_by_title(run.name, exact=True)
+    expect(name).to_be_visible()
+    expect(name.locator("[class*=cut]")).to_have_count(0)
+    assert name.evaluate("name => name.scrollHeight - name.clientHeight") <= 0
 
 
 def test_row_shows_the_end_of_the_name_and_the_time_left(

@@ -27,9 +27,9 @@ export function RunTable({ runs }: { runs: readonly RunStorage[] }) {
         <tbody>
           {runs.map((run) => (
             <tr key={run.run_id}>
-              <td className={classes.name}>
+              <td className={classes.run}>
                 <Link to="/runs/$runId" params={{ runId: run.run_id }} aria-label={run.name}>
-                  <TruncatedName name={run.name} />
+                  <TruncatedName name={run.name} lines={2} />
                 </Link>
               </td>
               <td className="right num nowrap">

@@ -49,8 +49,10 @@ def main() -> None:
     ):
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(base_url=running.url)
-        page.goto(running.login_url)
         only = given.only
+        if not given.documentation:
+            _take(page, given.folder, given.sizes, only, [("page-login", "/login")])
+        page.goto(running.login_url)
         if given.documentation:
             with _script(running) as script:
                 _document(page, given.folder, script)
@@ -102,7 +104,7 @@ def _views(script: httpx.Client, made: dict[str, list[str]]) -> Iterator[tuple[s
     ids = {"runId": trained, "episodeId": episode}
     ids |= {f"{name}Id": made[name][0] for name in ("sweep", "study", "session", "recording")}
     for address in page_addresses(ids):
-        if address != "/login":
+        if address != "/login":  # taken before signing in
             name = address
             for parameter, id in ids.items():
                 name = name.replace(id, parameter.removesuffix("Id"))

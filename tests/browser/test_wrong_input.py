@@ -92,6 +92,19 @@ def test_missing_run_and_unknown_url_show_not_found(page: Page) -> None:
     expect(page.get_by_text("There is nothing at this address. It may be mistyped")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("environment=Foo", "Environment Foo does not exist."),
+        ("algorithm=sarsa", "Algorithm sarsa does not exist."),
+    ],
+)
+def test_form_of_something_unknown_shows_no_other(page: Page, query: str, message: str) -> None:
+    page.goto(f"/new?{query}")
+    expect(page.get_by_role("main")).to_contain_text(message)
+    expect(page.get_by_role("button", name="Start run")).to_have_count(0)
+
+
 @pytest.mark.long
 def test_invalid_seed_count_starts_a_single_run(page: Page) -> None:
     page.goto("/new")

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { runQuery, type Run } from '@/api/runs';
-import { Loading, PageProblem } from '@/components/feedback';
+import { Loading, Missing, PageProblem } from '@/components/feedback';
 import { draftFrom, newDraft } from '@/features/launch/draft';
 import { LaunchForm } from '@/features/launch/LaunchForm';
 import { defined } from '@/lib/search';
@@ -42,6 +42,12 @@ export default function NewRunPage() {
       return <Loading label="Loading the catalogue" lines={10} />;
     }
     const catalogue = { algorithms: algorithms.data, environments: environments.data };
+    if (environment !== undefined && !environments.data.some(({ id }) => id === environment)) {
+      return <Missing detail={`environment ${environment} does not exist`} />;
+    }
+    if (algorithm !== undefined && !algorithms.data.some(({ id }) => id === algorithm)) {
+      return <Missing detail={`algorithm ${algorithm} does not exist`} />;
+    }
     const requested = defined({ environment, algorithm, protocol });
     const initialDraft = source.data
       ? draftFrom(catalogue, source.data, fork ? 'fork' : 'copy')

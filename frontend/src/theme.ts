@@ -70,6 +70,7 @@ export const theme = createTheme({
     TextInput: { defaultProps: { size: 'xs' } },
     NumberInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
+    NativeSelect: { defaultProps: { size: 'xs' } },
     SegmentedControl: { classNames: { root: 'segments', label: 'segment' } },
     // Not a second banner of the page.
     ModalHeader: { defaultProps: { component: 'div' } },

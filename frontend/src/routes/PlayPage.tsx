@@ -76,7 +76,6 @@ function NewSession() {
     <section className="panel" aria-label="New session">
       <div className={classes.form}>
         <NativeSelect
-          size="xs"
           label="Environment"
           value={chosen.id}
           data={playable.map(({ id, title }) => ({ value: id, label: title }))}

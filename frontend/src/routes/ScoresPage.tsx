@@ -70,7 +70,6 @@ export default function ScoresPage() {
             />
             {families.length > 1 && (
               <NativeSelect
-                size="xs"
                 aria-label="Family"
                 value={family ?? ''}
                 data={[{ value: '', label: 'All families' }, ...families]}
@@ -79,7 +78,6 @@ export default function ScoresPage() {
             )}
             {data && (
               <NativeSelect
-                size="xs"
                 aria-label="Protocol"
                 value={data.protocol}
                 data={data.protocols.map(({ id, n_runs }) => ({
@@ -90,7 +88,6 @@ export default function ScoresPage() {
               />
             )}
             <NativeSelect
-              size="xs"
               aria-label="Seeds"
               value={String(seeds ?? 1)}
               data={SEEDS.map((n) => ({

@@ -41,7 +41,6 @@ export function CurveControls() {
       )}
       <span className={classes.smooth}>
         <NativeSelect
-          size="xs"
           aria-label="Smoothing"
           title={SMOOTHING_TITLES[smoothing.kind]}
           value={smoothing.kind}
@@ -72,7 +71,6 @@ export function CurveControls() {
         </Term>
       </span>
       <NativeSelect
-        size="xs"
         aria-label="X axis"
         title={X_TITLES[x]}
         leftSection={<span className="muted">x</span>}

@@ -57,7 +57,6 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <NativeSelect
-          size="xs"
           label="Role"
           data={[
             ...allowed,
@@ -67,7 +66,6 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
           onChange={({ currentTarget }) => setRole(currentTarget.value as typeof role)}
         />
         <NativeSelect
-          size="xs"
           label="Expires"
           data={LIFETIMES}
           value={days}

@@ -49,7 +49,6 @@ export function UsersPanel({ me }: { me: string }) {
                       user.role
                     ) : (
                       <NativeSelect
-                        size="xs"
                         aria-label={`Role of ${user.name}`}
                         data={[...ROLES]}
                         value={user.role}
@@ -143,7 +142,6 @@ function NewUser() {
         onChange={({ currentTarget }) => setPassword(currentTarget.value)}
       />
       <NativeSelect
-        size="xs"
         label="Role"
         data={[...ROLES]}
         value={role}

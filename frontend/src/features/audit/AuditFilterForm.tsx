@@ -48,7 +48,6 @@ export function AuditFilterForm({ filter, actions, onChange }: Props) {
         onChange={({ currentTarget }) => type('user', currentTarget.value)}
       />
       <NativeSelect
-        size="xs"
         label="Action"
         value={action}
         data={[

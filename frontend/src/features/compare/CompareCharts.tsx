@@ -117,7 +117,6 @@ export function CompareCharts({
         {grouped && (
           <>
             <NativeSelect
-              size="xs"
               aria-label="Line"
               value={spread.centre}
               data={CENTRES.map((value) => ({ value, label: CENTRE_LABELS[value] }))}
@@ -127,7 +126,6 @@ export function CompareCharts({
               }}
             />
             <NativeSelect
-              size="xs"
               aria-label="Band"
               value={spread.interval}
               data={INTERVALS.map((value) => ({

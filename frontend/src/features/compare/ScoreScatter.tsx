@@ -116,14 +116,12 @@ export function ScoreScatter({
         <h2 className="section-title">Score by hyperparameter</h2>
         <span className="grow" />
         <NativeSelect
-          size="xs"
           aria-label="Hyperparameter"
           value={x}
           data={options.map((path) => ({ value: path, label: names.get(path) ?? path }))}
           onChange={({ currentTarget }) => onSetting(currentTarget.value)}
         />
         <NativeSelect
-          size="xs"
           aria-label="Score to draw"
           value={score}
           data={[...SCORES]}

@@ -73,7 +73,6 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
           />
           {view.score === 'evaluation' && (
             <NativeSelect
-              size="xs"
               aria-label="Evaluation protocol"
               value={view.protocol ?? ''}
               data={[

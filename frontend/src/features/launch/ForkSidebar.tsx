@@ -27,7 +27,6 @@ export function ForkSidebar({ parent, checkpoints, checkpoint, error, onCheckpoi
           match the checkpoint’s parameters.
         </span>
         <NativeSelect
-          size="xs"
           label="Checkpoint"
           value={checkpoint ?? ''}
           error={error}

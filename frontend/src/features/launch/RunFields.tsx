@@ -90,7 +90,6 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
         <h2 className="section-title">Placement</h2>
         <div className={classes.fields}>
           <NativeSelect
-            size="xs"
             label="Queue"
             inputWrapperOrder={ORDER}
             description="Which hosts may run it."
@@ -100,7 +99,6 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
             onChange={({ currentTarget }) => onChange({ queue: currentTarget.value as Draft['queue'] })}
           />
           <NativeSelect
-            size="xs"
             label="Host"
             inputWrapperOrder={ORDER}
             description="A specific host, or any."
@@ -110,7 +108,6 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
             onChange={({ currentTarget }) => onChange({ host: currentTarget.value })}
           />
           <NativeSelect
-            size="xs"
             label="Device"
             inputWrapperOrder={ORDER}
             description="Where the network runs."

@@ -76,7 +76,6 @@ export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
           }}
         />
         <NativeSelect
-          size="xs"
           aria-label="Minimum level"
           value={level}
           data={LEVELS.map((minimum) => ({

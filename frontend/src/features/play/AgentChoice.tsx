@@ -23,7 +23,6 @@ export function AgentChoice({ environment, value, onChange }: Props) {
   const isListed = value === null || runs.some(({ id }) => id === value);
   return (
     <NativeSelect
-      size="xs"
       aria-label="Agent that can act in the session"
       value={value ?? ''}
       data={[

@@ -136,6 +136,7 @@ export function PlayView({ session, mine }: Props) {
             <dd className={classes.brief}>{recordedAs(session, status)}</dd>
           </dl>
         </div>
+        {unavailable !== null && <p role="alert">The agent cannot act in this game: {unavailable}</p>}
         {mine && isOpen && (
           <>
             {session.agent !== null && (
@@ -175,7 +176,6 @@ export function PlayView({ session, mine }: Props) {
                 New game
               </Button>
               <NativeSelect
-                size="xs"
                 aria-label="Speed"
                 title="A game at another speed than 1× is practice, and counts for no mean or start set"
                 disabled={!isReady}
@@ -203,7 +203,6 @@ export function PlayView({ session, mine }: Props) {
             Play again
           </ButtonLink>
         )}
-        {unavailable !== null && <p role="alert">The agent cannot act in this game: {unavailable}</p>}
         {refused !== null && <p role="alert">Refused: {refused}</p>}
         {ending !== null && <Problem error={ending} />}
       </div>

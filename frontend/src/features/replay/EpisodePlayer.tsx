@@ -192,7 +192,6 @@ export function EpisodePlayer({
           {playing ? <IconPlayerPause size={16} /> : <IconPlayerPlay size={16} />}
         </ActionIcon>
         <NativeSelect
-          size="xs"
           aria-label="Speed"
           disabled={!ready}
           value={String(speed)}

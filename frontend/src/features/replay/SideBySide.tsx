@@ -126,7 +126,6 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
           {formatClock(clock.time_s)} / {formatClock(clock.duration_s)}
         </span>
         <NativeSelect
-          size="xs"
           aria-label="Speed"
           value={String(speed)}
           data={[...new Set([...SPEEDS, speed])]

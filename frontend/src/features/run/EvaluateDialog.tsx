@@ -82,7 +82,6 @@ export function EvaluateDialog({ run, checkpoint, onClose }: Props) {
           }}
         >
           <NativeSelect
-            size="xs"
             label="Checkpoint"
             error={errors.checkpoint}
             errorProps={{ role: 'alert' }}
@@ -97,7 +96,6 @@ export function EvaluateDialog({ run, checkpoint, onClose }: Props) {
             }))}
           />
           <NativeSelect
-            size="xs"
             label="Protocol"
             description={protocolHelp(protocols.data.items, values.protocol)}
             inputWrapperOrder={['label', 'input', 'error', 'description']}

@@ -20,7 +20,6 @@ export function CardsHeader({ selectAll, columns, sort, onSort }: CardsHeaderPro
       {selectAll}
       <span className="grow" />
       <NativeSelect
-        size="xs"
         aria-label="Sort by"
         value={by}
         data={columns.flatMap(({ title, sort: value }) => (value ? [{ value, label: title }] : []))}

@@ -62,7 +62,6 @@ export function RunsToolbar(props: Props) {
       </span>
       <span className="grow" />
       <NativeSelect
-        size="xs"
         aria-label="Group runs"
         value={group ?? ''}
         data={[...GROUPS, { group: 'Group by hyperparameter', items: settings }]}

@@ -128,7 +128,6 @@ export function PolicyForm({ policy, group, groupField, groupError, denied, onSa
         hint="An event log is compressed or removed only once the database contains all of it."
       >
         <NativeSelect
-          size="xs"
           name="event_logs"
           label="Event logs"
           description="Of attempts that have ended."

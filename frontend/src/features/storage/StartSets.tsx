@@ -291,7 +291,6 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
             onChange={edit(setName)}
           />
           <NativeSelect
-            size="xs"
             label="Games"
             description="The set keeps its own copy of seeds and actions. Games of scripts are not among those of people."
             value={source?.value}

@@ -50,7 +50,6 @@ export function SettingScatter({ sweep, titles, setting, onSetting, log, onLog }
         <h2 className="section-title">Score by hyperparameter</h2>
         <span className="grow" />
         <NativeSelect
-          size="xs"
           aria-label="Hyperparameter"
           value={path}
           data={paths.map((other) => ({ value: other, label: names.get(other) ?? other }))}

@@ -14,6 +14,10 @@ ULID = r"^[0-9A-HJKMNP-TV-Z]{26}$"
 NAME = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
 """Names that scripts choose, of metrics, settings and tags: they are kept as they are."""
 SHA256 = r"^[0-9a-f]{64}$"
+MD5 = r"^[0-9a-f]{32}$"
+SLUG = r"^[a-z0-9][a-z0-9-]{0,60}$"
+SET_NAME = "[a-z0-9][a-z0-9-]{0,23}"
+"""Names of start sets."""
 SUFFIX = r"^(\.[a-z0-9]{1,10})?$"
 ENVIRONMENT_PREFIX = "Custom/"
 """Prefix of the ids of hosts' custom environments."""
@@ -26,6 +30,9 @@ PATTERNS = {
     ULID: "must be an id of 26 digits and capital letters (a ULID)",
     NAME: "must not be empty, or contain control characters or separators of lines",
     SHA256: "must be 64 hexadecimal digits in lower case",
+    MD5: "must be 32 hexadecimal digits in lower case",
+    SLUG: "must have up to 61 lower-case letters, digits and hyphens, with no hyphen first",
+    rf"^{SET_NAME}$": "must have up to 24 lower-case letters, digits and hyphens, with no hyphen first",
     SUFFIX: "must be empty, or a dot and up to 10 lower-case letters or digits, such as .zip",
     CUSTOM_ID: "must be Custom/, up to 61 letters, digits, _ or -, and a version, such as Custom/Grid-v0",
     ENTRY_POINT: "must be a module and a class or function of it, such as my_environments.grid:Grid",

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
-from backend.specs.fields import Frozen
+from backend.specs.fields import SET_NAME, Frozen
 from backend.specs.problems import quoted
 
 C = TypeVar("C", bound=BaseModel)
@@ -23,8 +23,6 @@ C = TypeVar("C", bound=BaseModel)
 GREEDY = "_greedy"
 """Suffix of the protocols in which the agent always takes its best action."""
 
-SET_NAME = "[a-z0-9][a-z0-9-]{0,23}"
-"""Names of start sets."""
 STARTS_PROTOCOL = rf"^(agent|human)_starts(_greedy)?:{SET_NAME}(@[1-9][0-9]{{0,4}})?$"
 """A protocol with a start set: its latest version, or the one after the @."""
 

@@ -42,6 +42,9 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS, strict=False)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 
 
+SEED_PATTERN = "^[0-9]{1,18}$"
+
+
 def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,30}", value) else value
 
@@ -54,7 +57,7 @@ ExternalSeed = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": MAX_EXTERNAL_SEED},
-                {"type": "string", "pattern": "^[0-9]{1,18}$"},
+                {"type": "string", "pattern": SEED_PATTERN},
             ],
         }
     ),

@@ -14,8 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from backend.specs.fields import SHA256, WITHOUT_CONTROLS, Strict
-from backend.specs.protocols import SET_NAME
+from backend.specs.fields import MD5, SET_NAME, SHA256, WITHOUT_CONTROLS, Strict
 
 Players = Literal["people", "scripts"]
 """Who has played recorded games."""
@@ -39,8 +38,6 @@ Source = Literal["agent", "human", "human_imported", "scripted"]
 """Who played the games: a stored agent, people of this installation, people as an imported file states, or a
 program in a person's place."""
 OF_PEOPLE: tuple[Source, ...] = ("human", "human_imported")
-
-MD5 = r"^[0-9a-f]{32}$"
 
 
 class RecordedGame(Strict):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from backend.specs.fields import Strict, Text
+from backend.specs.fields import SLUG, Strict, Text
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import MAX_SEED, GivenName, Notes, Seed
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_DIMENSIONS, MAX_RUNS, SECTIONS, Budget, Dimension
@@ -20,7 +20,7 @@ StudyState = Literal["running", "finished", "stopped"]
 Scale = Literal["minutes", "hours", "paper"]
 """How much of a paper's experiment a study repeats: minutes or hours of two idle cores, or as published."""
 
-FigureId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,60}$")]
+FigureId = Annotated[str, StringConstraints(pattern=SLUG)]
 Label = Annotated[Text, Field(min_length=1, max_length=100)]
 
 CHOSEN = ("name", "seed", "seeds", "grid", "origin", "algorithm", "environment", "config")

@@ -7,8 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from backend.db import Job, StartSet
 from backend.schemas import Id, Page
-from backend.specs.fields import ULID, Schema, Strict
-from backend.specs.protocols import SET_NAME
+from backend.specs.fields import SET_NAME, ULID, Schema, Strict
 from backend.specs.run_fields import MAX_ENVIRONMENT, Seed
 from backend.specs.start_sets import MAX_GAMES, MAX_POINTS, N_POINTS, Players, Source, StartSetFile
 from backend.starts import service as starts

@@ -26,10 +26,14 @@ from backend.db.changes import (
     record_sweep_change,
     take_changes,
 )
+from backend.http.idempotency.route import KEY_PATTERN
 from backend.http.openapi import examples
 from backend.http.openapi.events import EVENT_SCHEMAS
 from backend.settings import Settings
 from backend.specs.fields import Schema
+from backend.specs.problems import message_of
+from backend.specs.protocols import STARTS_PROTOCOL
+from backend.specs.run_fields import SEED_PATTERN
 from tests.support.service import RunningService
 
 FORMATS = jsonschema.FormatChecker(())
@@ -254,6 +258,25 @@ def test_every_parameter_is_described(document: dict[str, Any]) -> None:
         if not parameter.get("description")
     }
     assert without == set()
+
+
+def _patterns(part: object) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(pattern := part.get("pattern"), str):
+            yield pattern
+        for inner in part.values():
+            yield from _patterns(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            yield from _patterns(inner)
+
+
+def test_text_that_misses_a_pattern_is_answered_in_words(document: dict[str, Any]) -> None:
+    """Add the words to PATTERNS of backend/specs/fields.py."""
+    own = {KEY_PATTERN, STARTS_PROTOCOL, SEED_PATTERN}  # validators with messages of their own
+    for pattern in set(_patterns(document)) - own:
+        error = {"type": "string_pattern_mismatch", "input": "x", "ctx": {"pattern": pattern}, "msg": pattern}
+        assert pattern not in message_of(error), pattern
 
 
 def test_fields_of_one_name_have_the_texts_of_their_meanings(document: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ from backend.errors import (
 from backend.http.context import request_id_of
 from backend.http.routing import HttpMethods
 from backend.specs.fields import Schema
-from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain_in, message_of
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain_in, message_of, quoted
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -280,8 +280,10 @@ def install(app: FastAPI) -> None:
 
 def _from_validation(error: RequestValidationError, body: Any) -> Problem:
     """A problem of each field; `body` is the type of the endpoint's body."""
-    if any(item["loc"][:1] == ("path",) for item in error.errors()):
-        return NotFound("there is no such id")
+    for item in error.errors():
+        if item["loc"][:1] == ("path",):
+            what = str(item["loc"][1]).removesuffix("_id").replace("_", " ")
+            return NotFound(f"{what} {quoted(item['input'])} does not exist")
     # A parameter that an endpoint shares with one of its dependencies is checked twice.
     problems: dict[FieldProblem, None] = {}
     for item in error.errors():

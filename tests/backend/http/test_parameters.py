@@ -34,6 +34,16 @@ def test_unknown_query_parameter_is_refused(
 
 
 @pytest.mark.service
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [("play/xyz", 'session "xyz" does not exist'), ("sweeps/a%22b", 'sweep "a\\"b" does not exist')],
+)
+def test_what_has_no_such_id_is_named(sqlite_service: RunningService, path: str, detail: str) -> None:
+    answer = sqlite_service.client.get(f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()["detail"]) == (404, detail)
+
+
+@pytest.mark.service
 def test_every_list_accepts_the_parameters_of_lists(sqlite_service: RunningService) -> None:
     for path in ("hosts", "algorithms", "environments", "runs"):
         assert sqlite_service.client.get(f"/api/v1/{path}?limit=2").status_code == 200

@@ -43,7 +43,7 @@ export default function PlayPage() {
       )}
       {rows && rows.length > 0 && <RecordingsTable recordings={rows} me={me} />}
       <ShowMore query={recordings} />
-      <Terms ids={['recording', 'protocol', 'frames', 'start_set']} />
+      <Terms ids={['recording', 'protocol', 'joint', 'frames', 'start_set']} />
     </div>
   );
 }

@@ -3,6 +3,7 @@ import type { Episode } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { useMediaUrl } from '@/api/session';
 import { ButtonLink } from '@/components/controls';
+import { Term } from '@/components/Term';
 import { served } from '@/lib/base';
 import { formatCount, formatScore } from '@/lib/format';
 import classes from './home.module.css';
@@ -17,11 +18,13 @@ export function DemoPanel({ run, episodes, moving }: Props) {
       <div className={classes.demoText}>
         <h2 id="demo-run" className={classes.title}>
           See a finished run first
-          <span className={classes.pace}>demo</span>
+          <span className={classes.pace}>
+            <Term>demo</Term>
+          </span>
         </h2>
         <p>
-          One agent at {episodes.length} moments of its training. Open a replay to see every decision, what
-          the agent expected and what came.
+          One agent at {episodes.length} moments of its training; a return is the sum of an episode’s rewards.
+          Open a replay to see every decision, what the agent expected and what came.
         </p>
         <ButtonLink variant="default" to="/runs/$runId" params={{ runId: run.id }}>
           Open the demo run

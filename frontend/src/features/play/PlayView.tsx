@@ -57,6 +57,7 @@ export function PlayView({ session, mine }: Props) {
   }, [ended, client, session.id]);
 
   const paused = status?.paused ?? false;
+  const started = session.source !== null || (status?.frames ?? 0) > 0;
   const over = status?.over ?? false;
   const unavailable = status?.unavailable ?? null;
   const hasAgent = session.agent !== null;
@@ -91,7 +92,7 @@ export function PlayView({ session, mine }: Props) {
     loading: status?.loading ?? false,
     reading: status?.reading ?? false,
     isSilent,
-    started: session.source !== null || (status?.frames ?? 0) > 0,
+    started,
   });
   return (
     <div className={classes.game}>
@@ -162,7 +163,7 @@ export function PlayView({ session, mine }: Props) {
                   leave(event);
                 }}
               >
-                {paused ? 'Continue' : 'Pause'}
+                {paused ? (started ? 'Continue' : 'Start') : 'Pause'}
               </Button>
               <Button
                 variant="default"

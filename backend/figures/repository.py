@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from backend.db import Attempt, Checkpoint, LiveSettings, StepNote
 
@@ -14,7 +14,12 @@ _CHECKPOINTS = (
     .where(Checkpoint.run_id.in_(_RUN_IDS), Checkpoint.superseded.is_(False))
     .order_by(Checkpoint.run_id, Checkpoint.agent_steps)
 )
-_ATTEMPTS = select(Attempt).where(Attempt.run_id.in_(_RUN_IDS)).order_by(Attempt.run_id, Attempt.number)
+_ATTEMPTS = (
+    select(Attempt)
+    .where(Attempt.run_id.in_(_RUN_IDS))
+    .order_by(Attempt.run_id, Attempt.number)
+    .options(defer(Attempt.provenance))  # the list of all packages: it takes longer to read than the rest
+)
 _SETTING_CHANGES = (
     select(LiveSettings)
     .where(LiveSettings.run_id.in_(_RUN_IDS), LiveSettings.agent_steps.is_not(None))
@@ -33,7 +38,7 @@ def checkpoints(session: Session, run_ids: Sequence[str]) -> Sequence[Checkpoint
 
 
 def attempts(session: Session, run_ids: Sequence[str]) -> Sequence[Attempt]:
-    """Every attempt of the runs, oldest first."""
+    """Every attempt of the runs, oldest first, without its provenance."""
     return session.scalars(_ATTEMPTS, {"run_ids": run_ids}).all()
 
 

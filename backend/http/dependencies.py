@@ -116,17 +116,19 @@ def cookie_name(connection: HTTPConnection) -> str:
 
 
 def secrets_of(connection: HTTPConnection) -> SentSecrets:
-    """The token that a client sends, else the secrets of its session."""
+    """The token that a client sends, else the secrets of its session: its cookie, and the page's secret or a
+    ticket in place of it."""
     header = connection.headers.get("authorization")
     if header is not None:
         # A cookie next to another authorization scheme is ignored: its origin was not checked.
         scheme, token = get_authorization_scheme_param(header)
         return SentSecrets(token=(token or None) if scheme.lower() == "bearer" else None)
     reads = connection.scope["type"] == "websocket" or connection.scope["method"] in SAFE_METHODS
+    page = connection.headers.get(PAGE_SECRET_HEADER) or None
     return SentSecrets(
         cookie=connection.cookies.get(cookie_name(connection)) or None,
-        page=connection.headers.get(PAGE_SECRET_HEADER) or None,
-        ticket=(connection.query_params.get(TICKET) or None) if reads else None,
+        page=page,
+        ticket=(connection.query_params.get(TICKET) or None) if reads and page is None else None,
     )
 
 

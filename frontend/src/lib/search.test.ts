@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { compareSearch, loginSearch, runSearch, runsSearch, sweepSearch } from './search';
+import {
+  compareSearch,
+  defined,
+  loginSearch,
+  runSearch,
+  runsSearch,
+  scoresSearch,
+  sweepSearch,
+} from './search';
 
 const ID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 
@@ -94,4 +102,18 @@ describe('loginSearch', () => {
     'https://evil.example',
     'runs',
   ])('does not return to %j', (from) => expect(loginSearch({ from }).from).toBeUndefined());
+});
+
+const OTHER_ID = '01ARZ3NDEKTSV4RRFFQ69G5FAW';
+
+it.each([
+  [compareSearch, { run: ID, metric: 'loss/value' }, { runs: ID, metrics: 'loss/value' }],
+  [compareSearch, { run: [ID, OTHER_ID] }, { runs: `${ID},${OTHER_ID}` }],
+  [compareSearch, { runs: [ID, OTHER_ID] }, { runs: `${ID},${OTHER_ID}` }],
+  [compareSearch, { metric: ['a,b', 'c'] }, { metrics: 'a%2Cb,c' }],
+  [compareSearch, { runs: OTHER_ID, run: ID }, { runs: OTHER_ID }],
+  [runsSearch, { filter: 'score>10' }, { q: 'score>10' }],
+  [scoresSearch, { column: ['paac', 'random'], min_seeds: 3 }, { columns: 'paac,random', seeds: 3 }],
+])('%o reads parameters by the names of REST and by its own: %o', (search, written, read) => {
+  expect(defined<object>(search(written))).toEqual(read);
 });

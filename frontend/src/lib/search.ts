@@ -19,6 +19,18 @@ type Search = Record<string, unknown>;
  */
 const checked = <T extends object>(fields: T): Defined<T> => fields;
 
+/**
+ * Reads a page's parameters also by the names that they have in REST, such as `{ run: 'runs' }`: addresses are written
+ * after requests. The page's own name comes first, and alone stands in the address afterwards.
+ */
+const alsoByRestNames =
+  <T extends object>(names: Readonly<Record<string, string>>, read: (search: Search) => T) =>
+  (search: Search): T => {
+    const renamed = Object.fromEntries(Object.entries(names).map(([rest, own]) => [own, search[rest]]));
+    const dropped = Object.fromEntries(Object.keys(names).map((rest) => [rest, undefined]));
+    return { ...read({ ...renamed, ...defined(search) }), ...dropped };
+  };
+
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== ''
     ? value
@@ -32,11 +44,15 @@ function oneOf<T extends string>(value: unknown, allowed: readonly T[]): T | und
 
 const flag = (value: unknown): true | undefined => (value === true ? true : undefined);
 
+/** The values of a comma-separated list, or of a repeated parameter. */
+const list = (value: unknown): string | undefined =>
+  Array.isArray(value) ? joinNames(value.flatMap((item) => text(item) ?? [])) : text(value);
+
 const RUN_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 
-/** The valid run ids of a comma-separated list. */
+/** The valid run ids of a list. */
 const runIds = (value: unknown): string | undefined =>
-  text(value)
+  list(value)
     ?.split(',')
     .filter((id) => RUN_ID.test(id))
     .join(',') || undefined;
@@ -104,7 +120,7 @@ const runGroup = (value: unknown): string | undefined => {
   return group && (RUN_GROUPS.has(group) || SETTING.test(group)) ? group : undefined;
 };
 
-export const runsSearch = (search: Search) =>
+export const runsSearch = alsoByRestNames({ filter: 'q' }, (search) =>
   checked({
     q: text(search.q),
     state: text(search.state),
@@ -115,7 +131,8 @@ export const runsSearch = (search: Search) =>
     selected: text(search.selected),
     /** The columns in order, with changed widths, such as `name:220px`. */
     columns: names(search.columns),
-  });
+  }),
+);
 
 export const newRunSearch = (search: Search) =>
   checked({
@@ -159,10 +176,10 @@ const zoom = (value: unknown): string | undefined => {
   return range ? formatZoom(range) : undefined;
 };
 
-/** Names of metrics or charts, separated by commas. */
+/** A list of names of metrics or charts. */
 const names = (value: unknown): string | undefined =>
   joinNames(
-    [...new Set(splitNames(text(value) ?? ''))]
+    [...new Set(splitNames(list(value) ?? ''))]
       .filter((name) => name !== '' && name.length <= 220)
       .slice(0, 100),
   ) || undefined;
@@ -206,7 +223,7 @@ export const replaySearch = (search: Search) =>
     branch: RUN_ID.test(text(search.branch) ?? '') ? text(search.branch) : undefined,
   });
 
-export const compareSearch = (search: Search) =>
+export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' }, (search) =>
   checked({
     runs: runIds(search.runs),
     /** Styles of the runs in their order, and of groups, such as `0f3c5a7e:3`. */
@@ -235,7 +252,8 @@ export const compareSearch = (search: Search) =>
       typeof search.threshold === 'number' && Number.isFinite(search.threshold)
         ? search.threshold
         : undefined,
-  });
+  }),
+);
 
 /** A column of the configurations: a setting such as `config.learning_rate`, or a name; `-`: descending. */
 const CONFIGURATION_SORT = /^-?[a-z_]+(\.\w+)?$/;
@@ -251,7 +269,7 @@ export const sweepSearch = (search: Search) =>
 
 const MAX_SEEDS = 100;
 
-export const scoresSearch = (search: Search) =>
+export const scoresSearch = alsoByRestNames({ column: 'columns', min_seeds: 'seeds' }, (search) =>
   checked({
     q: text(search.q),
     family: text(search.family),
@@ -264,7 +282,8 @@ export const scoresSearch = (search: Search) =>
         ? Number(search.seeds)
         : undefined,
     normalised: flag(search.normalised),
-  });
+  }),
+);
 
 export const playSearch = (search: Search) =>
   checked({

@@ -72,6 +72,14 @@ it('ComparePage adds a metric to the history, but not its moves', async () => {
   expect(history.length).toBe(2);
 });
 
+it('ComparePage leads from the parameters of requests to its own', async () => {
+  const history = await open(`?run=${id(1)}&run=${id(2)}`);
+  expect((await screen.findByLabelText('Drawn')).textContent).toBe(`${id(1)},${id(2)}`);
+  await waitFor(() =>
+    expect(history.location.search).toBe(`?runs=${encodeURIComponent(`${id(1)},${id(2)}`)}`),
+  );
+});
+
 it.each([
   [100, false],
   [101, true],

@@ -45,8 +45,42 @@ class _ImmutableFiles(StaticFiles):
         return response
 
 
+_UNKNOWN_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Page not found · Callboard documentation</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ max-width: 36em; margin: 4em auto; padding: 0 1em; font: 16px/1.5 system-ui, sans-serif }}
+</style>
+<h1>Page not found</h1>
+<p>The documentation has no page at this address.</p>
+<p><a href="{start}">Go to the start of the documentation</a></p>
+</html>
+"""
+
+
 class _Documentation(StaticFiles):
-    """The built documentation, of which a browser asks each time whether it has changed."""
+    """The built documentation, of which a browser asks each time whether it has changed.
+
+    Args:
+        directory: folder of the built pages.
+        start: address of the first page.
+    """
+
+    def __init__(self, directory: Path, start: str) -> None:
+        super().__init__(directory=directory, html=True)
+        self._start = start
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        try:
+            return await super().get_response(path, scope)
+        except HTTPException as error:
+            if error.status_code != 404:
+                raise
+            page = _UNKNOWN_PAGE.format(start=self._start)
+            return HTMLResponse(page, 404, headers={"Cache-Control": "no-cache"})
 
     def file_response(self, *args: object, **kw: object) -> Response:
         response = super().file_response(*args, **kw)  # type: ignore[arg-type]
@@ -63,7 +97,7 @@ def install(app: FastAPI, folder: Path, documentation: Path, prefix: str = "") -
     app.state.frontend = folder
     app.state.base_path = prefix
     if documentation.is_dir():
-        app.mount("/help", _Documentation(directory=documentation, html=True))
+        app.mount("/help", _Documentation(documentation, f"{prefix}/help/"))
     app.mount("/assets", _ImmutableFiles(directory=folder / "assets", check_dir=False))
     app.include_router(router)
 

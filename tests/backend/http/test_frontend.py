@@ -79,7 +79,25 @@ def test_documentation_is_served_below_help(tmp_path: Path, pages: Path) -> None
         assert answer.headers["cache-control"] == "no-cache"
     for path in ("/help/none.html", "/help/../secret.txt", "/help/..%2fsecret.txt"):
         assert "secret" not in _get(app, path).text
-    assert _get(app, "/help/none.html").status_code == 404
+
+
+@pytest.mark.parametrize("prefix", ["", "/callboard"])
+def test_unknown_page_of_the_documentation_leads_to_its_start(
+    tmp_path: Path, pages: Path, prefix: str
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<title>Documentation</title>")
+    app = FastAPI()
+    frontend.install(app, pages, site, prefix)
+    errors.install(app)
+    for path in ("/help/none.html", "/help/guides/none"):
+        answer = _get(app, path)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "no page at this address" in answer.text
+        assert f'<a href="{prefix}/help/">' in answer.text
+        assert "<script" not in answer.text  # the content security policy allows none in a page
 
 
 def test_missing_documentation_says_how_to_build_it(tmp_path: Path, pages: Path) -> None:

@@ -1,7 +1,9 @@
-"""A figure as a file: CSV, a matplotlib script, a caption or HTML; and the parameters that ask for it."""
+"""A figure as a file, such as CSV or a matplotlib script, and the parameters that ask for it."""
 
+import io
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi import Depends, Query, Response
 
@@ -12,12 +14,13 @@ from backend.figures.figure import Figure
 from backend.figures.schemas import FigureOut
 from backend.text import Text
 
-Format = Literal["json", "html", "csv", "matplotlib", "caption"]
+Format = Literal["json", "html", "csv", "matplotlib", "zip", "caption"]
 
 _FILES: dict[Format, tuple[str, str]] = {
     "html": ("text/html", "html"),
     "csv": ("text/csv", "csv"),
     "matplotlib": ("text/x-python", "py"),
+    "zip": ("application/zip", "zip"),
     "caption": ("text/plain", "txt"),
 }
 """Media type and ending of each format but JSON."""
@@ -42,12 +45,12 @@ class FigureForm:
     @property
     def is_for_paper(self) -> bool:
         """Whether it is light, with a title, and as wide as it likes, whatever page asks for it."""
-        return self.format in ("csv", "matplotlib", "caption")
+        return self.format in ("csv", "matplotlib", "zip", "caption")
 
     @property
     def has_caption(self) -> bool:
         """Whether the file has a caption."""
-        return self.format in ("matplotlib", "caption")
+        return self.format in ("matplotlib", "zip", "caption")
 
 
 async def _form(
@@ -55,8 +58,8 @@ async def _form(
         Format,
         Query(
             description="`json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a "
-            "point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a "
-            "sentence for each thing that a reader must know."
+            "point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script "
+            "and this CSV. `caption`: a sentence for each thing that a reader must know."
         ),
     ] = "json",
     width_in: Annotated[
@@ -95,13 +98,25 @@ def file_response(figure: Figure, form: FigureForm, name: str, about: str | None
         Invalid: it has a trace that cannot be exported.
     """
     media_type, ending = _FILES[form.format]
-    if form.format == "csv":
-        body = as_csv(figure)
-    elif form.format == "html":
-        body = figure.to_html()
-    else:
-        text = caption(figure) if about is None else about
-        body = text + "\n" if form.format == "caption" else matplotlib_script(figure, text, form.script)
     # A download also because the content security policy of this server would block the script of the HTML.
-    disposition = f'attachment; filename="{name}.{ending}"'
-    return Response(body, media_type=media_type, headers={"Content-Disposition": disposition})
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"'}
+    return Response(_content(figure, form, name, about), media_type=media_type, headers=headers)
+
+
+def _content(figure: Figure, form: FigureForm, name: str, about: str | None) -> str | bytes:
+    if form.format == "csv":
+        return as_csv(figure)
+    if form.format == "html":
+        return figure.to_html()
+    text = caption(figure) if about is None else about
+    if form.format == "caption":
+        return text + "\n"
+    script = matplotlib_script(figure, text, form.script)
+    if form.format == "matplotlib":
+        return script
+    # The script reads the CSV of its own name.
+    archive = io.BytesIO()
+    with ZipFile(archive, "w", ZIP_DEFLATED) as files:
+        files.writestr(f"{name}.py", script)
+        files.writestr(f"{name}.csv", as_csv(figure))
+    return archive.getvalue()

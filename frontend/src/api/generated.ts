@@ -13932,8 +13932,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -13989,6 +13989,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14028,8 +14029,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14085,6 +14086,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14128,8 +14130,8 @@ export interface operations {
                 centre?: ("median" | "mean" | "iqm") | null;
                 /** @description Also each run, in figures as a thin line. */
                 seeds?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14185,6 +14187,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14204,8 +14207,8 @@ export interface operations {
                 x: string;
                 /** @description The score: of the last 100 training episodes, or the best return. */
                 y?: "score" | "best_return";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14257,6 +14260,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14331,8 +14335,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14384,6 +14388,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14401,8 +14406,8 @@ export interface operations {
                 episode: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14450,6 +14455,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14466,8 +14472,8 @@ export interface operations {
                 branch: string;
                 /** @description `discounted`: of the rewards that the agent learns from, which V predicts. `true`: of true rewards, undiscounted. */
                 returns?: "discounted" | "true";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14515,6 +14521,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -15772,8 +15779,8 @@ export interface operations {
                 log?: boolean | null;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -15818,6 +15825,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -16429,8 +16437,8 @@ export interface operations {
                 width?: number | null;
                 /** @description For a page, which has a heading of its own. */
                 embedded?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -16476,6 +16484,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };

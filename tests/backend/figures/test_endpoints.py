@@ -1,10 +1,13 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import plotly.graph_objects as go
@@ -449,6 +452,22 @@ def test_script_is_light_whatever_page_asks_and_has_the_requested_look(
     for line in ("'title': 'A \"title\"'", "'width_in': 3.25", "'line_width_pt': 0.75", "'legend': 'right'"):
         assert line in answer.text
     assert "'caption': 'Learning curve, " in answer.text
+
+
+def test_script_of_the_archive_redraws_the_figure_from_the_csv_beside_it(
+    client: Client, recorded: RecordedRun, tmp_path: Path
+) -> None:
+    ask: dict[str, Any] = {"run": recorded.run_id, "width_in": 3.25}
+    answer = client.get(f"{FIGURES}/learning_curve", params=ask | {"format": "zip"})
+    assert answer.headers["content-type"] == "application/zip"
+    assert answer.headers["content-disposition"] == 'attachment; filename="learning_curve.zip"'
+    with ZipFile(io.BytesIO(answer.content)) as archive:
+        archive.extractall(tmp_path)
+    subprocess.run([sys.executable, "-W", "error", str(tmp_path / "learning_curve.py")], check=True)
+    assert b"/MediaBox [ 0 0 234 " in (tmp_path / "learning_curve.pdf").read_bytes()
+    for form, ending in (("csv", "csv"), ("matplotlib", "py")):
+        alone = client.get(f"{FIGURES}/learning_curve", params=ask | {"format": form})
+        assert (tmp_path / f"learning_curve.{ending}").read_bytes() == alone.content
 
 
 def test_only_json_can_be_a_part_of_a_figure(client: Client, recorded: RecordedRun) -> None:

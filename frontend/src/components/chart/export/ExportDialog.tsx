@@ -17,7 +17,7 @@ const FORMATS = {
   svg: { label: 'SVG', ending: 'svg' },
   png: { label: 'PNG, 2×', ending: 'png' },
   csv: { label: 'CSV of what is drawn', ending: 'csv' },
-  matplotlib: { label: 'Matplotlib script', ending: 'py' },
+  zip: { label: 'Matplotlib script with its CSV (ZIP)', ending: 'zip' },
 } as const;
 
 type Format = keyof typeof FORMATS;
@@ -110,7 +110,7 @@ export default function ExportDialog({ source, log, onClose }: Props) {
   });
   const caption = useQuery({
     queryKey: keys.exported('caption', ...source.key),
-    queryFn: ({ signal }) => source.file('caption', {}, signal),
+    queryFn: async ({ signal }) => (await source.file('caption', {}, signal)).text(),
     gcTime: 0,
   });
   const { data } = figure;
@@ -134,10 +134,7 @@ export default function ExportDialog({ source, log, onClose }: Props) {
     [print, log, source.depends_on_width, width_px],
   );
   const file = async (): Promise<Blob> => {
-    if (format === 'csv' || format === 'matplotlib') {
-      const text = await source.file(format, script);
-      return new Blob([text], { type: format === 'csv' ? 'text/csv' : 'text/x-python' });
-    }
+    if (format === 'csv' || format === 'zip') return source.file(format, script);
     if (!data) throw new Error('The figure is not drawn yet.');
     const drawing = await drawn(data, print);
     if (format === 'svg') return svgFile(drawing);
@@ -191,9 +188,6 @@ export default function ExportDialog({ source, log, onClose }: Props) {
             value={print.title}
             onChange={({ currentTarget }) => set({ title: currentTarget.value })}
           />
-          {format === 'matplotlib' && (
-            <p className="muted">It reads the CSV: save both under one name in one folder.</p>
-          )}
           {DRAWN.has(format) && (
             <p className="muted">
               Font: Inter (

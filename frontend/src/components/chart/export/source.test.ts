@@ -45,8 +45,7 @@ it('an exported curve has the runs, the range and the styles that are shown', as
 });
 
 it('a figure is asked for by its address', async () => {
-  expect(await sourceAt(NAMED, '/api/v1/sweeps/1/scatter', { setting: 'a' }).file('csv', {})).toBe(
-    'a caption',
-  );
+  const file = await sourceAt(NAMED, '/api/v1/sweeps/1/scatter', { setting: 'a' }).file('csv', {});
+  expect(await file.text()).toBe('a caption');
   expect(asked.at(-1)?.pathname).toBe('/api/v1/sweeps/1/scatter');
 });

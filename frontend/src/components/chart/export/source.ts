@@ -7,9 +7,9 @@ import { type LegendNames, withShortNames } from '../legend';
 import { onLogScale, yAxis } from '../scale';
 
 /** Formats that the service writes. */
-export type FileFormat = 'csv' | 'matplotlib' | 'caption';
+export type FileFormat = 'csv' | 'zip' | 'caption';
 
-/** Of the matplotlib script. */
+/** Of the matplotlib script in the ZIP. */
 export type ScriptOptions = {
   width_in?: number;
   line_width_pt?: number;
@@ -34,7 +34,7 @@ export type ExportSource = {
     format: FileFormat,
     options: ScriptOptions & { width?: number },
     signal?: AbortSignal,
-  ) => Promise<string>;
+  ) => Promise<Blob>;
 };
 
 /** A figure of the service by its address. */
@@ -45,7 +45,7 @@ export function sourceAt(
   adapted: (figure: Figure) => Pick<Figure, 'data' | 'layout'> = (figure) => figure,
 ): ExportSource {
   // Which parameters there are depends on the address.
-  const get = (more: Record<string, unknown>, parseAs: 'json' | 'text', signal?: AbortSignal) =>
+  const get = (more: Record<string, unknown>, parseAs: 'json' | 'blob', signal?: AbortSignal) =>
     unwrap<unknown>(
       api.GET(
         path as '/api/v1/figures/learning_curve',
@@ -57,7 +57,7 @@ export function sourceAt(
     title,
     key: [path, query],
     figure: async (signal) => adapted(wholeFigure((await get({ theme: 'light' }, 'json', signal)) as Answer)),
-    file: async (format, options, signal) => (await get({ format, ...options }, 'text', signal)) as string,
+    file: async (format, options, signal) => (await get({ format, ...options }, 'blob', signal)) as Blob,
   };
 }
 

@@ -26,9 +26,13 @@ def caption(figure: Figure, comparison: Comparison | None = None) -> str:
     title = figure.layout.get("title") or {}
     heading = title if isinstance(title, str) else title.get("text", "")
     below = "" if isinstance(title, str) else (title.get("subtitle") or {}).get("text", "")
-    parts = [plain(heading).replace("\n", " ")]
-    if named := _legend_entries(drawn_series(figure)):
-        parts.append("; ".join(named))
+    title_text = plain(heading).replace("\n", " ")
+    named = _legend_entries(drawn_series(figure))
+    if len(named) == 1 and named[0][0] in title_text:
+        # The only line is what the title names.
+        parts = [title_text + named[0][1]]
+    else:
+        parts = [title_text, "; ".join(label + n for label, n in named)]
     parts += [_capitalised(part) for part in plain(below).replace("\n", " ").split(" · ") if part]
     if not_finite := hatched(figure.data):
         parts.append(f"Hatched where values are not finite: {not_finite}")
@@ -37,8 +41,8 @@ def caption(figure: Figure, comparison: Comparison | None = None) -> str:
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 
-def _legend_entries(series: Sequence[DrawnSeries]) -> list[str]:
-    """The legend entries of the lines, each once; of groups with the number of seeds."""
+def _legend_entries(series: Sequence[DrawnSeries]) -> list[tuple[str, str]]:
+    """The legend entries of the lines, each once, and of groups the number of seeds, such as ` (n = 4)`."""
     members: dict[str, list[DrawnSeries]] = {}
     for drawn in series:
         if drawn.kind == "line" and drawn.x:
@@ -46,9 +50,9 @@ def _legend_entries(series: Sequence[DrawnSeries]) -> list[str]:
     return [_with_n(label, alike) for label, alike in members.items()]
 
 
-def _with_n(label: str, alike: Sequence[DrawnSeries]) -> str:
+def _with_n(label: str, alike: Sequence[DrawnSeries]) -> tuple[str, str]:
     if "group" not in alike[0].meta:
-        return label
+        return label, ""
     label = re.sub(r", \d+ seeds?$", "", label)
     known = [
         int(n)
@@ -57,7 +61,7 @@ def _with_n(label: str, alike: Sequence[DrawnSeries]) -> str:
         if isinstance(n, float) and n > 0 and y is not None
     ]
     least, most = (min(known), max(known)) if known else (len(alike), len(alike))
-    return f"{label} (n = {most})" if least == most else f"{label} (n = {least} to {most})"
+    return label, f" (n = {most})" if least == most else f" (n = {least} to {most})"
 
 
 def _tests(comparison: Comparison) -> list[str]:

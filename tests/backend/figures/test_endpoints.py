@@ -438,6 +438,13 @@ def test_caption_compares_the_groups_that_it_shows(engine: Engine, client: Clien
     assert comparison["method"] in answer.text
 
 
+def test_caption_names_the_only_group_once(engine: Engine, client: Client) -> None:
+    alike = two_rates(engine, 4)[0]
+    caption = client.get(f"{FIGURES}/seed_curve", params={"run": alike, "format": "caption"}).text
+    assert caption.startswith("Training return, PAAC on CartPole, 4 runs (n = 4). ")
+    assert caption.count("PAAC on CartPole") == 1
+
+
 def test_script_is_light_whatever_page_asks_and_has_the_requested_look(
     client: Client, recorded: RecordedRun
 ) -> None:

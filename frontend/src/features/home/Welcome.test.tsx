@@ -121,3 +121,9 @@ it('pauses its videos', async () => {
   fireEvent.click(screen.getByRole('button', { name: 'Pause the videos' }));
   expect(screen.getByRole('button', { name: 'Play the videos' })).toBeTruthy();
 });
+
+it('promises times of idle CPU cores only', async () => {
+  await show();
+  expect(screen.getByRole('region', { name: 'CartPole' }).textContent).toContain('a minute or two');
+  expect(screen.getByText(/^Times on two idle CPU cores: a busy machine takes longer\./)).toBeTruthy();
+});

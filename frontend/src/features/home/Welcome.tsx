@@ -81,7 +81,8 @@ export function Welcome() {
       </div>
       <div className={classes.note}>
         <span className="grow">
-          Times on two CPU cores. Stop a run whenever you like: it keeps what it learned.
+          Times on two idle CPU cores: a busy machine takes longer. Stop a run whenever you like: it keeps
+          what it learned.
         </span>
         <Button variant="subtle" size="compact-xs" onClick={() => setMoving(!moving)}>
           {moving ? 'Pause the videos' : 'Play the videos'}

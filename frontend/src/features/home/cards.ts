@@ -9,7 +9,7 @@ export type HomeCard = {
   sight: string;
   method: string;
   agentSteps: string;
-  /** On two CPU cores. */
+  /** Of the whole run, on two idle CPU cores. */
   duration: string;
 };
 
@@ -23,7 +23,7 @@ export const CARDS: readonly HomeCard[] = [
       'A cart balances a pole. The score starts near 24, what random play gets, and climbs to hundreds while you watch.',
     method: 'PAAC',
     agentSteps: '1M',
-    duration: 'about a minute',
+    duration: 'a minute or two',
   },
   {
     offer: PONG,
@@ -33,7 +33,7 @@ export const CARDS: readonly HomeCard[] = [
       'The agent on the right loses 21 to 0 at first. Then it returns the ball, wins points, and at last whole games.',
     method: 'PAAC',
     agentSteps: '3M',
-    duration: 'a quarter of an hour',
+    duration: 'about a quarter of an hour',
   },
   {
     offer: BREAKOUT,

@@ -1,10 +1,13 @@
 """Choices: environment, preset and algorithm of a new run, columns of the list."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from backend.db import StartSet
+from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.runs import service as run_service
 from backend.specs.algorithms import ALGORITHMS
@@ -198,6 +201,40 @@ def test_largest_runs_show_whole_names(
     expect(name).to_be_visible()
     expect(name.locator("[class*=cut]")).to_have_count(0)
     assert name.evaluate("name => name.scrollHeight - name.clientHeight") <= 0
+
+
+def test_players_of_a_start_set_stand_beside_its_buttons_on_a_phone(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    with writing(sqlite_service.engine) as session:
+        session.add(
+            StartSet(
+                id=new_id(),
+                created_at=datetime.now(UTC),
+                name="wall",
+                version=2,
+                environment="ALE/Breakout-v5",
+                source="human",
+                origin="6 recordings of 2 people",
+                n_points=100,
+                n_games=6,
+                n_people=2,
+                state="ready",
+                sha256="0" * 64,
+            )
+        )
+    page = service_page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/settings/storage")
+    players = page.get_by_role("cell", name="2 people", exact=True)
+    expect(players).to_be_visible()
+    cell = players.bounding_box()
+    buttons = (
+        page.get_by_role("cell").filter(has=page.get_by_role("button", name="Delete wall v2")).bounding_box()
+    )
+    assert cell is not None
+    assert buttons is not None
+    assert cell["x"] + cell["width"] <= buttons["x"] + 1
 
 
 def test_row_shows_the_end_of_the_name_and_the_time_left(

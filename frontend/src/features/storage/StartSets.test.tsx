@@ -129,7 +129,7 @@ it('creates a set of games that people have played, and counts games, people and
   service.answers['POST /start-sets'] = { status: 201, body: ofPeople };
   fireEvent.click(screen.getByRole('button', { name: 'Create a start set' }));
   expect(
-    (await screen.findByRole('option', { name: 'Breakout (2 recordings)' })).parentElement,
+    (await screen.findByRole('option', { name: 'Breakout (2 recordings of people)' })).parentElement,
   ).toHaveProperty('label', 'Games that people have played');
   fireEvent.change(screen.getByLabelText('Name'), { target: { value: 'wall' } });
   fireEvent.click(screen.getByRole('button', { name: 'Create' }));
@@ -161,7 +161,9 @@ it('creates a set of games that scripts have played, apart from those of people'
   };
   show();
   fireEvent.click(await screen.findByRole('button', { name: 'Create a start set' }));
-  const option = await screen.findByRole('option', { name: 'Breakout (the latest 200 of 430 recordings)' });
+  const option = await screen.findByRole('option', {
+    name: 'Breakout (the latest 200 of 430 recordings of scripts)',
+  });
   expect(option.parentElement).toHaveProperty('label', 'Games that scripts have played');
   expect(screen.queryByRole('group', { name: 'Games that people have played' })).toBeNull();
   fireEvent.change(screen.getByLabelText('Name'), { target: { value: 'wall' } });

@@ -110,7 +110,7 @@ export function StartSets() {
                 <th>Set</th>
                 <th>Game</th>
                 <th className="right wide">Points</th>
-                <th className="right">Games</th>
+                <th className="right wide">Games</th>
                 <th className="right wide">Frames</th>
                 <th>Played by</th>
                 <th>State</th>
@@ -123,19 +123,17 @@ export function StartSets() {
             <tbody>
               {data.map((set) => (
                 <tr key={set.id}>
-                  <td className="nowrap" title={set.protocols[0]}>
-                    {titleOf(set)}
-                  </td>
+                  <td title={set.protocols[0]}>{titleOf(set)}</td>
                   <td className="nowrap">{shortEnvironmentName(set.environment)}</td>
                   <td className="right num wide">{formatInteger(set.n_points)}</td>
-                  <td className="right num nowrap" title={set.caption}>
+                  <td className="right num nowrap wide" title={set.caption}>
                     {formatInteger(set.n_games)}
                     {set.is_small && <span className="muted"> (small)</span>}
                   </td>
                   <td className="right num wide">
                     {set.n_frames === null ? DASH : formatInteger(set.n_frames)}
                   </td>
-                  <td className="nowrap" title={set.origin}>
+                  <td className={classes.players} title={set.origin}>
                     {playersOf(set)}
                   </td>
                   <td className={set.error === null ? 'nowrap' : classes.problem}>
@@ -214,7 +212,7 @@ const gamesOf = (players: PlayedGames['players'], played: PlayedGames[]): Source
       const latest = n > MAX_GAMES ? `the latest ${String(MAX_GAMES)} of ` : '';
       return {
         value: `${players} ${environment}`,
-        label: `${shortEnvironmentName(environment)} (${latest}${plural(n, 'recording')})`,
+        label: `${shortEnvironmentName(environment)} (${latest}${plural(n, 'recording')} of ${players})`,
         games: { environment, players },
       };
     });

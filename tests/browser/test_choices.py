@@ -237,6 +237,17 @@ def test_players_of_a_start_set_stand_beside_its_buttons_on_a_phone(
     assert cell["x"] + cell["width"] <= buttons["x"] + 1
 
 
+def test_names_in_the_queue_are_whole(service_page: Page, sqlite_service: RunningService) -> None:
+    config = {"learning_rate": 0.0001, "n_e": 4, "n_w": 1, "evaluation_episodes": 0}
+    run = make_run(sqlite_service.engine, config=config)
+    page = service_page
+    page.goto("/machines")
+    name = page.get_by_title(run.name, exact=True)
+    expect(name).to_be_visible()
+    expect(name.locator("[class*=cut]")).to_have_count(0)
+    assert name.evaluate("name => name.scrollHeight - name.clientHeight") <= 0
+
+
 def test_row_shows_the_end_of_the_name_and_the_time_left(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

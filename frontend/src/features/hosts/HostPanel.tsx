@@ -123,8 +123,8 @@ export function HostPanel({ host }: { host: Host }) {
           {host.runs.map((run) => (
             <span key={run.id} className={classes.run}>
               <StateBadge state={run.state} />
-              <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" aria-label={run.name}>
-                <TruncatedName name={run.name} />
+              <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
+                <TruncatedName name={run.name} lines={2} />
               </Link>
               {run.progress !== null && (
                 <ProgressBar

@@ -90,7 +90,7 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
                 <td className="right num">{k + 1}</td>
                 <td className={classes.waitingName}>
                   <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name} draggable={false}>
-                    <TruncatedName name={run.name} />
+                    <TruncatedName name={run.name} lines={2} />
                   </Link>
                 </td>
                 <td className="right num">{run.priority}</td>

@@ -100,7 +100,7 @@ export function DeletedRuns({ runs, total }: { runs: readonly DeletedRun[]; tota
                   />
                 </td>
                 <td className={classes.deletedName}>
-                  <TruncatedName name={run.name} />
+                  <TruncatedName name={run.name} lines={2} />
                 </td>
                 <td className="wide">
                   <StateBadge state={run.state} />

@@ -277,8 +277,8 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
         items.map((run) => (
           <li key={run.id}>
             <StateBadge state={run.state} reason={run.state_reason} />
-            <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" aria-label={run.name}>
-              <TruncatedName name={run.name} />
+            <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
+              <TruncatedName name={run.name} lines={2} />
             </Link>
             {seedOf(run) !== undefined && (
               <span>

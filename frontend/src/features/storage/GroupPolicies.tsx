@@ -50,7 +50,7 @@ export function GroupPolicies({ retention }: { retention: Retention }) {
               {groups.map(({ group, policy }) => (
                 <tr key={group}>
                   <td className={classes.name}>
-                    <TruncatedName name={group} />
+                    <TruncatedName name={group} lines={2} />
                   </td>
                   <td className={classes.settings}>{describePolicy(policy).join('; ')}</td>
                   <td className="actions">

@@ -43,7 +43,9 @@ export function RunTable({ runs }: { runs: readonly RunStorage[] }) {
               <td>
                 <StateBadge state={run.state as RunState} />
               </td>
-              <td className={classes.name}>{run.group ? <TruncatedName name={run.group} /> : DASH}</td>
+              <td className={classes.name}>
+                {run.group ? <TruncatedName name={run.group} lines={2} /> : DASH}
+              </td>
             </tr>
           ))}
         </tbody>

@@ -265,7 +265,7 @@ it('GroupPolicies changes and removes settings of a group', async () => {
   service.answers['DELETE /retention/groups?group=a%2Fb'] = { status: 204, body: null };
   service.answers['GET /retention'] = { status: 200, body: { installation: policy, groups: [] } };
   show(<Groups />, 'operator');
-  expect(screen.getByRole('row', { name: /a\/b/ }).textContent).toContain('Checkpoints: best 2, latest 5');
+  expect(screen.getByRole('row', { name: /a\/ ?b/ }).textContent).toContain('Checkpoints: best 2, latest 5');
   press('Change a/b');
   expect(document.activeElement).toBe(screen.getByRole('heading', { name: 'Policy of a/b' }));
   press('Cancel');

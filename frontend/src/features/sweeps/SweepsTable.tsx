@@ -31,7 +31,7 @@ export function SweepsTable({ sweeps }: { sweeps: readonly Sweep[] }) {
               <tr key={sweep.id}>
                 <td className={classes.name}>
                   <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} aria-label={sweep.name}>
-                    <TruncatedName name={sweep.name} />
+                    <TruncatedName name={sweep.name} lines={2} />
                   </Link>
                 </td>
                 <td>

@@ -211,9 +211,9 @@ def test_players_of_a_start_set_stand_beside_its_buttons_on_a_phone(
             StartSet(
                 id=new_id(),
                 created_at=datetime.now(UTC),
-                name="wall",
+                name="from-a-long-session",
                 version=2,
-                environment="ALE/Breakout-v5",
+                environment="ALE/SpaceInvaders-v5",
                 source="human",
                 origin="6 recordings of 2 people",
                 n_points=100,
@@ -230,11 +230,15 @@ def test_players_of_a_start_set_stand_beside_its_buttons_on_a_phone(
     expect(players).to_be_visible()
     cell = players.bounding_box()
     buttons = (
-        page.get_by_role("cell").filter(has=page.get_by_role("button", name="Delete wall v2")).bounding_box()
+        page.get_by_role("cell")
+        .filter(has=page.get_by_role("button", name="Delete from-a-long-session v2"))
+        .bounding_box()
     )
     assert cell is not None
     assert buttons is not None
     assert cell["x"] + cell["width"] <= buttons["x"] + 1
+    label = page.get_by_role("button", name="Delete from-a-long-session v2").locator("[class*=label]")
+    assert label.evaluate("label => label.scrollWidth - label.clientWidth") <= 0
 
 
 def test_names_in_the_queue_are_whole(service_page: Page, sqlite_service: RunningService) -> None:

@@ -124,7 +124,7 @@ export function StartSets() {
               {data.map((set) => (
                 <tr key={set.id}>
                   <td title={set.protocols[0]}>{titleOf(set)}</td>
-                  <td className="nowrap">{shortEnvironmentName(set.environment)}</td>
+                  <td>{shortEnvironmentName(set.environment)}</td>
                   <td className="right num wide">{formatInteger(set.n_points)}</td>
                   <td className="right num nowrap wide" title={set.caption}>
                     {formatInteger(set.n_games)}

@@ -14,7 +14,7 @@ vi.hoisted(() => {
 
 afterEach(cleanup);
 
-/** A drawn chart from 0 to 1,000 agent steps, 500 px wide: room for seven thumbnails. */
+/** A drawn chart from 0 to 1,000 agent steps, 500 px wide: room for six thumbnails. */
 function drawnChart(): HTMLElement {
   const section = document.createElement('section');
   const plot = document.createElement('div');
@@ -27,10 +27,10 @@ function drawnChart(): HTMLElement {
 function show(of: 'episodes' | 'videos', sent: object[], chart = drawnChart()) {
   const onSelect = vi.fn();
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
-  client.setQueryData(spreadEpisodesQuery('R', 7, null).queryKey, [
+  client.setQueryData(spreadEpisodesQuery('R', 6, null).queryKey, [
     { id: 'E', kind: 'training', agent_steps: 250, frames: 1000, wall_time_s: 1, episode_return: 21 },
   ] as never);
-  client.setQueryData(spreadVideosQuery('R', 7, null).queryKey, sent as never);
+  client.setQueryData(spreadVideosQuery('R', 6, null).queryKey, sent as never);
   client.setQueryData(videosQuery('R').queryKey, {
     pages: [{ items: sent as never, next_cursor: null }],
     pageParams: [null],

@@ -15,7 +15,8 @@ import { evenly, type Moment, spreadOut, xOf } from './placement';
 import { thumbnailQuery } from './thumbnail';
 import { usePlotAxis } from './usePlotAxis';
 
-const [WIDTH, GAP] = [68, 6];
+/** A thumbnail is as wide as the label below it, such as `15.1k · 183.0`. */
+const [WIDTH, GAP] = [68, 14];
 
 /** A recorded episode, or a video that a script has sent. */
 type Shot = Moment & {

@@ -1,7 +1,7 @@
 import type { Data, Layout } from 'plotly.js';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import NUMBERS from '@/lib/numbers.json';
-import { flatRange, logTicks, onLogScale, TICK_TEXTS, withTickTexts, yAxis } from './scale';
+import { flatRange, logTicks, onLogScale, tickTexts, withTickTexts, yAxis } from './scale';
 
 const drawn = (...y: number[]) => [
   { type: 'scatter', x: y.map((_, at) => at), y: Float64Array.from(y) } as Data,
@@ -90,7 +90,7 @@ describe('the ticks of a log scale', () => {
 
 it.each(NUMBERS as [number, string, string, string?][])(
   '%d, which the chart library writes as %s, has the text of tables, %s, unless rounded there',
-  (_, tick, text, onAxis = text) => expect(TICK_TEXTS[tick] ?? tick).toBe(onAxis),
+  (_, tick, text, onAxis = text) => expect(tickTexts()[tick] ?? tick).toBe(onAxis),
 );
 
 it('every axis of a layout writes numbers as tables do', () => {
@@ -99,8 +99,8 @@ it('every axis of a layout writes numbers as tables do', () => {
     yaxis2: {},
     legend: {},
   }) as Layout;
-  expect(xaxis).toEqual({ type: 'log', labelalias: TICK_TEXTS });
-  expect(yaxis2).toEqual({ labelalias: TICK_TEXTS });
+  expect(xaxis).toEqual({ type: 'log', labelalias: tickTexts() });
+  expect(yaxis2).toEqual({ labelalias: tickTexts() });
   expect(legend).toEqual({});
 });
 
@@ -111,4 +111,14 @@ describe('the y axis', () => {
   });
 
   it('is the library’s without a zoom', () => expect(yAxis(drawn(0, 10), null, false)).toEqual({}));
+});
+
+it('no text of an axis is made before the first chart', async () => {
+  vi.resetModules();
+  const formatTick = vi.fn(String);
+  vi.doMock('@/lib/format', () => ({ formatTick }));
+  const scale = await import('./scale');
+  vi.doUnmock('@/lib/format');
+  expect(formatTick).not.toHaveBeenCalled();
+  expect(scale.tickTexts()['4M']).toBe('4000000');
 });

@@ -12,27 +12,33 @@ const PREFIXES: readonly (readonly [string, number])[] = [
   ['T', 1e12],
 ];
 
-/** The texts of tables by those of the chart library: `8.5k`, `10k`, `4M` and, on an axis to 4M, `0.5M` there. */
-const POSITIVE: readonly (readonly [string, string])[] = PREFIXES.flatMap(([prefix, unit]) => {
-  // Thousandths of the prefix; of k, hundredths to 10k, as larger ones keep their digits.
-  const parts = upTo(999).map((at) => (prefix === 'k' ? at / 100 : at / 1000));
-  return [...parts, ...upTo(99)].map((at) => [`${at}${prefix}`, formatTick(at * unit)] as const);
-});
+let texts: Readonly<Record<string, string>> | null = null;
 
 /**
- * With these, an axis has the same text for a number as a table. Ticks with more digits, such as 12.25k, stay as they
- * are.
+ * The texts of tables by those of the chart library: `8.5k`, `10k`, `4M` and, on an axis to 4M, `0.5M` there. With
+ * these, an axis has the same text for a number as a table. Ticks with more digits, such as 12.25k, stay as they are.
  */
-export const TICK_TEXTS: Readonly<Record<string, string>> = Object.fromEntries(
-  ['', '\u2212'].flatMap((sign) => POSITIVE.map(([tick, text]) => [sign + tick, sign + text])),
-);
+export function tickTexts(): Readonly<Record<string, string>> {
+  // With the first chart: these thousands of texts would delay the first paint of every page.
+  texts ??= Object.fromEntries<string>(
+    PREFIXES.flatMap(([prefix, unit]) => {
+      // Thousandths of the prefix; of k, hundredths to 10k, as larger ones keep their digits.
+      const parts = upTo(999).map((at) => (prefix === 'k' ? at / 100 : at / 1000));
+      return [...parts, ...upTo(99)].flatMap((at) => {
+        const text = formatTick(at * unit);
+        return ['', '\u2212'].map((sign) => [`${sign}${at}${prefix}`, sign + text]);
+      });
+    }),
+  );
+  return texts;
+}
 
 /** A layout whose axes write numbers as tables do. */
 export const withTickTexts = (layout: Partial<Layout>): Partial<Layout> =>
   Object.fromEntries(
     Object.entries(layout).map(([name, part]: [string, unknown]) => [
       name,
-      /^[xy]axis\d*$/.test(name) ? { ...(part as object), labelalias: TICK_TEXTS } : part,
+      /^[xy]axis\d*$/.test(name) ? { ...(part as object), labelalias: tickTexts() } : part,
     ]),
   );
 

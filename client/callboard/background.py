@@ -123,13 +123,17 @@ class Background:
         with self._mutex:
             self.n_logged += n_rows
             n_then = self._n_rows + n_rows
-            is_full = n_then > MAX_BUFFERED_ROWS and (
-                n_then > MAX_BUFFERED_ROWS + MAX_FURTHER_ROWS or not _is_rare(entry)
+            is_accepted = (
+                (
+                    n_then <= MAX_BUFFERED_ROWS
+                    or (n_then <= MAX_BUFFERED_ROWS + MAX_FURTHER_ROWS and _is_rare(entry))
+                )
+                and self._gone is None
+                and not self._forked
             )
-            is_accepted = not (is_full or self._gone is not None or self._forked)
             if is_accepted:
                 self._entries.append(entry)
-                self._n_rows += n_rows
+                self._n_rows = n_then
         if not is_accepted:
             self._refuse(n_rows)
             return False

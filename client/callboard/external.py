@@ -11,10 +11,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from callboard import ends
 from callboard.background import Background
@@ -169,18 +169,25 @@ class ExternalRun:
                 metric's last value are dropped by the server.
             frames: emulator frames so far, if an agent step takes several; default: as many as agent steps.
         """
-        # About 2 microseconds for any number of floats: metrics by the names of the call, types all together.
-        known: tuple[str, ...] | None = None
-        logged: list[Any] = []
-        if type(values) is dict and _is_plain(agent_steps) and (frames is None or _is_plain(frames)):
-            with suppress(Exception):  # of a name of the script's own, when it is compared
-                known = self._metrics.get(tuple(values))
-            logged = [*values.values()]
-        if known and not self._closed and _FLOAT.issuperset(map(type, logged)):
-            self._add_points(cast(int, agent_steps), cast("int | None", frames), known, logged)
-            return
-        with self._shield(1):
+        # About a microsecond for any number of floats: metrics by the names of the call, types all together.
+        try:
+            if (
+                type(values) is dict
+                and type(agent_steps) is int
+                and 0 <= agent_steps <= MAX_STEPS
+                and (frames is None or (type(frames) is int and 0 <= frames <= MAX_STEPS))
+                and (known := self._metrics.get(tuple(values)))
+                and _FLOAT.issuperset(map(type, logged := [*values.values()]))
+                and not self._closed
+            ):
+                self._add_points(agent_steps, frames, known, logged)
+                return
+        except Exception as error:  # of a name of the script's own, when it is compared
+            pass_on(error)
+        try:
             self._log(values, agent_steps, frames)
+        except Exception as error:
+            self._drop_after(error, 1)
 
     def _log(self, values: Any, agent_steps: Any, frames: Any) -> None:
         pairs = self._pairs(values)
@@ -240,8 +247,20 @@ class ExternalRun:
             agent_steps: agent steps of the run at its end; default: the sum of the lengths, but at least what
                 was logged last.
         """
-        with self._shield(1):
-            self._episode(return_, length, agent_steps)
+        try:
+            if (
+                type(return_) is float
+                and return_ - return_ == 0
+                and type(length) is int
+                and 1 <= length <= MAX_STEPS
+                and (agent_steps is None or (type(agent_steps) is int and 0 <= agent_steps <= MAX_STEPS))
+                and not self._closed
+            ):
+                self._add_episode(return_, length, agent_steps)
+            else:
+                self._episode(return_, length, agent_steps)
+        except Exception as error:
+            self._drop_after(error, 1)
 
     def _episode(self, return_: Any, length: Any, agent_steps: Any) -> None:
         if self._closed:
@@ -259,14 +278,17 @@ class ExternalRun:
         if kind_of_length:
             what = "it is cut to whole agent steps" if steps else "the episode is stored without it"
             self._tally.change(f"a length that is {kind_of_length}: {what}", shown(length))
-        self._episode_steps += steps or 0
-        if agent_steps is None:
+        at = None if agent_steps is None else self._steps("agent_steps", agent_steps)
+        self._add_episode(value, steps, at)
+
+    def _add_episode(self, return_: float | None, length: int | None, at: int | None) -> None:
+        self._episode_steps += length or 0
+        if at is None:
             at = max(self._episode_steps, self._agent_steps)
-        else:
-            at = self._steps("agent_steps", agent_steps)
-        self._agent_steps = max(self._agent_steps, at)
+        if at > self._agent_steps:
+            self._agent_steps = at
         self._training_thread = get_ident()
-        self._background.add(Episode(at, time.monotonic() - self._started_at, value, steps), 1)
+        self._background.add(Episode(at, time.monotonic() - self._started_at, return_, length), 1)
 
     def text(
         self,
@@ -478,8 +500,11 @@ class ExternalRun:
         try:
             yield
         except Exception as error:
-            pass_on(error)
-            self._tally.drop(n_rows, f"an error of the client: {kind_of(error)}", as_text(error))
+            self._drop_after(error, n_rows)
+
+    def _drop_after(self, error: Exception, n_rows: int) -> None:
+        pass_on(error)
+        self._tally.drop(n_rows, f"an error of the client: {kind_of(error)}", as_text(error))
 
     def _at_exit(self) -> None:
         state, reason = ends.outcome_at_exit(self._watch)
@@ -523,10 +548,6 @@ class _Ends:
     def agent_steps(self) -> int:
         """The most agent steps that were logged."""
         return self._run.agent_steps
-
-
-def _is_plain(steps: Any) -> bool:
-    return type(steps) is int and 0 <= steps <= MAX_STEPS
 
 
 def _seconds(value: Any) -> float:

@@ -14,9 +14,58 @@ from tests.support.installation import installation
 
 pytestmark = pytest.mark.benchmark
 
-N_BLOCKS = 10
-BLOCK_STEPS = 60_000
+N_PAIRS = 800
+CHUNK_STEPS = 640
 STEPS_PER_LOG = 32
+
+
+class Spent(NamedTuple):
+    """Processor time of two loops of as many agent steps."""
+
+    plain_s: float
+    """Of the calling thread, without logging."""
+    logging_s: float
+    """With logging."""
+    threads_s: float
+    """Of the client's threads."""
+
+    @property
+    def plain_us(self) -> float:
+        """Microseconds of an agent step without logging."""
+        return self.plain_s / (N_PAIRS * CHUNK_STEPS) * 1e6
+
+
+@pytest.fixture(scope="module")
+def spent() -> Spent:
+    """Of two equal loops, one of which logs, in turns of some milliseconds.
+
+    In turns of a second the speed of a machine changes by more than the bound from one to the next, a single
+    loop does other work in each turn, as its episodes become shorter, and what the client's threads do for
+    one turn falls into the next. Measured is processor time, which other processes do not take, and the
+    server is one of them: in this process it would compete for the interpreter.
+    """
+    spent_s = {True: 0.0, False: 0.0}
+    with (
+        short_folder() as folder,
+        installation(folder / "home") as running,
+        pytest.MonkeyPatch.context() as environment,
+    ):
+        running.log_in()
+        environment.setenv("CALLBOARD_HOME", str(running.home))
+        environment.delenv("CALLBOARD_URL", raising=False)
+        with callboard.init(algorithm="a", environment="CartPole-v1") as run:
+            loops = {True: Loop(run), False: Loop(None)}
+            process_s, thread_s = time.process_time(), time.thread_time()
+            for pair in range(N_PAIRS):
+                for logging in (pair % 2 == 0, pair % 2 == 1):
+                    began = time.thread_time()
+                    loops[logging].train(CHUNK_STEPS)
+                    spent_s[logging] += time.thread_time() - began
+            assert run.flush()
+            threads_s = time.process_time() - process_s - (time.thread_time() - thread_s)
+            assert run.n_dropped == 0
+    assert loops[True].weights.tolist() == loops[False].weights.tolist()
+    return Spent(spent_s[False], spent_s[True], threads_s)
 
 
 def test_log_takes_at_most_10_microseconds_of_the_calling_thread(target: Target) -> None:
@@ -34,84 +83,58 @@ def test_log_takes_at_most_10_microseconds_of_the_calling_thread(target: Target)
     assert taken_s / n_calls <= 10e-6
 
 
-def test_logging_takes_at_most_3_percent_of_the_time_of_a_training_loop() -> None:
-    """The same loop, alternately with and without logging, in 10 blocks, of which the fastest counts.
-
-    Measured is processor time, which other processes do not change, and the server is one of them: in this
-    process it would compete for the interpreter.
-    """
-    spent: dict[bool, list[Spent]] = {True: [], False: []}
-    with (
-        short_folder() as folder,
-        installation(folder / "home") as running,
-        pytest.MonkeyPatch.context() as environment,
-    ):
-        running.log_in()
-        environment.setenv("CALLBOARD_HOME", str(running.home))
-        environment.delenv("CALLBOARD_URL", raising=False)
-        with callboard.init(algorithm="a", environment="CartPole-v1") as run:
-            loop = Loop(run)
-            loop.train(logging=True)
-            for block in range(N_BLOCKS):
-                spent[block % 2 == 0].append(loop.train(logging=block % 2 == 0))
-            assert run.n_dropped == 0
-    shares = []
-    for of in ("thread_us", "process_us"):
-        plain, logged = (min(getattr(times, of) for times in spent[logging]) for logging in (False, True))
-        shares.append(logged / plain - 1)
-        print(f"{of}: {plain:.2f} an agent step; with logging {logged:.2f}: {shares[-1]:.1%}")  # noqa: T201
-    assert shares[0] <= 0.03
-    assert shares[1] <= 0.05
+def test_logging_takes_at_most_3_percent_of_the_time_of_a_training_loop(spent: Spent) -> None:
+    share = spent.logging_s / spent.plain_s - 1
+    print(f"{spent.plain_us:.2f} microseconds an agent step; logging {share:.1%}")  # noqa: T201
+    assert share <= 0.03
 
 
-class Spent(NamedTuple):
-    """Processor time of an agent step."""
-
-    thread_us: float
-    process_us: float
-    """With that of the client's own threads."""
+def test_threads_of_the_client_take_at_most_5_percent_of_a_training_loop(spent: Spent) -> None:
+    share = (spent.logging_s + spent.threads_s) / spent.plain_s - 1
+    print(f"{spent.plain_us:.2f} microseconds an agent step; logging with threads {share:.1%}")  # noqa: T201
+    assert share <= 0.05
 
 
 class Loop:
-    """A linear policy learns CartPole by REINFORCE, step by step as small scripts do."""
+    """The loop of a linear policy on CartPole, step by step as small scripts have it.
 
-    def __init__(self, run: callboard.ExternalRun) -> None:
+    Its updates are so small that it stays as good as random: episodes of a script are shortest, and their
+    rows most frequent, before it has learnt.
+
+    Args:
+        run: where it logs, if it does.
+    """
+
+    def __init__(self, run: callboard.ExternalRun | None) -> None:
+        self.weights = np.zeros(4)
         self._run = run
         self._env = gymnasium.make("CartPole-v1")
         self._random = np.random.default_rng(0)
-        self._weights = np.zeros(4)
         self._observation, _ = self._env.reset(seed=0)
         self._agent_steps = 0
         self._return = 0.0
 
-    def train(self, *, logging: bool) -> Spent:
-        """Train for a block."""
-        thread_s, process_s = time.thread_time(), time.process_time()
-        for _ in range(BLOCK_STEPS // STEPS_PER_LOG):
+    def train(self, n_steps: int) -> None:
+        """Train for a number of agent steps, a multiple of those between two updates."""
+        for _ in range(n_steps // STEPS_PER_LOG):
             gradient = np.zeros(4)
             for _ in range(STEPS_PER_LOG):
-                gradient += self._step(logging)
-            self._weights += 0.01 * gradient
-            if logging:
-                values = {
-                    "loss/policy": float(-gradient.sum()),
-                    "optim/grad_norm": float(np.abs(gradient).max()),
-                }
+                gradient += self._step()
+            self.weights += 1e-5 * gradient
+            # Computed without logging, too: it is the script that computes what is logged.
+            values = {"loss/policy": float(-gradient.sum()), "optim/grad_norm": float(np.abs(gradient).max())}
+            if self._run is not None:
                 self._run.log(values, agent_steps=self._agent_steps)
-        n_steps = BLOCK_STEPS // STEPS_PER_LOG * STEPS_PER_LOG
-        return Spent(
-            (time.thread_time() - thread_s) / n_steps * 1e6, (time.process_time() - process_s) / n_steps * 1e6
-        )
 
-    def _step(self, logging: bool) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        right = 1 / (1 + np.exp(-self._weights @ self._observation))
+    def _step(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        right = 1 / (1 + np.exp(-self.weights @ self._observation))
         action = int(self._random.random() < right)
         gradient = (action - right) * self._observation
         self._observation, reward, terminated, truncated, _ = self._env.step(action)
         self._agent_steps += 1
         self._return += float(reward)
         if terminated or truncated:
-            if logging:
+            if self._run is not None:
                 self._run.episode(self._return, int(self._return), agent_steps=self._agent_steps)
             self._observation, _ = self._env.reset()
             self._return = 0.0

@@ -220,8 +220,8 @@ def _supervise(settings: Settings, installation: Installation, listener: socket.
         wait_until_ready(children, url, stop_requested)
         if not stop_requested.is_set():
             installation.set_url(url)
+            _keep_local_token(settings, url)  # a script may start as soon as it reads that all is ready
             _print_ready(settings, url)
-            _keep_local_token(settings, url)
         while not stop_requested.wait(CHECK_INTERVAL_S):
             for child in children:
                 child.check()

@@ -100,7 +100,6 @@ def test_python_client_finds_running_installation(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CALLBOARD_HOME", str(running.home))
     token = running.home / "command-line-key"
-    until(lambda: token.exists() and token.read_text())
     assert token.stat().st_mode & 0o777 == 0o600
     with callboard.connect() as client:
         assert len(client.runs()) == 0
@@ -286,6 +285,7 @@ def test_worker_is_not_restarted_while_the_database_is_locked(sqlite_template: P
 
 def test_killed_or_interrupted_up_leaves_no_process(home: Path) -> None:
     with installation(home) as running:
+        assert (home / "command-line-key").read_text(), "a script may start once `up` has printed its link"
         until(lambda: len(_of_home(home)) >= 4)
         running.process.kill()
         running.process.wait()

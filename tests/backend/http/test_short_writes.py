@@ -47,7 +47,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 """Bodies that their schema alone does not give."""
 
-WRONG = {"no_such_field": {}}
+WRONG: dict[str, Any] = {"no_such_field": {}}
 """A body that every route refuses."""
 
 

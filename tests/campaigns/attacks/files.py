@@ -55,7 +55,7 @@ def _check_command(report: Report, arguments: Sequence[str], home: Path) -> str:
     if process.poll() is None:
         process.kill()
         report.problems.append(f"{arguments[0]} does not end")
-    output = process.communicate()[0].decode(errors="replace")
+    output: str = process.communicate()[0].decode(errors="replace")
     report.answers[f"{arguments[0]} exit {process.returncode}"] += 1
     printed = output.strip().splitlines() or ["nothing"]
     report.details += f" {arguments[0]} {peak_mib:.0f} MiB: {printed[-1][:120]};"

@@ -206,5 +206,8 @@ def _server(manifest: Manifest, url: str | None, token: str | None) -> Server:
     """
     named = os.environ.get("CALLBOARD_URL")
     if url is None and named and named.rstrip("/") != manifest.url:
-        raise NotConfigured(f"it was logged to {manifest.url}, not to CALLBOARD_URL: set that to it")
+        raise NotConfigured(
+            f"it was logged to {manifest.url}, not to CALLBOARD_URL: set that to it, or, if the script had "
+            "a wrong address, send it to the right one: `callboard sync --url ADDRESS`"
+        )
     return find_server(url or manifest.url, token)

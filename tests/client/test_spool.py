@@ -124,6 +124,19 @@ def test_spool_of_a_running_process_is_not_sent(spool: Spool) -> None:
     assert spool.next() is not None
 
 
+def test_spool_of_another_server_than_callboard_url_names_the_option_that_sends_it(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(spool, 0, 1)
+    spool.close()
+    monkeypatch.setenv("CALLBOARD_URL", "http://lab-server:8642")
+    done = callboard.sync(spool.folder.parent)
+    assert (done.n_spools, done.n_remaining) == (0, 1)
+    (problem,) = done.problems
+    assert f"it was logged to {NOBODY}, not to CALLBOARD_URL" in problem
+    assert "`callboard sync --url ADDRESS`" in problem
+
+
 @pytest.mark.service
 def test_segments_that_cannot_be_listed_are_not_taken_for_sent(
     target: Target, spool: Spool, monkeypatch: pytest.MonkeyPatch

@@ -87,14 +87,14 @@ def find_server(url: str | None = None, token: str | None = None) -> Server:
     if given_token is None and local:
         given_token = _local_token()
     if given_token is None:
-        where = f"{address} needs a token"
+        remedy = "set CALLBOARD_TOKEN to a token from the server's Settings page"
+        problem = f"{address} needs a token: {remedy}"
         if local:
             with suppress(OSError):
-                where = f"no token in {home()}: start `callboard up` there"
-        raise NotConfigured(
-            f"token: {where}; or set CALLBOARD_TOKEN to one of the server's Settings page "
-            "(and CALLBOARD_URL to its address)"
-        )
+                problem = f"no token in {home()}: start `callboard up` there, or {remedy}"
+                if given_url is None:
+                    problem += " and CALLBOARD_URL to its address"
+        raise NotConfigured(f"token: {problem}")
     return Server(address, _secret(given_token, token_name))
 
 

@@ -137,6 +137,22 @@ def test_spool_of_another_server_than_callboard_url_names_the_option_that_sends_
     assert "`callboard sync --url ADDRESS`" in problem
 
 
+def test_missing_token_is_reported_with_the_variables_that_are_not_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLBOARD_HOME", str(tmp_path))
+    for name in ("CALLBOARD_URL", "CALLBOARD_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    remedy = "set CALLBOARD_TOKEN to a token from the server's Settings page"
+    with pytest.raises(callboard.NotConfigured) as elsewhere:
+        find_server("http://lab-server:8642")
+    assert str(elsewhere.value) == f"token: http://lab-server:8642 needs a token: {remedy}"
+    with pytest.raises(callboard.NotConfigured) as here:
+        find_server()
+    start = f"no token in {tmp_path}: start `callboard up` there"
+    assert str(here.value) == f"token: {start}, or {remedy} and CALLBOARD_URL to its address"
+
+
 @pytest.mark.service
 def test_segments_that_cannot_be_listed_are_not_taken_for_sent(
     target: Target, spool: Spool, monkeypatch: pytest.MonkeyPatch

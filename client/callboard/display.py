@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import math
 import os
 import sys
@@ -15,6 +16,8 @@ from callboard.transport import Transport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+log = logging.getLogger("callboard")
 
 MAX_SHOWN = 50
 """Rows of a table in a notebook."""
@@ -139,7 +142,7 @@ def plot(
     smooth: float = 0.0,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a curve for each run and metric, of at most 1,000 points each.
+    """Draw a curve for each run and metric, of at most 1,000 points each, and log the metrics without points.
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed.
@@ -166,6 +169,10 @@ def plot(
     params = {"run": list(by_id), "metric": names, "x": x, "points": POINTS, "smooth": smooth}
     params["scored"] = not metrics
     chart = transport.request("GET", "series", params=params)
+    drawn = {curve["metric"] for curve in chart["series"]}
+    for name in metrics:
+        if name not in drawn:
+            log.warning('plot: no points of a metric "%s": check its name on the page of a run', short(name))
     axes = pyplot.subplots()[1] if ax is None else ax
     units = set()
     for curve in chart["series"]:

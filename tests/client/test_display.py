@@ -87,7 +87,7 @@ def test_plot_names_the_extra_without_matplotlib_and_what_it_cannot_draw(
 
 @pytest.mark.service
 def test_plot_draws_a_curve_for_each_run_and_its_return_by_default(
-    target: Target, monkeypatch: pytest.MonkeyPatch
+    target: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
     ids = []
@@ -108,3 +108,7 @@ def test_plot_draws_a_curve_for_each_run_and_its_return_by_default(
         assert single is axes
         assert axes.get_xlabel() == "training time (s)"
         axes.figure.canvas.draw()
+        assert not caplog.messages
+        assert len(listed.plot("loss/a", "loss/b").lines) == 2
+        (message,) = caplog.messages
+        assert message.startswith('plot: no points of a metric "loss/b"')

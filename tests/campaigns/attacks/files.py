@@ -68,20 +68,20 @@ def _check_command(report: Report, arguments: Sequence[str], home: Path) -> str:
 
 def hostile_event_files(target: Target, report: Report) -> None:
     """Event files with tensors of 10^9 and 2^60 elements, times that are none, and a tag of 1 MB."""
-    event = Event(wall_time=float("nan"), step=-1, summary=Summary())
+    strange = Event(wall_time=float("nan"), step=-1, summary=Summary())
     for n_elements in (10**9, 2**60):
-        tensor = event.summary.value.add(tag="tensor").tensor
+        tensor = strange.summary.value.add(tag="tensor").tensor
         tensor.dtype = 1
         tensor.float_val.append(1.0)
         tensor.tensor_shape.dim.add(size=n_elements)
-    event.summary.value.add(tag="t" * 2**20, simple_value=1.0)
-    event.summary.value.add(tag="loss", simple_value=float("inf"))
+    strange.summary.value.add(tag="t" * 2**20, simple_value=1.0)
+    strange.summary.value.add(tag="loss", simple_value=float("inf"))
     late = Event(wall_time=1e300, step=2**62, summary=Summary())
     late.summary.value.add(tag="loss", simple_value=1.0)
     with TemporaryDirectory() as name:
         folder = Path(name) / "run"
         folder.mkdir()
-        records = b"".join(tfevents.record(one.SerializeToString()) for one in (event, late))
+        records = b"".join(tfevents.record(event.SerializeToString()) for event in (strange, late))
         (folder / "events.out.tfevents.1").write_bytes(records)
         (folder / "events.out.tfevents.2").write_bytes(b"\xff" * 7 + b"\x7f" + os.urandom(1_000))
         _check_command(report, ["import", "tensorboard", name], target.home)

@@ -231,7 +231,7 @@ def test_unusable_games_are_refused(service: RunningService, tmp_path: Path) -> 
         ({"run": breakout.id, "points": 500}, "points", "the games have 138 states"),
         ({"episodes": episodes}, "episodes", "several games"),
         ({"episodes": ["0" * 26]}, "episodes.0", "does not exist"),
-        ({"run": breakout.id, "name": "No"}, "name", "match"),
+        ({"run": breakout.id, "name": "No"}, "name", "lower-case letters"),
     ]:
         errors = _errors(service.client.post(URL, json={"name": "wall"} | body))
         assert reason in errors[field], errors

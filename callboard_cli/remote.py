@@ -10,7 +10,7 @@ import httpx
 from ulid import ULID
 
 from backend.principals import Role
-from backend.settings import Settings, is_loopback
+from backend.settings import Settings
 from callboard_cli import BAD_INPUT, fail
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
@@ -60,13 +60,16 @@ class Remote:
     """A client of one server, to be used as a context manager."""
 
     def __init__(self, settings: Settings) -> None:
+        from callboard.transport import is_this_machine
+
         self._has_token = settings.token is not None
         url = _url(settings).rstrip("/")
+        is_here = url == _running_url(settings) or is_this_machine(httpx.URL(url).host)
         self._client = httpx.Client(
             base_url=f"{url}/api/v1",
             auth=_auth(settings),
             timeout=TIMEOUT_S,
-            trust_env=not is_loopback(httpx.URL(url).host),  # no proxy knows what this machine calls itself
+            trust_env=not is_here,  # no proxy knows what this machine calls itself
         )
 
     def __enter__(self) -> Self:
@@ -166,6 +169,12 @@ def _url(settings: Settings) -> str:
             running.require_database(settings)
         return running.url
     return f"http://{settings.host}:{settings.port}"
+
+
+def _running_url(settings: Settings) -> str | None:
+    """The address that this machine's installation has published; None if it does not run."""
+    running = Installation(settings).running()
+    return None if running is None or running.url is None else running.url.rstrip("/")
 
 
 def _auth(settings: Settings) -> httpx.Auth:

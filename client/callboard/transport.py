@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import socket
 import threading
 import time
 import zlib
@@ -45,6 +46,8 @@ class Server:
 
     url: str
     token: str
+    is_local: bool = False
+    """Whether it is this machine's installation."""
 
 
 def home() -> Path:
@@ -95,7 +98,7 @@ def find_server(url: str | None = None, token: str | None = None) -> Server:
                 if given_url is None:
                     problem += " and CALLBOARD_URL to its address"
         raise NotConfigured(f"token: {problem}")
-    return Server(address, _secret(given_token, token_name))
+    return Server(address, _secret(given_token, token_name), local)
 
 
 def _given(argument: str, value: Any, variable: str) -> tuple[str | None, str]:
@@ -389,7 +392,7 @@ def _http_client(server: Server) -> httpx.Client:
         timeout=TIMEOUT,
     )
     address = httpx.URL(server.url)
-    is_here = _is_loopback(address.host)
+    is_here = server.is_local or is_this_machine(address.host)
     if is_here and address.scheme != "https":
         return create(trust_env=False)
     try:
@@ -405,11 +408,21 @@ def _http_client(server: Server) -> httpx.Client:
         return create(trust_env=False)
 
 
-def _is_loopback(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
+    """Whether a host is `localhost`, a loopback address or another address of this machine. No proxy knows
+    what this machine calls itself."""
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
         return host.lower() == "localhost"
+    if address.is_loopback:
+        return True
+    try:
+        with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6) as probe:
+            probe.bind((host, 0))  # only an own address can be bound
+    except OSError:
+        return False
+    return True
 
 
 def check(response: httpx.Response) -> None:

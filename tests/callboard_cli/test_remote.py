@@ -1,11 +1,13 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import typer
 
 from backend.settings import Settings
+from callboard_cli.installation import Installation
 from callboard_cli.remote import Remote
 
 
@@ -68,6 +70,30 @@ def test_remote_exits_when_every_connection_breaks(breaking: Breaking) -> None:
     with Remote(breaking.settings) as remote, pytest.raises(typer.Exit):
         remote.request("POST", "/runs", body={})
     assert len(breaking.keys) == 2
+
+
+def proxied(settings: Settings) -> list[str]:
+    """The kinds of addresses that commands ask a proxy for."""
+    with Remote(settings) as remote:
+        mounts = remote._client._mounts  # noqa: SLF001 - httpx has no public name for it
+        return [pattern.pattern for pattern in mounts]
+
+
+def test_address_of_this_machine_is_never_asked_for_from_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    published = "http://lab-3.invalid:8642"
+    given = Settings(home=tmp_path, url=published, token="t")
+    assert proxied(given) == ["http://"]
+    installation = Installation(given)
+    assert installation.acquire()
+    try:
+        installation.set_url(published)
+        assert proxied(given) == proxied(Settings(home=tmp_path, token="t")) == []
+        assert proxied(Settings(home=tmp_path, url="http://192.0.2.1:8642", token="t")) == ["http://"]
+    finally:
+        installation.release()
 
 
 @pytest.mark.parametrize("breaking", [0], indirect=True)

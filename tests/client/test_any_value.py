@@ -4,18 +4,21 @@ import decimal
 import fractions
 import functools
 import io
+import json
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -26,7 +29,7 @@ import callboard
 from callboard.cleaning import as_number, as_steps, as_text
 from callboard.config import flat_config
 from callboard.limits import MAX_STEPS
-from callboard.transport import Server, Transport
+from callboard.transport import Server, Transport, find_server
 from tests.client.support import NOBODY, Target
 from tests.support.waiting import PATIENCE_S
 
@@ -486,6 +489,34 @@ def test_proxies_of_the_environment_do_not_keep_the_script_from_this_machine(
     with callboard.init(algorithm="a", environment="e", url="http://0.0.0.0:9") as other:
         other.close()
         assert other.id is None
+
+
+def addresses_of_this_machine() -> list[str]:
+    """The IPv4 addresses of its network interfaces."""
+    named = [address for addresses in psutil.net_if_addrs().values() for address in addresses]
+    return [address.address for address in named if address.family == socket.AF_INET]
+
+
+def proxied(transport: Transport) -> list[str]:
+    """The kinds of addresses that a transport asks a proxy for."""
+    with closing(transport):
+        mounts = transport._client._mounts  # noqa: SLF001 - httpx has no public name for it
+        return [pattern.pattern for pattern in mounts]
+
+
+def test_address_of_this_machine_is_never_asked_for_from_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("CALLBOARD_HOME", str(tmp_path))
+    monkeypatch.delenv("CALLBOARD_URL", raising=False)
+    published = "http://lab-3.invalid:8642"
+    assert proxied(Transport(find_server(published, "t"))) == ["http://"]
+    (tmp_path / "up.json").write_text(json.dumps({"url": published}))
+    own = [f"http://{host}:8642" for host in addresses_of_this_machine()]
+    for url in (None, published, f"{published}/", *own, "http://127.0.0.2:1", "http://[::1]:1"):
+        assert proxied(Transport(find_server(url, "t"))) == [], url
+    assert proxied(Transport(find_server("http://192.0.2.1:8642", "t"))) == ["http://"]
 
 
 @pytest.mark.parametrize(

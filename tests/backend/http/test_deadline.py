@@ -4,7 +4,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from backend.http import bodies
@@ -17,15 +17,19 @@ from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
 
+ENDLESS = text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
+LEFT_FOR_S = 2.0
+"""How long a request may go on after its client has left."""
 SHORT = text(
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT sum(i) FROM n"
 )
 
 
 class EndlessRequest:
-    """A list whose endpoint executes one short statement after another."""
+    """A list whose endpoint executes one statement after another, each short unless another is given."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, statement: TextClause = SHORT) -> None:
+        self._statement = statement
         self.has_begun = Event()
         self.has_ended = Event()
         monkeypatch.setattr(repository, "page", self._page)
@@ -34,7 +38,7 @@ class EndlessRequest:
         self.has_begun.set()
         try:
             while True:
-                session.execute(SHORT)
+                session.execute(self._statement)
         finally:
             self.has_ended.set()
 
@@ -50,6 +54,22 @@ def test_request_ends_when_its_client_leaves(
             assert request.has_begun.wait(PATIENCE_S)
             assert not request.has_ended.is_set()
         assert request.has_ended.wait(PATIENCE_S)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("statement", [SHORT, ENDLESS], ids=["short", "endless"])
+def test_request_ends_soon_after_its_client_has_left(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch, statement: TextClause
+) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_S", 10 * PATIENCE_S)
+    monkeypatch.setattr("backend.db.engine.QUERY_TIMEOUT_S", 10 * PATIENCE_S)
+    request = EndlessRequest(monkeypatch, statement)
+    with service.client_as(Role.VIEWER) as viewer:
+        sent = get_request(service.url, "/api/v1/runs", {"Authorization": viewer.headers["Authorization"]})
+        with connected(service.url, sent):
+            assert request.has_begun.wait(PATIENCE_S)
+            assert not request.has_ended.is_set()
+        assert request.has_ended.wait(LEFT_FOR_S)
 
 
 def test_statements_of_a_request_have_one_deadline(

@@ -1,6 +1,6 @@
 """Who sends a request: users, their roles, and what authenticates them. Standard library only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -34,6 +34,13 @@ class Credential:
 
     kind: Literal["session", "token"]
     id: str
+    root_id: str | None = field(default=None, compare=False)
+    """Of a token that others have created one after another: the first of these."""
+
+    @property
+    def payer_id(self) -> str:
+        """Whose quotas and turns to write it uses: tokens share those of the token that created them."""
+        return self.root_id or self.id
 
 
 @dataclass(frozen=True)

@@ -254,6 +254,13 @@ def token_user(session: Session, token_hash: str) -> tuple[Token, User] | None:
     return (row[0], row[1]) if row else None
 
 
+def root_token_id(session: Session, token: Token) -> str:
+    """The first of the tokens that have created each other, up to this one."""
+    while token.parent_id is not None:
+        token = session.get_one(Token, token.parent_id)
+    return token.id
+
+
 def users_page(session: Session, *, limit: int, cursor: str | None) -> tuple[list[User], str | None]:
     """One page of all users by name, and the cursor of the next page."""
     return keyset.page(

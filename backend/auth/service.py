@@ -151,7 +151,7 @@ def find_token_principal(session: Session, secret: str) -> Principal | None:
         return None
     token, user = row
     role = Role(token.role).at_most(Role(user.role))
-    credential = Credential("token", token.id)
+    credential = Credential("token", token.id, repository.root_token_id(session, token))
     return Principal(user.id, user.name, role, credential, token.scope == EXTERNAL_RUNS)
 
 

@@ -134,7 +134,7 @@ class RequestMiddleware:
         if principal is None and scope["path"] != HEALTH_PATH:
             await turns.enter_async_context(limits.without_login.turn(address))
         if n_bytes > HEAVY_BYTES:
-            sender = address if principal is None else principal.credential.id
+            sender = address if principal is None else principal.credential.payer_id
             await turns.enter_async_context(limits.heavy.turn(sender))
         if principal is not None and scope["method"] in _READING_METHODS:
             # Those that write have turns of their own, and wait for the database's lock.

@@ -185,7 +185,7 @@ async def _reading(state: AppStateDep) -> AsyncIterator[Session]:
 
 async def _write_turn(request: Request, state: AppStateDep) -> AsyncIterator[float]:
     principal = await _authenticated(request)
-    async with state.limits.writes.turn(principal.credential.id) as ends_at:
+    async with state.limits.writes.turn(principal.credential.payer_id) as ends_at:
         yield ends_at
 
 

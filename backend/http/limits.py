@@ -194,8 +194,8 @@ class Turns:
 
 
 class WriteQueue:
-    """Lets a few requests write at the same time, one of each session or token; the others wait in the event
-    loop, not in a thread."""
+    """Lets a few requests write at the same time, one of each session, or of a token and those that it has
+    created; the others wait in the event loop, not in a thread."""
 
     def __init__(self) -> None:
         self._turns = Turns(total=MAX_WRITERS, per_user=1, max_waiting=MAX_WAITING_WRITERS)
@@ -206,7 +206,7 @@ class WriteQueue:
         return self._turns.n_waiting
 
     @asynccontextmanager
-    async def turn(self, credential_id: str) -> AsyncIterator[float]:
+    async def turn(self, payer_id: str) -> AsyncIterator[float]:
         """Wait for a turn, and hold it. Yields the time (`monotonic`) until which to wait for the write lock.
 
         Raises:
@@ -218,7 +218,7 @@ class WriteQueue:
         async with AsyncExitStack() as turn:
             try:
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
-                    await turn.enter_async_context(self._turns.turn(credential_id))
+                    await turn.enter_async_context(self._turns.turn(payer_id))
             except TimeoutError:
                 raise busy() from None
             yield ends_at
@@ -271,7 +271,8 @@ class _Used:
 
 
 class Quotas:
-    """What the scripts of each token may store in a day: others keep their room."""
+    """What the scripts of each token, and of those that it has created, may store in a day: others keep
+    their room."""
 
     def __init__(self) -> None:
         self._used: dict[str, _Used] = {}
@@ -293,9 +294,10 @@ class Quotas:
         if principal.credential.kind != "token":
             return
         now = monotonic()
-        used = self._used.get(principal.credential.id)
+        payer_id = principal.credential.payer_id
+        used = self._used.get(payer_id)
         if used is None or now - used.since >= QUOTA_S:
-            used = self._used[principal.credential.id] = _Used(now)
+            used = self._used[payer_id] = _Used(now)
         for count, most, what, variable in (
             (used.n_bytes + n_bytes, settings.token_daily_bytes, "bytes", "BYTES"),
             (used.n_runs + n_runs, settings.token_daily_runs, "runs", "RUNS"),
@@ -303,8 +305,9 @@ class Quotas:
         ):
             if count > most:
                 detail = (
-                    f"this token has stored {most:,} {what} today, the maximum of a day: try again later, or "
-                    f"raise CALLBOARD_TOKEN_DAILY_{variable} on the server"
+                    f"this token, with those that created it or that it has created, has stored {most:,} "
+                    f"{what} today, the maximum of a day: try again later, or raise "
+                    f"CALLBOARD_TOKEN_DAILY_{variable} on the server"
                 )
                 raise TooMany(detail, used.since + QUOTA_S - now)
         used.n_bytes += n_bytes

@@ -66,7 +66,7 @@ async def found_or_requested(
         return answer
     if answer is None or answer.state not in ("queued", "running"):
         # Only here, so that those who watch do not wait for others who write.
-        async with state.limits.writes.turn(principal.credential.id) as ends_at:
+        async with state.limits.writes.turn(principal.credential.payer_id) as ends_at:
             answer = await run_in_threadpool(write, max(0.0, ends_at - monotonic()))
     pending = RenderingPending(job=answer.id, state="queued" if answer.state == "queued" else "running")
     return JSONResponse(pending.model_dump(), 202, headers={"Retry-After": "1"})

@@ -167,7 +167,7 @@ def _turn(of: Callable[[Limits], Turns]) -> Callable[..., AsyncIterator[None]]:
 
 def _turn_to_write(of: Callable[[Limits], Turns]) -> Callable[..., AsyncIterator[None]]:
     async def turn(principal: ExternalWriter, state: AppStateDep) -> AsyncIterator[None]:
-        async with of(state.limits).turn(principal.credential.id):
+        async with of(state.limits).turn(principal.credential.payer_id):
             yield
 
     return turn

@@ -63,6 +63,32 @@ def test_token_stores_no_more_than_its_quota(
         external.create(other)
 
 
+def test_tokens_share_the_quota_and_the_turn_to_write_of_the_token_that_created_them(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _set(sqlite_service, monkeypatch, token_daily_runs=2)
+    payers: list[str] = []
+    queue = sqlite_service.app_state.limits.writes
+    turn = queue.turn
+    monkeypatch.setattr(queue, "turn", lambda payer_id: payers.append(payer_id) or turn(payer_id))
+    scopes = (None, None, "external_runs")
+    with sqlite_service.client_as(Role.OPERATOR) as root, sqlite_service.client_as(Role.OPERATOR) as other:
+        headers = [dict(root.headers)]
+        for scope in scopes:  # a chain: each creates the next
+            body = {"name": "child"} | ({"scope": scope} if scope else {})
+            created = root.post("/api/v1/tokens", json=body, headers=headers[-1])
+            assert created.status_code == 201, created.text
+            headers.append(headers[-1] | {"authorization": f"Bearer {created.json()['token']}"})
+        answers = [
+            root.post("/api/v1/runs", json=external_request(seed=n), headers=one)
+            for n, one in enumerate(reversed(headers))
+        ]
+        assert [answer.status_code for answer in answers] == [201, 201, 429, 429]
+        assert len(set(payers)) == 1, "one turn to write for all of them"
+        external.create(other)
+        assert len(set(payers)) == 2
+
+
 def test_nothing_that_scripts_send_is_stored_on_a_disk_that_is_nearly_full(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,10 +91,12 @@ def test_render_returns_the_newest_frame() -> None:
     ("name", "config"),
     [
         ("CartPole-v1", {}),
+        ("Acrobot-v1", {}),
         ("Pendulum-v1", {}),
         ("Memory-v0", {}),
         ("Hopper-v5", {"normalise": True}),
         ("Hopper-v5", {"normalise": False}),
+        ("InvertedPendulum-v5", {}),
     ],
 )
 def test_declared_spaces_contain_what_an_environment_returns(name: str, config: dict[str, Any]) -> None:

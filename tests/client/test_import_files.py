@@ -319,6 +319,17 @@ def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> Non
             list(read(tmp_path / "bad.csv.gz", ColumnMapping(), CSV_ENDINGS))
 
 
+@pytest.mark.parametrize("at", ["name", "row"])
+def test_text_in_another_encoding_is_refused_with_what_to_do(tmp_path: Path, at: str) -> None:
+    name, row = ("gr\u00f6\u00dfe", "2") if at == "name" else ("size", "\u00fc")
+    text = f"step,{name}\n" + "1,2\n" * 10_000 + f"10001,{row}\n"
+    (tmp_path / "a.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(UnreadableLog, match=r"a\.csv: it is neither UTF-8 nor UTF-16; convert it to UTF-8"):
+        assert [log.series for log in read(tmp_path / "a.csv", ColumnMapping(), CSV_ENDINGS)]
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    assert list(read(tmp_path / "a.csv", ColumnMapping(), CSV_ENDINGS))
+
+
 @pytest.mark.service
 @pytest.mark.long
 @pytest.mark.parametrize("command", APPENDS)

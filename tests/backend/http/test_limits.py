@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Event, Semaphore
 from time import monotonic
 
 import httpx
@@ -13,11 +13,12 @@ from backend.db.engine import writing
 from backend.errors import TooMany, Unavailable
 from backend.http import limits
 from backend.http.bodies import HEAVY_BYTES
-from backend.http.limits import WriteQueue
+from backend.http.limits import Turns, WriteQueue
 from backend.metrics.repository import append
+from backend.principals import Role
 from backend.runs.service import bump_revision
 from backend.specs.events import PointsEvent
-from tests.support import asynchronous
+from tests.support import asynchronous, external
 from tests.support.artifacts import make_episode
 from tests.support.pages import session_headers
 from tests.support.rows import CARTPOLE, make_run
@@ -96,6 +97,77 @@ def test_requests_for_videos_wait_for_the_write_lock_in_no_thread(
         other_process.execute("ROLLBACK")
         other_process.close()
         assert get(0) == 202
+
+
+STUDY = {
+    "name": "s",
+    "arms": [{"label": "a", "algorithm": "a3c"}],
+    "environments": ["CartPole-v1"],
+    "draws": {"n": 1},
+    "run": {"stop": {"agent_steps": 1}},
+}
+UPLOADED = external.checkpoint(1, b"x")
+TURNS = [
+    ("estimates", "POST", "runs/estimate", CARTPOLE),
+    ("estimates", "POST", "studies/estimate", {"study": STUDY}),
+    ("estimates", "POST", "studies/draft", {"runs": ["0" * 26]}),
+    ("hashes", "POST", "runs/{run}/checkpoints", UPLOADED),
+    ("hashes", "POST", "runs/{run}/videos", UPLOADED | {"form": "file"}),
+    ("lists", "GET", "runs/fields", None),
+    ("lists", "GET", "comparisons/groups?by=seed", None),
+    ("lists", "GET", "scores", None),
+    ("lists", "GET", "runs?filter=score>1", None),
+    ("lists", "GET", "runs?sort=config.gamma", None),
+]
+"""Kind of turn, method, address and body of what takes long."""
+
+
+@pytest.mark.service
+def test_what_takes_long_waits_for_a_turn(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, bounds = sqlite_service.client, sqlite_service.app_state.limits
+    run = external.create(client)
+    for kind in dict.fromkeys(kind for kind, *_ in TURNS):
+        none = Turns(total=0, per_user=0, max_waiting=0)
+        with monkeypatch.context() as patch:
+            patch.setitem(bounds.__dict__, kind, none)
+            for of, method, path, body in TURNS:
+                answer = client.request(method, f"/api/v1/{path.format(run=run['id'])}", json=body)
+                assert (answer.status_code == 429) == (of == kind), (kind, path, answer.text)
+
+
+@pytest.mark.service
+def test_uploads_of_one_token_are_checked_one_after_another_and_delay_no_other_token(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold, entered = Event(), Semaphore(0)
+
+    def put(*given: object) -> None:
+        entered.release()
+        assert hold.wait(PATIENCE_S)
+        raise Unavailable("enough", retry_after_s=1)
+
+    monkeypatch.setattr("backend.external.files._put", put)
+    bounds = sqlite_service.app_state.limits
+    with (
+        sqlite_service.client_as(Role.OPERATOR) as script,
+        sqlite_service.client_as(Role.OPERATOR) as other,
+        ThreadPoolExecutor(3) as threads,
+    ):
+        paths = {
+            client: f"/api/v1/runs/{external.create(client)['id']}/checkpoints" for client in (script, other)
+        }
+        answers = [threads.submit(script.post, paths[script], json=UPLOADED) for _ in range(2)]
+        until(lambda: bounds.hashes.n_waiting)
+        answers.append(threads.submit(other.post, paths[other], json=UPLOADED))
+        for _ in range(2):
+            assert entered.acquire(timeout=PATIENCE_S)
+        assert (bounds.hashes.n_working, bounds.hashes.n_waiting) == (2, 1)
+        assert sqlite_service.client.get("/api/v1/runs").status_code == 200
+        hold.set()
+        assert {answer.result().status_code for answer in answers} == {503}
+        assert (bounds.hashes.n_working, bounds.hashes.n_waiting) == (0, 0)
 
 
 @pytest.mark.service

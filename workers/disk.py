@@ -35,7 +35,7 @@ class Disk:
         self._fault = (self._clock(), number)
 
     def read(self) -> dict[str, Any]:
-        """The disk's part of `backend.hosts.schemas.HostLoad`."""
+        """The disk's part of `backend.specs.host_load.HostLoad`."""
         folder = next(path for path in (self._folder, *self._folder.parents) if path.exists())
         usage = shutil.disk_usage(folder)
         return {

@@ -235,7 +235,7 @@ class Load:
         self._each_gpu = [deque[float](maxlen=READINGS_KEPT) for _ in gpus.devices]
 
     def read(self) -> dict[str, Any]:
-        """A reading in the form of `backend.hosts.schemas.HostLoad`; CPU use is since the last reading."""
+        """A reading in the form of `backend.specs.host_load.HostLoad`; CPU use is since the last reading."""
         cpu_pct, gpus, total = psutil.cpu_percent(None), self._gpus.load(), memory_bytes()
         used = max(0, total - available_memory_bytes())
         self._read_at.append(time.monotonic())

@@ -7,10 +7,10 @@ inserts the rows in one transaction, into either.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from alembic.migration import MigrationContext
 from sqlalchemy import (
@@ -40,15 +40,22 @@ from backend.db import (
     LoginLink,
     LoginSession,
     Run,
+    Study,
+    Sweep,
     Token,
     Video,
     migrate,
 )
+from backend.db.checked_json import CheckedJson
 from backend.db.clock import utc_now
 from backend.db.engine import opened
-from backend.db.run import WITH_DELETED
+from backend.db.run import WITH_DELETED, is_whole
+from backend.db.study import is_whole_study
+from backend.db.sweep import is_whole_sweep
 from backend.settings import sqlite_url
 from backend.specs.states import RunState
+from backend.specs.study import StudyState
+from backend.specs.sweep import SweepState
 
 _ROWS = 500
 """Rows in memory at a time; those of a series hold up to some 100 kB each."""
@@ -135,13 +142,25 @@ def check_rows(path: Path) -> None:
                 raise DamagedRows(f"a row of its table {table.name} is damaged: {error!s:.200}") from None
 
 
+_WHOLE: Mapping[str, tuple[Callable[[Any], bool], Collection[str]]] = {
+    Run.__tablename__: (is_whole, [*RunState]),
+    Study.__tablename__: (is_whole_study, get_args(StudyState)),
+    Sweep.__tablename__: (is_whole_sweep, get_args(SweepState)),
+}
+"""By table, whether a stored specification has what pages show, and the states."""
+
+
 def _check_row(table: str, row: Mapping[str, Any]) -> None:
-    if table == Run.__tablename__:
-        RunState(row["state"])
-        spec = row["spec"]
-        for name in ("config", "environment_config", "stop"):
-            if not isinstance(spec, dict) or not isinstance(spec.get(name), dict):
-                raise ValueError(f"the spec of run {row['id']} has no {name}")
+    if table in _WHOLE and row["state"] not in _WHOLE[table][1]:
+        raise ValueError(f"{row['id']} has the state {row['state']!r:.50}")
+    if table in _WHOLE and not _WHOLE[table][0](row["spec"]):
+        raise ValueError(f"the spec of {row['id']} lacks something that every one has")
+    for column in Base.metadata.tables[table].columns:
+        value = row[column.name]
+        if not isinstance(column.type, CheckedJson) or (value is None and column.nullable):
+            continue
+        if column.type.is_damaged(value):
+            raise ValueError(f"its {column.name} is of another form")
     for name in ("file", "replay", "video", "sent"):
         if isinstance(value := row.get(name), str) and value:
             check_file_name(value)
@@ -222,7 +241,7 @@ def _tables() -> dict[str, Any]:
     tables = {name: table.to_metadata(metadata) for name, table in Base.metadata.tables.items()}
     for table in tables.values():
         for column in table.columns:
-            if isinstance(column.type, JSON):
+            if isinstance(column.type, CheckedJson):
                 column.type = JSON(none_as_null=True)
     return tables
 

@@ -6,10 +6,9 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from backend.branches.outcomes import EpisodeOutcome, Outcome, Played
 from backend.db import Branch, Job
 from backend.schemas import Id, Number, Page
-from backend.specs.branches import MAX_CONTINUATIONS, MAX_HORIZON, End
+from backend.specs.branches import MAX_CONTINUATIONS, MAX_HORIZON, End, EpisodeOutcome, Outcome, Played
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.run_fields import Seed
 from backend.statistics.means import t_975
@@ -106,8 +105,11 @@ class EpisodeContinuationOut(Schema):
     """Decisions to the end of the recording."""
 
     @classmethod
-    def of(cls, outcome: EpisodeOutcome) -> "EpisodeContinuationOut":
-        """From the stored outcome."""
+    def of(cls, branch: Branch) -> "EpisodeContinuationOut":
+        """From the row of a branch; without values if they are damaged."""
+        if not branch.episode_outcome:
+            return cls(value=None, true_return=None, discounted_return=None, length_steps=0)
+        outcome = EpisodeOutcome.model_validate(branch.episode_outcome)
         return cls.model_validate(outcome.model_dump(exclude={"n_valued"}))
 
 
@@ -184,7 +186,7 @@ class BranchOut(Schema):
             "state": state,
             "error": job.error if job is not None else None,
             "policy": policy,
-            "episode": EpisodeContinuationOut.of(EpisodeOutcome.model_validate(branch.episode_outcome)),
+            "episode": EpisodeContinuationOut.of(branch),
             "outcome": None if branch.outcome is None else _outcome(Outcome.model_validate(branch.outcome)),
         }
         return cls.model_validate(row | extra)

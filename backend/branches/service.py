@@ -9,9 +9,7 @@ from sqlalchemy.orm import Session
 from backend.artifacts import ArtifactStore
 from backend.branches import repository
 from backend.branches.outcomes import (
-    EpisodeOutcome,
     Floats,
-    Outcome,
     discounted_return,
     outcome_of,
     pack_rewards,
@@ -32,7 +30,7 @@ from backend.jobs import service as jobs
 from backend.recordings import service as recordings
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.branches import BranchOutcome, BranchPlan
+from backend.specs.branches import BranchOutcome, BranchPlan, EpisodeOutcome, Outcome
 from backend.specs.recordings import later_turns
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import MAX_SEED

@@ -7,6 +7,7 @@ from sqlalchemy import and_, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
+from backend.db.json_values import json_text
 from backend.hosts.repository import CLAIM_ORDER
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.extras import missing_extras
@@ -16,8 +17,8 @@ from backend.specs.states import LEASED, RunState
 def first_eligible(session: Session, host: Host, queues: Sequence[str], free_memory_bytes: int) -> Run | None:
     """The queued run that a host claims next, locked; runs that are locked already are left out."""
     eligible = [Run.environment.in_(host.environments), Run.memory_estimate_bytes <= free_memory_bytes]
-    if not any(device.startswith("cuda") for device in host.devices):
-        eligible.append(Run.spec["device"].as_string() != "cuda")
+    device, has_gpu = json_text(Run.spec, ("device",)), any(name.startswith("cuda") for name in host.devices)
+    eligible.append(device.is_not(None) if has_gpu else device != "cuda")  # NULL where the spec is damaged
     lacking = missing_extras(host.versions)
     eligible.append(Run.algorithm.not_in([a.id for a in ALGORITHMS.values() if a.extra in lacking]))
     return session.scalars(

@@ -3,13 +3,16 @@
 from datetime import UTC, datetime
 from itertools import cycle, islice
 from secrets import randbelow
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from sqlalchemy import JSON, DateTime, MetaData
+from pydantic import Strict
+from sqlalchemy import DateTime, MetaData
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 from ulid import ULID
+
+from backend.db.checked_json import CheckedJson
 
 ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _last_characters = islice(cycle(ID_ALPHABET), randbelow(len(ID_ALPHABET)), None)
@@ -71,11 +74,10 @@ class Base(DeclarativeBase):
     )
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         datetime: UtcDateTime,
-        dict[str, Any]: JSON,
-        list[Any]: JSON,
-        list[dict[str, Any]]: JSON,
-        list[str]: JSON,
-        list[float]: JSON,
-        list[int]: JSON,
-        dict[str, str]: JSON,
+        dict[str, Any]: CheckedJson(dict[str, Any]),
+        list[dict[str, Any]]: CheckedJson(list[dict[str, Any]]),
+        list[str]: CheckedJson(list[str]),
+        list[float]: CheckedJson(list[Annotated[float, Strict()]]),
+        list[int]: CheckedJson(list[Annotated[int, Strict()]]),
+        dict[str, str]: CheckedJson(dict[str, str]),
     }

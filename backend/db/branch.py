@@ -7,6 +7,8 @@ from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
+from backend.db.checked_json import CheckedJson
+from backend.specs.branches import EpisodeOutcome, Outcome
 
 
 class Branch(Base):
@@ -37,9 +39,8 @@ class Branch(Base):
     gamma: Mapped[float]
     reward_clip: Mapped[float | None]
     """Bound of the rewards that it learns from; None: they are not clipped."""
-    episode_outcome: Mapped[dict[str, Any]]
-    """How the episode itself went on: `backend.branches.outcomes.EpisodeOutcome`."""
-    outcome: Mapped[dict[str, Any] | None]
-    """`backend.branches.outcomes.Outcome`."""
+    episode_outcome: Mapped[dict[str, Any]] = mapped_column(CheckedJson(EpisodeOutcome))
+    """How the episode itself went on; empty if that is damaged."""
+    outcome: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(Outcome | None))
     rewards: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
     """Rewards of all continuations, one after the other, as little-endian float32, compressed by zlib."""

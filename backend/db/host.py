@@ -7,6 +7,8 @@ from sqlalchemy import BigInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
+from backend.db.checked_json import CheckedJson
+from backend.specs.host_load import HostLoad
 
 
 class Host(Base):
@@ -33,5 +35,5 @@ class Host(Base):
     custom_environments: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
     """The custom environments among them, as `CustomEnvironment` describes them."""
     versions: Mapped[dict[str, str]]
-    load: Mapped[dict[str, Any]]
-    """Latest measurements, in the form of `backend.hosts.schemas.HostLoad`."""
+    load: Mapped[dict[str, Any]] = mapped_column(CheckedJson(HostLoad))
+    """Latest measurements, in the form of `HostLoad`."""

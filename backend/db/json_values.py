@@ -1,4 +1,5 @@
-"""Values within a JSON column as SQL expressions that mean the same on SQLite and PostgreSQL (jsonb)."""
+"""Values within a JSON column as SQL expressions that mean the same on SQLite and PostgreSQL: NULL where the
+column is damaged. `json_number` is of jsonb only there."""
 
 import json
 import re
@@ -74,7 +75,7 @@ def _sqlite(element: Any, compiler: Any, **options: Any) -> tuple[str, str]:
 
 def _sqlite_of_key(element: Any, compiler: Any, value: str, **options: Any) -> str:
     column, _, _, parent, key = (compiler.process(part, **options) for part in element.clauses)
-    entries = f"json_each({column}, {parent}) AS entry"
+    entries = f"json_each(CASE WHEN json_valid({column}) THEN {column} END, {parent}) AS entry"
     return f"(SELECT {value} FROM {entries} WHERE entry.key = {key})"  # noqa: S608 - names of parameters
 
 
@@ -82,7 +83,8 @@ def _sqlite_of_key(element: Any, compiler: Any, value: str, **options: Any) -> s
 def _sqlite_number(element: Any, compiler: Any, **options: Any) -> str:
     column, path = _sqlite(element, compiler, **options)
     kind, value = f"json_type({column}, {path})", f"json_extract({column}, {path})"
-    return f"CASE WHEN {kind} IN ('integer', 'real') THEN CAST({value} AS REAL) END"
+    number = f"CASE WHEN {kind} IN ('integer', 'real') THEN CAST({value} AS REAL) END"
+    return f"CASE WHEN json_valid({column}) THEN {number} END"
 
 
 @compiles(_JsonNumberOfKey, "sqlite")
@@ -95,7 +97,8 @@ def _sqlite_number_of_key(element: Any, compiler: Any, **options: Any) -> str:
 def _sqlite_text(element: Any, compiler: Any, **options: Any) -> str:
     column, path = _sqlite(element, compiler, **options)
     kind, value = f"json_type({column}, {path})", f"json_extract({column}, {path})"
-    return f"CASE WHEN {kind} IN ('true', 'false') THEN {kind} ELSE CAST({value} AS TEXT) END"
+    shown = f"CASE WHEN {kind} IN ('true', 'false') THEN {kind} ELSE CAST({value} AS TEXT) END"
+    return f"CASE WHEN json_valid({column}) THEN {shown} END"
 
 
 @compiles(_JsonTextOfKey, "sqlite")

@@ -7,6 +7,8 @@ from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
+from backend.db.checked_json import CheckedJson
+from backend.specs.recordings import Actor, PlayedAgent, PlayedFrom
 
 
 class PlaySession(Base):
@@ -21,12 +23,12 @@ class PlaySession(Base):
     environment_config: Mapped[dict[str, Any]]
     scripted: Mapped[bool]
     """Whether a script has opened it or has sent actions."""
-    actors: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
-    """Who can act in its games, as `backend.specs.recordings.Actor`: the player first."""
-    agent: Mapped[dict[str, Any] | None]
-    """The checkpoint of its agent, which is the last of the actors: `run_id` and `checkpoint_id`."""
-    source: Mapped[dict[str, Any] | None]
-    """The episode from which its games go on: `kind`, `id`, `run_id` and `decision`."""
+    actors: Mapped[list[dict[str, Any]]] = mapped_column(CheckedJson(list[Actor]), default=list)
+    """Who can act in its games, as `Actor`: the player first."""
+    agent: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(PlayedAgent | None))
+    """The checkpoint of its agent, which is the last of the actors."""
+    source: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(PlayedFrom | None))
+    """The episode from which its games go on."""
     moment: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
     """Compressed JSON of `backend.play.sources.Beginning`, until the session has ended."""
     state: Mapped[str] = mapped_column(String(20))
@@ -57,10 +59,10 @@ class Recording(Base):
     environment_config: Mapped[dict[str, Any]]
     protocol: Mapped[str] = mapped_column(String(50))
     """`human_play`, `practice`, `scripted` or `joint`."""
-    actors: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
-    """Who has acted, as `backend.specs.recordings.Actor`; empty: the player alone."""
-    source: Mapped[dict[str, Any] | None]
-    """The episode from which it goes on: `kind`, `id`, `run_id` and `decision`."""
+    actors: Mapped[list[dict[str, Any]]] = mapped_column(CheckedJson(list[Actor]), default=list)
+    """Who has acted, as `Actor`; empty: the player alone."""
+    source: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(PlayedFrom | None))
+    """The episode from which it goes on."""
     seed: Mapped[int] = mapped_column(BigInteger)
     frames_per_step: Mapped[int]
     action_names: Mapped[list[str]]

@@ -5,12 +5,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import JSON, BigInteger, Executable, ForeignKey, Index, String, Text, event, false
+from sqlalchemy import BigInteger, Executable, ForeignKey, Index, String, Text, event, false
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
+from backend.db.checked_json import DAMAGED, CheckedJson
+from backend.specs.provenance import Provenance
 from backend.specs.run_fields import (
     CALLBOARD,
     MAX_ALGORITHM,
@@ -45,7 +47,9 @@ class Run(Base):
     name: Mapped[str] = mapped_column(String(MAX_NAME))
     algorithm: Mapped[str] = mapped_column(String(MAX_ALGORITHM), index=True)
     environment: Mapped[str] = mapped_column(String(MAX_ENVIRONMENT), index=True)
-    spec: Mapped[dict[str, Any]] = mapped_column(JSON().with_variant(JSONB(), "postgresql"))
+    spec: Mapped[dict[str, Any]] = mapped_column(
+        CheckedJson(dict[str, Any]).with_variant(JSONB(), "postgresql")
+    )
     """The whole RunSpec, defaults included; of an external run, see `backend.specs.external`.
 
     Filters read it in every row: jsonb is not parsed for that.
@@ -148,18 +152,19 @@ def is_whole(spec: Any) -> bool:
 
 
 @event.listens_for(Run, "load")
-def _replace_damaged(run: Run, context: Any) -> None:
+@event.listens_for(Run, "refresh")
+def _replace_damaged(run: Run, *context: Any) -> None:
     """Show a damaged row as a failed run without settings: it must not break a list."""
     loaded = run.__dict__
     if "spec" in loaded and not is_whole(loaded["spec"]):
         known = {name: loaded.get(name) for name in ("name", "seed", "group", "tags", "notes")}
         ids = {name: loaded.get(name, "") for name in ("algorithm", "environment")}
         sections = {"config": {}, "environment_config": {}, "stop": dict.fromkeys(sorted(_LIMITS))}
-        set_committed_value(run, "spec", known | ids | sections)
-        set_committed_value(run, "state_reason", "its row in the database is damaged")
+        set_committed_value(run, "spec", known | ids | sections | {"device": "auto"})
+        set_committed_value(run, "state_reason", DAMAGED)
     if "state" in loaded and loaded["state"] not in _STATES:
         set_committed_value(run, "state", RunState.FAILED)
-        set_committed_value(run, "state_reason", "its row in the database is damaged")
+        set_committed_value(run, "state_reason", DAMAGED)
 
 
 _STATES = frozenset(RunState)
@@ -204,7 +209,7 @@ class Attempt(Base):
     """Everything before this offset of the attempt's event log is in the database."""
     log_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """Size of its compressed event log, 0 if it was removed; None: neither."""
-    provenance: Mapped[dict[str, Any] | None]
+    provenance: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(Provenance | None))
     """See `backend.specs.provenance`; None until the engine has reported it."""
 
 

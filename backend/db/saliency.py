@@ -7,6 +7,8 @@ from sqlalchemy import BigInteger, ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
+from backend.db.checked_json import CheckedJson
+from backend.specs.saliency import SaliencyMap
 
 
 class StoredSaliency(Base):
@@ -30,5 +32,4 @@ class StoredSaliency(Base):
     checkpoint_agent_steps: Mapped[int] = mapped_column(BigInteger)
     action_values: Mapped[bool]
     """Whether its policy learns Q."""
-    map: Mapped[dict[str, Any] | None]
-    """`backend.specs.saliency.SaliencyMap`."""
+    map: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(SaliencyMap | None))

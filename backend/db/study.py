@@ -1,13 +1,17 @@
 """Tables `studies` and `study_cells`."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
+from pydantic import ValidationError
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, event
 from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
+from backend.db.checked_json import DAMAGED
 from backend.specs.run_fields import MAX_ENVIRONMENT, MAX_NAME
+from backend.specs.study import StudySpec, StudyState
 
 
 class Study(Base):
@@ -32,6 +36,38 @@ class Study(Base):
     ended_at: Mapped[datetime | None]
     revision: Mapped[int] = mapped_column(BigInteger, default=0)
     """Number of changes."""
+
+
+def study_spec(stored: dict[str, Any]) -> StudySpec:
+    """The specification of a stored study.
+
+    Raises:
+        ValidationError: it is damaged.
+    """
+    return StudySpec.model_validate({name: value for name, value in stored.items() if name != "custom"})
+
+
+def is_whole_study(spec: Any) -> bool:
+    """Whether a stored specification of a study can be read."""
+    try:
+        study_spec(spec)
+    except (AttributeError, ValidationError):
+        return False
+    return isinstance(spec.get("custom") or {}, dict)
+
+
+@event.listens_for(Study, "load")
+@event.listens_for(Study, "refresh")
+def _replace_damaged(study: Study, *context: Any) -> None:
+    """Show a damaged row as a stopped study of no algorithm: it must not break a list, and starts nothing."""
+    loaded = study.__dict__
+    is_whole = "spec" not in loaded or is_whole_study(loaded["spec"])
+    if not is_whole:
+        parts = {"arms": [{"label": "unknown", "algorithm": ""}], "environments": [""], "draws": {"n": 1}}
+        set_committed_value(study, "spec", {"name": loaded.get("name"), "notes": "", "custom": {}} | parts)
+    if not is_whole or ("state" in loaded and loaded["state"] not in get_args(StudyState)):
+        set_committed_value(study, "state", "stopped")
+        set_committed_value(study, "state_reason", DAMAGED)
 
 
 class StudyCell(Base):

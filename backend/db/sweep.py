@@ -1,13 +1,17 @@
 """Tables `sweeps`, `sweep_configurations` and `sweep_members`."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
-from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, Text
+from pydantic import ValidationError
+from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, Text, event
 from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
+from backend.db.checked_json import DAMAGED
 from backend.specs.run_fields import MAX_NAME
+from backend.specs.sweep import SweepSpec, SweepState
 
 
 class Sweep(Base):
@@ -30,6 +34,32 @@ class Sweep(Base):
     """How often its configurations have been compared."""
     revision: Mapped[int] = mapped_column(BigInteger, default=0)
     """Number of changes."""
+
+
+def is_whole_sweep(spec: Any) -> bool:
+    """Whether a stored specification of a sweep can be read."""
+    try:
+        SweepSpec.model_validate(spec)
+    except ValidationError:
+        return False
+    return True
+
+
+@event.listens_for(Sweep, "load")
+@event.listens_for(Sweep, "refresh")
+def _replace_damaged(sweep: Sweep, *context: Any) -> None:
+    """Show a damaged row as a stopped sweep of no algorithm: it must not break a list, and starts nothing."""
+    loaded = sweep.__dict__
+    is_whole = "spec" not in loaded or is_whole_sweep(loaded["spec"])
+    if not is_whole:
+        parts = {
+            "run": {"algorithm": "", "environment": ""},
+            "space": {"config.unknown": {"values": [None]}},
+        }
+        set_committed_value(sweep, "spec", {"name": loaded.get("name"), "notes": ""} | parts)
+    if not is_whole or ("state" in loaded and loaded["state"] not in get_args(SweepState)):
+        set_committed_value(sweep, "state", "stopped")
+        set_committed_value(sweep, "state_reason", DAMAGED)
 
 
 class SweepConfiguration(Base):

@@ -10,11 +10,12 @@ from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
 from backend.branches import service as branches
-from backend.branches.outcomes import EpisodeOutcome, Floats, Outcome, Returns, discounted_rewards
+from backend.branches.outcomes import Floats, Returns, discounted_rewards
 from backend.comparisons import service as comparisons
 from backend.db import Checkpoint, Evaluation, Run, Series
+from backend.db.checked_json import DAMAGED
 from backend.episodes import service as episodes
-from backend.errors import Conflict, Invalid
+from backend.errors import Conflict, Gone, Invalid
 from backend.evaluations import repository as evaluations
 from backend.figures import repository
 from backend.figures.branch import FanLine, PersonLine, branch_figure
@@ -56,6 +57,7 @@ from backend.runs.groups import (
     subject_key,
     subject_names,
 )
+from backend.specs.branches import EpisodeOutcome, Outcome
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
@@ -558,8 +560,11 @@ def draw_branch(
     Raises:
         NotFound: there is no such branch, or the replay of its episode does not exist.
         Conflict: it has not been played.
+        Gone: its row is damaged.
     """
     branch = branches.get(session, branch_id)
+    if not branch.episode_outcome:
+        raise Gone(f"branch {branch_id} cannot be drawn: {DAMAGED}")
     if branch.outcome is None:
         raise Conflict("the branch has not been played: there is nothing to draw yet")
     outcome = Outcome.model_validate(branch.outcome)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from pydantic import ValidationError
 from sqlalchemy import and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
@@ -63,7 +64,10 @@ def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, 
         for row in host.custom_environments:
             if "refusal" in row:
                 continue
-            environment = CustomEnvironment.model_validate(row)
+            try:
+                environment = CustomEnvironment.model_validate(row)
+            except ValidationError:  # the row is damaged: the next heartbeat replaces it
+                continue
             _, hosts = environments.get(environment.id, (environment, []))
             environments[environment.id] = (environment, sorted([*hosts, host.id]))
     return environments
@@ -72,7 +76,7 @@ def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, 
 def refused_environments(session: Session) -> dict[str, str]:
     """Id of a custom environment -> why a host that lists it cannot use it; of the latest heartbeat."""
     return {
-        row["id"]: f"host {host.id} cannot use it: {row['refusal']}"
+        str(row.get("id")): f"host {host.id} cannot use it: {row['refusal']}"
         for host in session.scalars(select(Host).order_by(Host.last_seen_at))
         for row in host.custom_environments
         if "refusal" in row

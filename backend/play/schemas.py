@@ -69,10 +69,10 @@ class PlayAgentOut(Schema):
 
     @classmethod
     def of(cls, play: PlaySession) -> "PlayAgentOut | None":
-        """From the row of a session."""
-        if play.agent is None:
+        """From the row of a session; None too if that is damaged."""
+        if play.agent is None or not play.actors:
             return None
-        return cls.model_validate(play.agent | {"agent_steps": play.actors[-1]["agent_steps"]})
+        return cls.model_validate(play.agent | {"agent_steps": play.actors[-1].get("agent_steps") or 0})
 
 
 class PlaySessionOut(Schema):

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Job, PlaySession, Recording, RecordingPart, Run, User, keyset
 from backend.db.job import GAME
+from backend.db.json_values import json_text
 from backend.specs.play import HUMAN_PLAY
 
 
@@ -69,14 +70,14 @@ def page(
 
 def _goes_on_from(episode_id: str) -> tuple[ColumnElement[bool], ...]:
     source = Recording.source
-    return source["kind"].as_string() == "episode", source["id"].as_string() == episode_id
+    return json_text(source, ("kind",)) == "episode", json_text(source, ("id",)) == episode_id
 
 
 def from_decision(session: Session, episode_id: str, decision: int, limit: int) -> Sequence[Recording]:
     """The latest ended recordings of games that went on from an episode's decision."""
     statement = (
         select(Recording)
-        .where(*_goes_on_from(episode_id), Recording.source["decision"].as_integer() == decision)
+        .where(*_goes_on_from(episode_id), json_text(Recording.source, ("decision",)) == str(decision))
         .where(Recording.ended_at.is_not(None))
     )
     return session.scalars(statement.order_by(Recording.id.desc()).limit(limit)).all()

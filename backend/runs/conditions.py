@@ -10,6 +10,7 @@ from sqlalchemy.sql import operators
 
 from backend.db import Run, Series, folding
 from backend.db.json_values import json_number, json_text
+from backend.db.run import is_whole
 from backend.runs.fields import ConfigField, Field, MetricField, RunField, resolve
 from backend.runs.filters import All, Either, Node, Not, Term, Word
 from backend.specs.run_fields import EXTERNAL
@@ -123,4 +124,4 @@ def labels(session: Session) -> dict[str, list[str]]:
 def external_settings(session: Session) -> list[str]:
     """The names of the settings of the latest external runs, in alphabetical order."""
     specs = select(Run.spec).where(Run.origin == EXTERNAL).order_by(Run.id.desc()).limit(_LATEST_EXTERNAL)
-    return sorted({name for spec in session.scalars(specs) for name in spec["config"]})
+    return sorted({name for spec in session.scalars(specs) if is_whole(spec) for name in spec["config"]})

@@ -57,9 +57,12 @@ class Brief(NamedTuple):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its specification."""
-        spec: dict[str, Any] = json.loads(self.spec_text)
-        return spec
+        """Its specification; empty if that is damaged."""
+        try:
+            spec = json.loads(self.spec_text)
+        except ValueError:
+            return {}
+        return spec if isinstance(spec, dict) else {}
 
 
 GroupedRun = Run | Brief
@@ -94,8 +97,11 @@ def key_of(run: GroupedRun) -> str:
 def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Settings of algorithm and environment; settings that are newer than the run have their defaults.
 
-    How the environment of an external run is set up is not known: with the defaults, it is assumed.
+    How the environment of an external run is set up is not known: with the defaults, it is assumed. Damaged
+    specifications have no settings.
     """
+    if not is_whole(spec):
+        return {"config": {}, "environment_config": {}}
     if is_external(spec):
         _, environment_config = _defaults("", spec["environment"], "null")
         return {"config": spec["config"], "environment_config": environment_config}

@@ -49,3 +49,37 @@ class BranchOutcome(Frozen):
     policy: list[float]
     """pi or Q of each action, or the mean of a continuous action."""
     continuations: list[Continuation]
+
+
+class Played(Frozen):
+    """One continuation."""
+
+    true_return: float
+    discounted_return: float
+    """Discounted sum of the rewards as the agent learns from them, as far as V predicts them, and of V after
+    the last of them unless that state is terminal."""
+    length_steps: int
+    end: End
+    n_valued: int
+    """As in `Continuation`."""
+    last_value: float | None
+
+
+class EpisodeOutcome(Frozen):
+    """How the recorded episode itself went on from the decision."""
+
+    value: float | None
+    """V, or max Q, that the agent recorded at the decision; None if it was not finite."""
+    true_return: float
+    discounted_return: float
+    """As that of a continuation, to the end of the recording."""
+    length_steps: int
+    n_valued: int
+
+
+class Outcome(Frozen):
+    """What came of all continuations."""
+
+    value: float
+    policy: list[float]
+    continuations: list[Played]

@@ -22,6 +22,22 @@ class Actor(Frozen):
     checkpoint_id: str | None = None
 
 
+class PlayedAgent(Frozen):
+    """The checkpoint of the agent of a session of play."""
+
+    run_id: str
+    checkpoint_id: str
+
+
+class PlayedFrom(Frozen):
+    """The state of an episode from which the games of a session go on."""
+
+    kind: Literal["episode", "recording"]
+    id: str
+    run_id: str | None = None
+    decision: int
+
+
 Turns = list[tuple[int, int]]
 """Who made consecutive decisions: number of the actor and of decisions, one after the other."""
 

@@ -236,6 +236,10 @@ class StudySpec(Strict):
         """Number of its cells."""
         return len(self.arms) * len(self.environments) * self.draws.n
 
+    def label_of(self, arm: int) -> str:
+        """Label of an arm; the number of one that a damaged study no longer has."""
+        return self.arms[arm].label if arm < len(self.arms) else f"arm {arm}"
+
     # The planner of sweeps starts its runs: a configuration is an arm on an environment, a seed is a draw.
     @property
     def max_seeds(self) -> int:

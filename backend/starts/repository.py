@@ -6,6 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, undefer
 
 from backend.db import Run, StartSet, keyset
+from backend.db.json_values import json_text
 from backend.specs.states import ENDED
 
 
@@ -49,7 +50,7 @@ def next_version(session: Session, name: str) -> int:
 def open_run(session: Session, environment: str, protocols: Sequence[str]) -> str | None:
     """The name of a run in an environment that has not ended and is evaluated under one of these protocols;
     None if there is none."""
-    protocol = Run.spec["config"]["evaluation_protocol"].as_string()
+    protocol = json_text(Run.spec, ("config", "evaluation_protocol"))
     statement = (
         select(Run.name)
         .where(Run.environment == environment, Run.state.not_in([*ENDED]), protocol.in_(protocols))

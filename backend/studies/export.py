@@ -92,7 +92,7 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]]) -> str:
         writer.writerow(
             [
                 cell.number,
-                as_cell(printable(spec.arms[cell.arm].label)),
+                as_cell(printable(spec.label_of(cell.arm))),
                 cell.environment,
                 cell.draw,
                 cell.seed,

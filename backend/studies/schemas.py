@@ -295,7 +295,7 @@ class CellOut(Schema):
         standing = "waiting" if not cell.started else "deleted" if run is None else str(RunState(run.state))
         return cls(
             number=cell.number,
-            arm=spec.arms[cell.arm].label,
+            arm=spec.label_of(cell.arm),
             environment=cell.environment,
             draw=cell.draw,
             seed=cell.seed,

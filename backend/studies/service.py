@@ -11,6 +11,7 @@ from backend.db import Study, StudyCell
 from backend.db.base import new_id
 from backend.db.changes import record_study_change
 from backend.db.clock import database_now
+from backend.db.study import study_spec
 from backend.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.principals import Principal
 from backend.runs import actions
@@ -113,7 +114,7 @@ def get(session: Session, study_id: str, *, for_update: bool = False) -> Study:
 
 def spec_of(study: Study) -> StudySpec:
     """The specification of a stored study."""
-    return StudySpec.model_validate({name: value for name, value in study.spec.items() if name != "custom"})
+    return study_spec(study.spec)
 
 
 def change(session: Session, study_id: str, changes: Mapping[str, Any]) -> Study:
@@ -249,7 +250,7 @@ def running(session: Session) -> list[str]:
 def is_due(session: Session, study_id: str) -> bool:
     """Whether a running study has something to do. Reads only."""
     study = repository.get(session, study_id)
-    return study is not None and _plan(session, study)[1].changes(0)
+    return study is not None and study.state == "running" and _plan(session, study)[1].changes(0)
 
 
 def reconcile(session: Session, study_id: str) -> bool:

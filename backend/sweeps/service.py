@@ -200,7 +200,7 @@ def running(session: Session) -> list[str]:
 def is_due(session: Session, sweep_id: str) -> bool:
     """Whether a running sweep has something to do. Reads only."""
     sweep = repository.get(session, sweep_id)
-    return sweep is not None and _plan(session, sweep)[1].changes(sweep.looks)
+    return sweep is not None and sweep.state == "running" and _plan(session, sweep)[1].changes(sweep.looks)
 
 
 def reconcile(session: Session, sweep_id: str) -> bool:

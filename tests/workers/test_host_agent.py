@@ -16,13 +16,13 @@ from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.hosts import service as hosts
-from backend.hosts.schemas import HostLoad
 from backend.live_settings import repository as live_settings_rows
 from backend.live_settings import service as live_settings
 from backend.pubsub.bus import WATCH_CHANNEL, Bus, frames_channel
 from backend.runs import actions
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.host_load import HostLoad
 from tests.support import custom_environment, nvml
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.frames import unpack_frame

@@ -6,7 +6,7 @@ from threading import Barrier
 
 import pytest
 
-from backend.hosts.schemas import HostLoad
+from backend.specs.host_load import HostLoad
 from tests.support import nvml
 from tests.support.nvml import FakeGpu
 from workers import host_facts

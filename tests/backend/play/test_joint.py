@@ -15,7 +15,7 @@ from backend.recordings import repository as recording_rows
 from backend.specs.environments.atari import ROM_SHA256
 from backend.specs.recordings import GameStart, Part
 from tests.support.playing import open_session, playing
-from tests.support.rows import add_attempt, add_host, make_checkpoint, make_run
+from tests.support.rows import PROVENANCE, add_attempt, add_host, make_checkpoint, make_run
 from tests.support.service import RunningService
 from tests.support.start_sets import add_game, add_recording
 
@@ -68,7 +68,7 @@ def test_wrong_moments_are_refused_with_the_field(service: RunningService, tmp_p
     engine, store = service.engine, service.artifacts
     add_host(engine, "a", versions={"ale-py": "0.11.2"})
     run = make_run(engine, environment=BREAKOUT)
-    add_attempt(engine, run.id, provenance={"packages": {"ale-py": "0.10.0"}})
+    add_attempt(engine, run.id, provenance=PROVENANCE.model_dump() | {"packages": {"ale-py": "0.10.0"}})
     older = add_game(engine, store, run, tmp_path, agent_steps=1)
     same = add_game(engine, store, run, tmp_path, agent_steps=2, attempt=2)
     of_set = add_game(engine, store, run, tmp_path, agent_steps=3, protocol="agent_starts:wall@1", attempt=2)

@@ -14,7 +14,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.states import RunState
 from tests.browser.boxes import tick
-from tests.support.rows import make_checkpoint, make_run
+from tests.support.rows import add_host, make_checkpoint, make_run
 from tests.support.service import RunningService
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -185,6 +185,23 @@ def test_names_on_a_phone_show_the_first_setting_and_the_seed(
     shown = "".join(name.evaluate(texts))
     assert shown.startswith("learning_rate=0.0001"), shown
     assert shown.endswith("seed 0"), shown
+
+
+def test_form_names_the_extra_that_every_host_lacks(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    racing = [name for name in ENVIRONMENTS if name.startswith("Racing-")]
+    others = [name for name in ENVIRONMENTS if name not in racing]
+    add_host(sqlite_service.engine, "a", environments=others, versions={"ray": "2", "pyarrow": "2"})
+    page = service_page
+    page.goto(f"/new?environment={racing[0]}")
+    note = page.get_by_role("note").filter(has_text="callboard[racing]")
+    expect(note).to_contain_text("which no host has. On one: pip install 'callboard[racing]'.")
+    expect(page.get_by_role("option", selected=True).first).to_contain_text("not installed")
+    start = page.get_by_role("button", name=re.compile("^Start"))
+    expect(start).to_have_attribute("aria-disabled", "true")
+    start.click(force=True)
+    assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 0
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -8,7 +8,7 @@ import numpy as np
 
 from backend.figures.figure import Figure, Label
 from backend.figures.gaps import add_gap_notes, add_gaps
-from backend.figures.palette import N_STYLES, Look, Theme, distinct_styles, look
+from backend.figures.palette import Look, Theme, distinct_styles, look, source_styles
 from backend.figures.theme import LEGEND_AT_RIGHT, error, faint, ground, layout, muted, plain_text
 from backend.metrics.catalogue import X_AXES, describe, is_exact
 from backend.metrics.chunks import Array, Columns
@@ -155,7 +155,8 @@ def curve_figure(
         smooth: description of the moving average; empty for none.
         band: what is drawn around up to `MANY` lines; a standard deviation only around means of windows.
         title: default: the metric's title.
-        styles: by run; default: in the order of `lines`. Sources of a single run have its style and the next.
+        styles: by run; default: in the order of `lines`. The first source of a run has its style, each
+            further one the first free style.
         theme: light or dark.
         width_px: width for which the title is wrapped; None if unknown.
     """
@@ -219,8 +220,7 @@ def _are_sources(lines: Sequence[CurveLine]) -> bool:
 
 def _looks(lines: Sequence[CurveLine], styles: Mapping[str, int] | None, theme: Theme) -> list[Look]:
     given = distinct_styles(line.run for line in lines) if styles is None else styles
-    further = range(len(lines)) if _are_sources(lines) else [0] * len(lines)
-    return [look((given[line.run] + n) % N_STYLES, theme) for line, n in zip(lines, further, strict=True)]
+    return [look(style, theme) for style in source_styles((line.run for line in lines), given)]
 
 
 def axes_layout(metric: str, x: str) -> dict[str, Any]:

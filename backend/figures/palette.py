@@ -14,8 +14,10 @@ color vision deficiency", IEEE Transactions on Visualization and Computer Graphi
 severity 1, applied to linear RGB. Contrast: WCAG 2.2, relative luminance.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, cycle
 from typing import Any, Literal, NamedTuple
 
 Theme = Literal["light", "dark"]
@@ -157,8 +159,8 @@ def distinct_styles(keys: Iterable[str], wanted: Mapping[str, int] | None = None
     """A style for each series, so that no two are equal: the one that it wants, or the first free one.
 
     Args:
-        keys: keys of at most `N_STYLES` series, in the order in which they entered the view. One that enters
-            last changes no other.
+        keys: keys of the series, in the order in which they entered the view. One that enters last changes no
+            other. Styles of more than `N_STYLES` repeat.
         wanted: by key. Of several series that want one style, the first gets it.
     """
     ordered = list(dict.fromkeys(keys))
@@ -169,5 +171,24 @@ def distinct_styles(keys: Iterable[str], wanted: Mapping[str, int] | None = None
         if style is not None and 0 <= style < N_STYLES and style not in used:
             given[key] = style
             used.add(style)
-    free = (style for style in range(N_STYLES) if style not in used)
+    free = chain((style for style in range(N_STYLES) if style not in used), cycle(range(N_STYLES)))
     return {key: given[key] if key in given else next(free) for key in ordered}
+
+
+def source_styles(owners: Iterable[str], styles: Mapping[str, int]) -> list[int]:
+    """A style for each series of a figure, in which runs or groups may have several sources: the first source
+    of each has its style, and each further one the first free style.
+
+    Args:
+        owners: the run or group of each series, in order. Styles of more than `N_STYLES` series repeat.
+        styles: distinct ones of all runs or groups of the view.
+    """
+    n_sources: Counter[str] = Counter()
+    keys = []
+    for owner in owners:
+        keys.append(f"{owner} {n_sources[owner]}" if n_sources[owner] else owner)
+        n_sources[owner] += 1
+    in_view = dict.fromkeys([*styles, *keys])
+    # The styles of runs that the figure does not have are left to them, as long as there are enough.
+    given = distinct_styles(in_view if len(in_view) <= N_STYLES else keys, styles)
+    return [given[key] for key in keys]

@@ -9,7 +9,7 @@ import numpy as np
 from backend.figures.curve import MAX_MARKED, axes_layout
 from backend.figures.figure import Figure, Label
 from backend.figures.gaps import in_words
-from backend.figures.palette import Look, Theme, distinct_styles, look
+from backend.figures.palette import Look, Theme, distinct_styles, look, source_styles
 from backend.figures.theme import faint, layout, plain_text
 from backend.metrics.catalogue import describe
 from backend.metrics.chunks import Array, Columns
@@ -76,7 +76,7 @@ def seed_curve_figure(
     there. With too few seeds for the band, each seed is a line.
 
     Args:
-        groups: one style each.
+        groups: one style each; a further source of a group gets the first free one.
         metric: their metric.
         x: one of `catalogue.X_AXES`.
         spread: the line and the band.
@@ -113,13 +113,14 @@ def add_groups(
     counts = [sum(kinds) for kinds in zip(*(group.not_finite for group in groups), strict=True)]
     if sum(counts):
         figure.bands.append(f"{in_words(counts)} not drawn")
-    for group in groups:
+    for group, style in zip(groups, source_styles((group.id for group in groups), styles), strict=True):
+        looks = look(style, theme)
         if draws_seeds(group.n_seeds, spread):
-            _draw_seeds(figure, group, look(styles[group.id], theme))
+            _draw_seeds(figure, group, looks)
         else:
             if spread.seeds and group.n_seeds > 1:
-                _draw_thin_seeds(figure, group, look(styles[group.id], theme).colour)
-            _draw_band(figure, group, spread.centre, look(styles[group.id], theme))
+                _draw_thin_seeds(figure, group, looks.colour)
+            _draw_band(figure, group, spread.centre, looks)
 
 
 def _draw_band(figure: Figure, group: SeedGroup, centre: str, looks: Look) -> None:

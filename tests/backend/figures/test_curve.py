@@ -6,7 +6,7 @@ import pytest
 
 from backend.figures.curve import Band, CurveLine, add_lines, curve_figure
 from backend.figures.figure import Figure, Label, uid_of
-from backend.figures.palette import MAX_SYMBOLS, colours, look
+from backend.figures.palette import MAX_SYMBOLS, N_STYLES, colours, look
 from tests.backend.figures.lines import A, B, drawn, line, numbers, valid
 
 COLUMNS = {
@@ -218,6 +218,16 @@ def test_sources_of_one_run_have_a_colour_each_and_a_vertical_legend() -> None:
     assert figure.layout.legend.orientation == "v"
     alone = next(t for t in drawn(draw(line())) if t.showlegend)
     assert alone.line.color == next(t for t in drawn(figure) if t.showlegend).line.color
+
+
+def test_sources_of_several_runs_have_a_look_each_and_the_first_that_of_its_run() -> None:
+    lines = [line(run, source=f"actor {at}") for run in (B, A) for at in range(2)]
+    traces = drawn(draw(*lines, styles={B: 2, A: 0}))
+    assert [trace.line.color for trace in traces] == [look(style, "light").colour for style in (2, 1, 0, 3)]
+    many = drawn(draw(*(line(run, source=f"actor {at}") for run in (A, B) for at in range(51))))
+    looks = [(trace.line.color, trace.marker.symbol) for trace in many]
+    assert len(set(looks)) == N_STYLES
+    assert [looks[0], looks[51]] == [(colour, None) for colour in colours("light")[:2]]
 
 
 def test_axes_and_title_name_their_quantities() -> None:

@@ -114,6 +114,18 @@ def test_groups_differ_in_style_and_keep_their_colour() -> None:
     assert len({style_of(figure, key) for key in keys}) == len(keys)
 
 
+@pytest.mark.parametrize("n_seeds", [1, 5])
+def test_sources_of_groups_have_a_look_each_and_the_first_that_of_its_group(n_seeds: int) -> None:
+    values = [np.zeros(3)] * n_seeds
+    groups = [
+        group(key, n_seeds, source=source, seed_values=values)
+        for key in "ab"
+        for source in ("actor 0", "actor 1")
+    ]
+    named = [trace for trace in draw(*groups, wanted={"a": 3}).data if trace.showlegend]
+    assert [trace.line.color for trace in named] == [look(style, "light").colour for style in (3, 1, 0, 2)]
+
+
 def test_update_has_the_new_grid_points_of_each_trace() -> None:
     later = {name: values[2:] for name, values in group().columns.items()}
     figure = Figure()

@@ -22,6 +22,8 @@ from backend.figures.theme import tick_text
 LegendPlace = Literal["below", "right", "inside", "none"]
 
 _POINTS_PER_PX = 0.75
+_HATCH_PX = 8
+"""Wider hatches are sparse."""
 _GREY = "#59616c"
 _DASHES = {
     "dash": "--",
@@ -201,7 +203,7 @@ def _looks(
         "bars": bars,
         "error_bars": "error_y" in trace,
         "fill": _hex(fill, fill_opacity) if drawn_line.band else None,
-        "hatch": _hatch(drawn_line.band.get("fillpattern") or {}),
+        "hatch": _hatch(drawn_line.band.get("fillpattern") or marker.get("pattern") or {}),
         "has_line": has_lines and "stackgroup" not in trace,
         # Relative to the lines of a figure, which are 2 px wide.
         "line_share": float(line.get("width", 2)) / 2,
@@ -227,10 +229,11 @@ def _looks(
 
 
 def _hatch(pattern: Mapping[str, Any]) -> list[str] | None:
-    """The hatch of an area and its colour; None for a plain one."""
+    """The hatch of an area or bar and its colour; None for a plain one."""
     if not pattern.get("shape"):
         return None
-    return [3 * str(pattern["shape"]), _hex(*_colour(pattern.get("fgcolor")))]
+    density = 1 if pattern.get("size", _HATCH_PX) > _HATCH_PX else 3
+    return [density * str(pattern["shape"]), _hex(*_colour(pattern.get("fgcolor")))]
 
 
 def _markers(drawn: DrawnSeries, marker: Mapping[str, Any]) -> list[tuple[list[int] | None, dict[str, Any]]]:
@@ -435,8 +438,7 @@ def draw(axes, style, rows, line_width):
     if style["is_share"]:
         transform = {"transform": blended_transform_factory(axes.transData, axes.transAxes)}
     if style["kind"] == "bars":
-        draw_bars(axes, style, rows, line_width)
-        return Patch(color=style["marker_colour"])
+        return draw_bars(axes, style, rows, line_width)
     panel = FIGURE["panels"][style["panel"]]
     x, y = (column(rows, name, panel[name]["scale"] == "category") for name in ("x", "y"))
     low, high = column(rows, "low"), column(rows, "high")
@@ -477,7 +479,7 @@ def draw(axes, style, rows, line_width):
 
 
 def draw_bars(axes, style, rows, line_width):
-    """Draw bars beside those of other series, or on top of them."""
+    """Draw bars beside those of other series, or on top of them; return what the legend has for them."""
     bars = style["bars"]
     categories = bars["categories"]
     rows = [row for row in rows if row["x"] in categories]
@@ -490,7 +492,10 @@ def draw_bars(axes, style, rows, line_width):
         tops[place] = base + (0.0 if math.isnan(value) else value)
     draw_all = axes.barh if bars["is_horizontal"] else axes.bar
     start = "left" if bars["is_horizontal"] else "bottom"
-    draw_all(centres, values, width, color=style["marker_colour"], **{start: bases})
+    look = {"facecolor": style["marker_colour"], "linewidth": 0}
+    if style["hatch"]:
+        look.update(zip(("hatch", "edgecolor"), style["hatch"]))
+    draw_all(centres, values, width, **look, **{start: bases})
     if style["error_bars"]:
         low, high = column(rows, "low"), column(rows, "high")
         errors = [[b - a for a, b in zip(low, values)], [b - a for a, b in zip(values, high)]]
@@ -504,6 +509,7 @@ def draw_bars(axes, style, rows, line_width):
     is_narrow = sum(len(category) + 2 for category in categories) > 13 * axes.figure.get_figwidth() / n_plots
     if is_narrow and not bars["is_horizontal"]:
         axes.tick_params(axis="x", labelrotation=45)
+    return Patch(**look)
 
 
 def finish(axes, panel, log):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.palette import Theme, look
-from backend.figures.theme import faint, layout, muted, plain_text, tick_text
+from backend.figures.palette import SYMBOLS, Look, Theme, look
+from backend.figures.theme import faint, ground, layout, muted, plain_text, tick_text
 from backend.metrics.chunks import Array
 from backend.statistics.profiles import Profile
 
@@ -25,6 +25,14 @@ _NARROW_PX, _MEDIUM_PX = 560, 960
 _MAX_TICKS = 8
 _MANY_PER_PX = 120
 """Approximate width of a legend's entry."""
+_HATCHES = dict(
+    zip(
+        SYMBOLS[1:],
+        (("/", 5), ("x", 5), ("-", 5), (".", 5), ("\\", 5), ("|", 5), ("+", 5), ("/", 12), (".", 12)),
+        strict=True,
+    )
+)
+"""What bars have in place of the symbols of lines: the shape, and its size in pixels."""
 
 
 @dataclass(frozen=True)
@@ -437,14 +445,13 @@ def games_figure(bars: Sequence[Bar], *, x: str, reference: float | None, frame:
     figure.layout.pop("hoversubplots", None)
     for arm in shown:
         arm_bars = [bar for bar in known if bar.arm == arm]
-        colour = look(frame.style(arm), frame.theme).colour
         figure.data.append(
             {
                 "type": "bar",
                 "orientation": "h",
                 "x": [bar.value for bar in arm_bars],
                 "y": [bar.panel for bar in arm_bars],
-                "marker": {"color": colour},
+                "marker": _bar_marker(look(frame.style(arm), frame.theme), frame.theme),
                 "name": plain_text(arm),
                 "hovertemplate": f"{plain_text(arm)}<br>%{{y}}: %{{x:.4~g}}<extra></extra>",
             }
@@ -454,6 +461,14 @@ def games_figure(bars: Sequence[Bar], *, x: str, reference: float | None, frame:
         figure.add_line(line, x0=reference, x1=reference, y0=0, y1=1, xref="x", yref="paper")
     figure.n_total = figure.n_shown = len(known)
     return figure
+
+
+def _bar_marker(looks: Look, theme: Theme) -> dict[str, Any]:
+    if not looks.symbol:
+        return {"color": looks.colour}
+    shape, size = _HATCHES[looks.symbol]
+    pattern = {"shape": shape, "size": size, "solidity": 0.3, "fillmode": "overlay", "fgcolor": ground(theme)}
+    return {"color": looks.colour, "pattern": pattern}
 
 
 def profile_figure(profiles: Sequence[Profile], *, x: str, target: float, frame: Frame) -> Figure:
@@ -478,11 +493,13 @@ def profile_figure(profiles: Sequence[Profile], *, x: str, target: float, frame:
     figure.layout["margin"] = figure.layout["margin"] | {"b": 12 + legend_rows * _LEGEND_ROW_PX}
     figure.layout.pop("hoversubplots", None)
     for profile in profiles:
+        looks = look(frame.style(profile.arm), frame.theme)
         figure.add_scatter(
             x=profile.tau,
             y=profile.share,
-            mode="lines",
-            line={"color": look(frame.style(profile.arm), frame.theme).colour, "width": 2, "shape": "hv"},
+            mode=looks.mode,
+            marker=looks.marker,
+            line={"color": looks.colour, "width": 2, "shape": "hv"},
             name=plain_text(profile.arm),
             hovertemplate=(
                 f"{plain_text(profile.arm)}<br>%{{y:.0%}} of the runs above %{{x:.4~g}} %<extra></extra>"
@@ -537,7 +554,8 @@ def reached_figure(
         figure.add_scatter(
             x=[0.0, *times, furthest * 1.05],
             y=[0, *range(1, len(times) + 1), len(times)],
-            mode="lines",
+            mode=looks.mode,
+            marker=looks.marker,
             line={"color": looks.colour, "width": 2, "shape": "hv"},
             name=plain_text(arm),
             hovertemplate=f"{plain_text(arm)}<br>%{{x:.3~g}} h: %{{y}} environments<extra></extra>",

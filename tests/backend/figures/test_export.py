@@ -320,6 +320,23 @@ def test_script_redraws_bars_on_top_of_or_beside_each_other(mode: str, way: str)
     assert [tick.get_text() for tick in ticks] == (["c", "a", "b"] if way == "h" else ["a", "b", "c"])
 
 
+def test_script_hatches_bars_as_the_figure_does() -> None:
+    figure = Figure({"barmode": "group", "xaxis": {"type": "category"}})
+    for shape, size in ((None, 0), ("/", 5), ("/", 12)):
+        pattern = {"pattern": {"shape": shape, "size": size, "fgcolor": "#ffffff"}} if shape else {}
+        marker = {"color": "#3f4fc4", **pattern}
+        figure.data.append(
+            {"type": "bar", "name": f"{shape}{size}", "x": ["a"], "y": [1.0], "marker": marker}
+        )
+    script: dict[str, Any] = {"__name__": "script"}
+    exec(matplotlib_script(figure), script)
+    [axes] = script["panels"](script["Figure"]())
+    entries = [script["draw"](axes, series, [], 1.0) for series in script["FIGURE"]["series"]]
+    assert [entry.get_hatch() for entry in entries] == [None, "///", "/"]
+    assert {entry.get_facecolor() for entry in entries} == {entries[0].get_facecolor()}
+    assert entries[1].get_edgecolor() == (1.0, 1.0, 1.0, 1.0)
+
+
 @pytest.mark.service
 @pytest.mark.long
 @pytest.mark.parametrize(

@@ -1,8 +1,13 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from backend.figures import study
+from backend.figures.figure import Figure
+from backend.figures.palette import N_COLOURS, N_STYLES
 from backend.figures.study import ArmCurve, Bar, Frame, RunDot
+from backend.statistics.profiles import Profile
 from tests.backend.figures.lines import valid
 
 ARMS = ["A3C", "PAAC"]
@@ -122,6 +127,41 @@ def test_reached_environments_are_counted_by_hour() -> None:
     assert (list(a3c.x), list(a3c.y)) == ([0.0, 0.5, 2.0, pytest.approx(2.1)], [0, 1, 2, 2])
     assert list(paac.y) == [0, 0]
     assert a3c.line.shape == "hv"
+
+
+MANY_ARMS = [f"arm {at}" for at in range(N_STYLES)]
+MANY = Frame("t", MANY_ARMS, "dark")
+
+
+def profiles_of_many() -> Figure:
+    x = np.linspace(0.0, 100.0, 3)
+    arms = [Profile(arm, x, x / 100, 50.0, 1) for arm in MANY_ARMS]
+    return study.profile_figure(arms, x="x", target=100.0, frame=MANY)
+
+
+def reached_by_many() -> Figure:
+    return study.reached_figure({arm: [1.0] for arm in MANY_ARMS}, n_environments=1, x="h", frame=MANY)
+
+
+def games_of_many() -> Figure:
+    bars = [Bar(arm, "Pong", 1.0, arm) for arm in MANY_ARMS]
+    return study.games_figure(bars, x="%", reference=None, frame=MANY)
+
+
+@pytest.mark.parametrize("draw_many", [profiles_of_many, reached_by_many, games_of_many])
+def test_any_two_of_many_arms_differ_by_colour_or_by_symbol_or_hatch(draw_many: Callable[[], Figure]) -> None:
+    figure = draw_many()
+    valid(figure)
+    looks = []
+    for trace in figure.data:
+        marker = trace.get("marker", {})
+        pattern = marker.get("pattern", {})
+        colour = trace["line"]["color"] if "line" in trace else marker["color"]
+        looks.append((colour, marker.get("symbol"), pattern.get("shape"), pattern.get("size")))
+    assert len(set(looks)) == N_STYLES
+    # Rows of ten colours, each with a symbol or hatch of its own.
+    assert len({tuple(marks) for _, *marks in looks}) == N_STYLES // N_COLOURS
+    assert {tuple(marks) for _, *marks in looks[:N_COLOURS]} == {(None, None, None)}
 
 
 def test_counts_are_steps_and_the_rate_has_an_axis_of_its_own() -> None:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.palette import Theme, colours
+from backend.figures.palette import Theme, colours, look
 from backend.figures.theme import faint, ground, layout, muted, plain_text
 from backend.metrics.chunks import Array
 from backend.statistics.means import t_975
@@ -73,7 +72,7 @@ def branch_figure(
         width_px: width for which the title is wrapped.
     """
     figure = Figure(layout(title, theme, width_px, subtitle))
-    blue, orange, *others = colours(theme)
+    blue, orange, *_ = colours(theme)
     n = max(len(line.returns) for line in lines)
     steps = _drawn(n)
     together = np.array([_held(line.returns, n)[steps] for line in lines])
@@ -128,7 +127,8 @@ def branch_figure(
         hovertemplate=hover,
         meta={"kind": "line"},
     )
-    for person, colour in zip(people, cycle(others), strict=False):
+    for style, person in enumerate(people, 2):
+        looks = look(style, theme)
         drawn = _drawn(min(len(person.returns), n))
         figure.add_scatter(
             x=drawn,
@@ -136,8 +136,9 @@ def branch_figure(
             name=plain_text(
                 f"{person.who} ({'to the end' if person.finished else 'stopped before the end'})"
             ),
-            mode="lines",
-            line={"color": colour, "width": 2},
+            mode=looks.mode,
+            marker=looks.marker,
+            line={"color": looks.colour, "width": 2},
             hovertemplate=hover,
             meta={"kind": "line"},
         )

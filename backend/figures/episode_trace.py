@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.palette import Theme, colours
+from backend.figures.palette import Theme, colours, look
 from backend.figures.theme import layout, muted
 from backend.metrics.chunks import Array
 from backend.metrics.rollups import bucket_rows, last_rows
@@ -94,26 +94,29 @@ def episode_trace_figure(
     )
     drawn = policies if numbers is None else numbers
     shares = numbers is None and not action_values
-    stacked: dict[str, Any] = {"stackgroup": "pi", "line": {"width": 0}} if shares else {}
+    # Not in the colours of reward and V, which the legend names too.
     for action, name in enumerate(action_names if drawn.size else ()):
+        looks = look(2 + action, theme)
+        line = {"color": looks.colour, "width": 0 if shares else 2}
+        shown = {"stackgroup": "pi"} if shares else {"mode": looks.mode, "marker": looks.marker}
         figure.add_scatter(
             x=steps,
             y=_average_each(drawn[:, action], size),
             name=name,
-            **stacked,
+            line=line,
             **_PANELS[2],
-            **hover,
+            **hover | shown,
         )
     if shares:
         third: dict[str, Any] = {"title": {"text": "π(a)"}, "range": [0, 1]}
     else:
         third = {"title": {"text": "Q(a)" if action_values else "Action"}}
     figure.layout |= _axes({"title": {"text": "Reward"}}, {"title": {"text": "Value"}}, third)
-    line = {"color": muted(theme), "width": 1, "dash": "dot"}
+    mark = {"color": muted(theme), "width": 1, "dash": "dot"}
     for at in lost:
         for panel in _PANELS if drawn.size else _PANELS[:2]:
             ends = {"x0": at, "x1": at, "y0": 0, "y1": 1}
-            figure.add_line(line, **ends, xref=panel["xaxis"], yref=f"{panel['yaxis']} domain")
+            figure.add_line(mark, **ends, xref=panel["xaxis"], yref=f"{panel['yaxis']} domain")
     return figure
 
 

@@ -38,6 +38,13 @@ def test_action_values_are_not_stacked() -> None:
     assert figure.layout.yaxis3.title.text == "Q(a)"
 
 
+@pytest.mark.parametrize("action_values", [True, False])
+def test_all_actions_of_atari_look_different(action_values: bool) -> None:
+    figure = draw(50, 18, action_values=action_values)
+    looks = [(trace.line.color, trace.marker.symbol) for trace in figure.data]
+    assert len(set(looks)) == 20
+
+
 def test_figure_has_three_panels_with_shared_x_axis() -> None:
     figure = draw(50)
     assert list(by_name(figure)) == ["Reward", "V", "action 0", "action 1", "action 2"]

@@ -46,8 +46,23 @@ def figure(
         str | None, typer.Option("--filter", help="Draw the runs that match, such as group:nightly.")
     ] = None,
     metric: Annotated[str | None, typer.Option(help="Of curve and seed_curve.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            help="Of curve and seed_curve, such as 'actor 0', or * for all. Repeatable; default: the whole "
+            "run, or all sources of a metric that it lacks.",
+        ),
+    ] = None,
     panel: Annotated[str | None, typer.Option(help="Of diagnostic.")] = None,
     setting: Annotated[str | None, typer.Option(help="Of scatter, such as config.learning_rate.")] = None,
+    score: Annotated[
+        Literal["score", "best_return"] | None,
+        typer.Option(help="Of scatter: of the last 100 training episodes, or the best return."),
+    ] = None,
+    environment: Annotated[
+        str | None, typer.Option(help="Draw only the runs of this environment, in the styles of all.")
+    ] = None,
     x: Annotated[
         Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"] | None,
         typer.Option(help="Unit of the horizontal axis."),
@@ -65,7 +80,28 @@ def figure(
         Literal["median", "mean", "iqm"] | None, typer.Option(help="Line of seed_curve.")
     ] = None,
     interval: Annotated[
-        Literal["ci95", "sd", "se", "min_max"] | None, typer.Option(help="Band of seed_curve.")
+        Literal["ci95", "sd", "se", "bootstrap", "min_max"] | None,
+        typer.Option(help="Band of seed_curve; bootstrap, of a mean or iqm, from five runs on."),
+    ] = None,
+    seeds: Annotated[
+        bool, typer.Option("--seeds", help="Also each run of seed_curve, as a thin line.")
+    ] = False,
+    band: Annotated[
+        Literal["auto", "sd", "min_max", "none"] | None,
+        typer.Option(help="Around the lines of learning_curve and curve; auto: sd around a single line."),
+    ] = None,
+    styles: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--style",
+            min=0,
+            max=99,
+            help="Styles of the runs, in their order. Repeatable; default: 0, 1, 2, …",
+        ),
+    ] = None,
+    group_styles: Annotated[
+        list[str] | None,
+        typer.Option("--group-style", help="Style of a group of seed_curve, as GROUP:STYLE. Repeatable."),
     ] = None,
     formats: Annotated[
         list[Format] | None,
@@ -90,12 +126,13 @@ def figure(
     """Write a figure of runs as files: CSV, a matplotlib script, a caption and Plotly's JSON."""
     if bool(run_ids) == bool(filter_text):
         raise fail("run: name the runs to draw, or choose them by --filter")
-    given: dict[str, Any] = {"metric": metric, "panel": panel}
+    given: dict[str, Any] = {"metric": metric, "source": sources, "panel": panel, "environment": environment}
     if kind == "scatter":
-        given["x"] = setting
+        given |= {"x": setting, "y": score}
     else:
         given |= {"x": x, "x_from": x_from, "x_to": x_to, "points": points, "smooth": smooth}
         given |= {"smoothing": smoothing, "scale": scale, "centre": centre, "interval": interval}
+    given |= {"seeds": seeds or None, "band": band, "style": styles, "group_style": group_styles}
     given |= {"width_in": width_in, "line_width_pt": line_width_pt, "legend": legend, "heading": title}
     params = {name: value for name, value in given.items() if value is not None} | {"log_y": log_y}
     target = output or Path(kind)

@@ -1,10 +1,17 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+import typer
 from typer.testing import Result
 
+from backend.app import create_app
+from backend.figures.palette import look
+from backend.settings import Settings
+from callboard_cli.figure import Kind
+from callboard_cli.main import app
 from tests.backend.comparisons.test_endpoints import two_rates
 from tests.support.service import RunningService
 
@@ -27,6 +34,73 @@ def test_figure_is_written_in_every_format(
     compile(script, "fig.1.py", "exec")
     assert "exact two-sided permutation test" in caption
     assert {trace["type"] for trace in json.loads(figure)["data"]} == {"scatter"}
+
+
+def test_iqm_with_its_bootstrap_band_and_single_seeds_is_drawn_in_a_given_style(
+    callboard: Callboard, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    good, bad = two_rates(sqlite_service.engine, 5)
+    target = tmp_path / "iqm"
+    shown = ("--interval", "bootstrap", "--seeds", "--environment", "CartPole-v1", "--output", str(target))
+    forms = ("--format", "json", "--format", "caption")
+    done = callboard("figure", "seed_curve", *good, *bad, *shown, *forms)
+    assert done.exit_code == 0, done.output
+    assert "Band: 95 % of bootstrapped interquartile means." in target.with_suffix(".txt").read_text()
+    traces = json.loads(target.with_suffix(".json").read_text())["data"]
+    assert sum(trace["meta"]["kind"] == "seed" for trace in traces) == len(good) + len(bad)
+    group = traces[0]["meta"]["group"]
+    done = callboard("figure", "seed_curve", *good, *shown, *forms[:2], "--group-style", f"{group}:1")
+    assert done.exit_code == 0, done.output
+    traces = json.loads(target.with_suffix(".json").read_text())["data"]
+    lines = [trace["line"]["color"] for trace in traces if trace["meta"]["kind"] == "line"]
+    assert set(lines) == {look(1, "light").colour}
+
+
+def test_band_and_style_of_a_run_are_drawn(
+    callboard: Callboard, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    good, _ = two_rates(sqlite_service.engine, 1)
+    target = tmp_path / "curve"
+    shown = ("--band", "min_max", "--points", "20", "--style", "3", "--format", "json")
+    done = callboard("figure", "learning_curve", good[0], *shown, "--output", str(target))
+    assert done.exit_code == 0, done.output
+    traces = json.loads(target.with_suffix(".json").read_text())["data"]
+    kinds = {trace["meta"]["kind"]: trace for trace in traces}
+    assert kinds["range"]["name"] == "min–max"
+    assert kinds["line"]["line"]["color"] == look(3, "light").colour
+
+
+PAGES_ALONE = {"theme", "width", "embedded", "since_revision", "layout", "had_scale"}
+"""Parameters of figures on pages, and of their updates."""
+RENAMED = {("scatter", "x"): "--setting", ("scatter", "y"): "--score", (None, "heading"): "--title"}
+"""Options that have other names than their parameters; by the only figure that has them."""
+
+
+def test_options_and_their_choices_are_the_parameters_of_rest(tmp_path: Path) -> None:
+    root: Any = typer.main.get_command(app)
+    options = {
+        option.opts[0]: set(getattr(option.type, "choices", ()))
+        for option in root.commands["figure"].params
+        if option.opts[0].startswith("--")
+    }
+    paths = create_app(Settings(home=tmp_path)).openapi()["paths"]
+    parameters: dict[str, set[str]] = {}
+    for kind in get_args(Kind):
+        for parameter in paths[f"/api/v1/figures/{kind}"]["get"]["parameters"]:
+            name = parameter["name"]
+            if parameter["in"] != "query" or name == "run" or name in PAGES_ALONE:
+                continue
+            flag = RENAMED.get((kind, name)) or RENAMED.get((None, name)) or f"--{name.replace('_', '-')}"
+            parameters.setdefault(flag, set()).update(choices_of(parameter["schema"]))
+    assert options["--format"] < parameters["--format"], "HTML is for a browser"
+    options["--format"] = parameters["--format"]
+    assert {flag: options[flag] for flag in options.keys() - {"--filter", "--output"}} == parameters
+
+
+def choices_of(schema: Any) -> set[str]:
+    """The values that a schema lists, of its alternatives and items too."""
+    parts = [*schema.get("anyOf", []), *filter(None, [schema.get("items")])]
+    return set(schema.get("enum", [])).union(*map(choices_of, parts))
 
 
 def test_runs_of_a_figure_can_be_chosen_by_filter(

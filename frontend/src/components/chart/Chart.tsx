@@ -8,8 +8,7 @@ import { TruncatedName } from '@/components/text';
 import { splitShared } from '@/lib/shortNames';
 import classes from './Chart.module.css';
 import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
-import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withRoom } from './endLabels';
-import { addTooltips } from './legend';
+import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withoutLines, withRoom } from './endLabels';
 import { type Entry, valuesAt } from './readout';
 import { Readout } from './Readout';
 import { withTickTexts } from './scale';
@@ -147,6 +146,8 @@ type Props = {
   view: string;
   /** Whether lines are named at their ends, where there is room. */
   endNames?: boolean;
+  /** Whether the page has a list of the lines, in place of a legend. */
+  isListed?: boolean;
   onReady?: (element: PlotlyHTMLElement) => void;
 };
 
@@ -154,7 +155,7 @@ type Props = {
  * A plotly figure that redraws in place, at most once a second. Zoom and crosshair are those of all charts of
  * the page.
  */
-export function Chart({ label, x: xAxis, data, layout, height, view, endNames, onReady }: Props) {
+export function Chart({ label, x: xAxis, data, layout, height, view, endNames, isListed, onReady }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const line = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
@@ -194,10 +195,10 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, o
           drawnAt.current = Date.now();
           const { clientWidth, clientHeight } = box.current;
           const isLabelled = endNames && canLabel(data, layout, clientWidth, clientHeight);
-          const drawing = isLabelled ? withRoom(data, layout) : { data, layout };
+          const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };
           labelled.current = isLabelled ? data : null;
           const figure = {
-            ...drawing.layout,
+            ...(isLabelled ? withRoom(drawing.layout) : drawing.layout),
             ...BACKGROUND,
             xaxis: {
               ...layout.xaxis,
@@ -215,12 +216,8 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, o
               const range = zoomOf(event);
               if (range !== undefined) onZoom.current({ zoom: range });
             });
-            element.on('plotly_afterplot', () => {
-              addTooltips(element);
-              setLabels(placedLabels(element, labelled.current));
-            });
+            element.on('plotly_afterplot', () => setLabels(placedLabels(element, labelled.current)));
           }
-          addTooltips(element);
           setLabels(placedLabels(element, labelled.current));
           setDrawn(true);
           ready.current?.(element);
@@ -231,7 +228,7 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, o
       current = false;
       clearTimeout(timer);
     };
-  }, [data, layout, view, tries, zoom, endNames]);
+  }, [data, layout, view, tries, zoom, endNames, isListed]);
 
   useEffect(() => {
     const element = box.current;

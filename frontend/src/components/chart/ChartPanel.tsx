@@ -130,7 +130,6 @@ export function ChartPanel(props: ChartPanelProps) {
         // What is not finite is counted above the chart, for what is in view.
         annotations:
           layout.annotations?.filter((note) => !('name' in note && note.name === 'not_finite')) ?? [],
-        // The lines of several runs are named by the list of runs.
         ...(main
           ? isPlain && { showlegend: false }
           : { showlegend: runs.length === 1 && entries.length > 1 && !isPlain }),
@@ -211,6 +210,7 @@ export function ChartPanel(props: ChartPanelProps) {
           height={height}
           view={shown.view}
           endNames={main ?? false}
+          isListed={runs.length > 1}
           onReady={(ready) => (element.current = ready)}
         />
       ) : (

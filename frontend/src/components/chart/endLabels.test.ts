@@ -1,6 +1,6 @@
 import type { Data } from 'plotly.js';
 import { describe, expect, it } from 'vitest';
-import { apart, canLabel, endLabels, LABEL_PX, ROOM_PX, withRoom } from './endLabels';
+import { apart, canLabel, endLabels, LABEL_PX, withoutLines } from './endLabels';
 
 const line = (name: string, y: number[], more: object = {}): Data => ({
   name,
@@ -31,12 +31,10 @@ describe('labels at the ends of lines', () => {
 
   it('replace the legend of lines, not that of other marks', () => {
     const marks: Data = { name: 'evaluation', x: [1], y: [1] };
-    expect(withRoom([line('a', [1])], {}).layout).toMatchObject({
-      showlegend: false,
-      margin: { r: ROOM_PX },
-    });
-    const { data, layout } = withRoom([line('a', [1]), marks], {});
+    expect(withoutLines([line('a', [1])], {}).layout).toMatchObject({ showlegend: false });
+    const { data, layout } = withoutLines([line('a', [1]), marks], {});
     expect(layout.showlegend).toBe(true);
+    expect(withoutLines([marks], { showlegend: false }).layout.showlegend).toBe(false);
     expect(data[0]).toMatchObject({ showlegend: false });
     expect(data[1]).toEqual(marks);
   });

@@ -29,14 +29,20 @@ export function canLabel(traces: readonly Data[], layout: Partial<Layout>, width
   return n > 1 && !isBeside && width >= MIN_WIDTH_PX && n * LABEL_PX <= PLOT_SHARE * height;
 }
 
-/** A figure without the legend of its lines, with room for their names. */
-export function withRoom(traces: readonly Data[], layout: Partial<Layout>) {
+/** A figure whose legend has no lines. */
+export function withoutLines(traces: readonly Data[], layout: Partial<Layout>) {
   const data = (traces as readonly Trace[]).map((trace) =>
     isNamed(trace) ? ({ ...trace, showlegend: false } as Data) : (trace as Data),
   );
-  const showlegend = (data as Trace[]).some((trace) => trace.showlegend !== false);
-  return { data, layout: { ...layout, showlegend, margin: { ...layout.margin, r: ROOM_PX } } };
+  const hasOthers = (data as Trace[]).some((trace) => trace.showlegend !== false);
+  return { data, layout: { ...layout, showlegend: hasOthers && layout.showlegend !== false } };
 }
+
+/** The layout with room for the names of lines. */
+export const withRoom = (layout: Partial<Layout>): Partial<Layout> => ({
+  ...layout,
+  margin: { ...layout.margin, r: ROOM_PX },
+});
 
 /** The label of each named line that has a value in a range of x. */
 export function endLabels(traces: readonly Data[], [from, to]: readonly [number, number]): EndLabel[] {

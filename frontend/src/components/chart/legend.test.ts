@@ -1,7 +1,7 @@
 import type { Data } from 'plotly.js';
 import { expect, it } from 'vitest';
 import type { Meta } from '@/api/tails';
-import { addTooltips, plain, withShortNames } from './legend';
+import { plain, withShortNames } from './legend';
 
 const trace = (name: string, meta: Meta): Data => ({ type: 'scatter', name, meta }) as unknown as Data;
 const namesOf = (traces: readonly Data[]): unknown[] => traces.map(({ name }) => name);
@@ -49,17 +49,4 @@ it('groups are called by the settings in which they differ', () => {
     'learning_rate = 0.0224, 5 seeds',
     'learning_rate = 0.0028, 5 seeds',
   ]);
-});
-
-it('an entry of the legend has the whole name as its tooltip, once', () => {
-  const chart = document.createElement('div');
-  chart.innerHTML = '<svg><g class="legend"><g class="traces"></g><g class="traces"></g></g></svg>';
-  const [first] = chart.querySelectorAll('.traces');
-  const keep = (title: string): unknown =>
-    Object.assign(first as object, { __data__: [{ trace: { meta: { title } } }] });
-  keep('paac seed 1');
-  addTooltips(chart);
-  keep('paac seed 2');
-  addTooltips(chart);
-  expect([...chart.querySelectorAll('title')].map(({ textContent }) => textContent)).toEqual(['paac seed 2']);
 });

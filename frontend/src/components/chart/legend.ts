@@ -51,17 +51,3 @@ export function withShortNames(traces: readonly Data[], names: LegendNames): Dat
     } as unknown as Data;
   });
 }
-
-/** Shows whole names when the pointer is on an entry of a drawn chart's legend. */
-export function addTooltips(chart: HTMLElement): void {
-  for (const entry of chart.querySelectorAll('.legend .traces')) {
-    // Plotly keeps the data of an entry at its element.
-    const [drawn] = (entry as { __data__?: readonly { trace?: Trace }[] }).__data__ ?? [];
-    entry.querySelector('title')?.remove();
-    const whole = drawn?.trace?.meta?.title;
-    if (!whole) continue;
-    const title = document.createElementNS('http://www.w3.org/2000/svg', 'title');
-    title.textContent = whole;
-    entry.append(title);
-  }
-}

@@ -1,11 +1,12 @@
 """The best scores of finished runs beside published ones."""
 
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from backend.figures.export import FORMATS, RequestedForm, file_response
 from backend.figures.palette import Theme
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
@@ -17,6 +18,7 @@ from backend.text import Text
 
 router = APIRouter(prefix="/scores", tags=["scores"])
 
+FIGURE_FORMATS: dict[int | str, dict[str, Any]] = {200: FORMATS[200] | {"model": ScoresFigure}}
 Protocol = Annotated[
     Text | None,
     Query(
@@ -56,7 +58,7 @@ def _document(table: service.ScoreTable) -> JsonDocument:
     return JsonDocument.of(table.scores)
 
 
-@router.get("/figures/{figure_id}", response_model=ScoresFigure)
+@router.get("/figures/{figure_id}", response_model=None, responses=FIGURE_FORMATS)
 def read_scores_figure(
     figure_id: Annotated[
         FigureId,
@@ -65,6 +67,7 @@ def read_scores_figure(
     principal: Viewer,
     turn: ListTurn,
     session: ReadSession,
+    form: RequestedForm,
     protocol: Protocol = None,
     column: Column = [],  # noqa: B006
     min_seeds: MinSeeds = 1,
@@ -74,7 +77,13 @@ def read_scores_figure(
     """Performance profiles or optimality gaps (Agarwal et al. 2021) of the algorithms of the table, over the
     environments in which each of them that has a score has one."""
     table = service.read_table(session, protocol, column, min_seeds)
+    if form.format != "json":
+        drawn = service.draw(table, figure_id, theme="light", width_px=width)
+        return file_response(drawn.figure, form, figure_id, drawn.text)
     drawn = service.draw(table, figure_id, theme=theme, width_px=width)
+    # For a page, which has a heading of its own.
+    drawn.figure.layout.pop("title", None)
+    drawn.figure.layout["margin"] = drawn.figure.layout["margin"] | {"t": 32}
     answer = {
         "figure": drawn.figure.document() | {"revisions": []},
         "caption": drawn.caption,

@@ -239,6 +239,15 @@ class DrawnScores:
     optimality_gaps: dict[str, float]
     """By title of the algorithm."""
 
+    @property
+    def text(self) -> str:
+        """The caption and the optimality gaps as sentences, for a file of the figure."""
+        gaps = ", ".join(f"{title} {gap:.3g} %" for title, gap in self.optimality_gaps.items())
+        return f"{self.caption}. Optimality gap: {gaps}." if gaps else f"{self.caption}."
+
+
+_TITLES: dict[FigureId, str] = {"profile": "Performance profile", "optimality_gap": "Optimality gap"}
+
 
 def draw(table: ScoreTable, figure: FigureId, *, theme: Theme, width_px: int | None) -> DrawnScores:
     """The performance profiles or the optimality gaps of the shown algorithms."""
@@ -248,14 +257,12 @@ def draw(table: ScoreTable, figure: FigureId, *, theme: Theme, width_px: int | N
     over = profiles(scores, arms)
     # Each algorithm keeps its style when columns are left out.
     styles = {algorithm.title: at for at, algorithm in enumerate(ALGORITHMS.values())}
-    frame = Frame("", arms, theme, width_px, styles)
+    frame = Frame(_TITLES[figure], arms, theme, width_px, styles)
     drawing = (
         profile_figure(over.arms, x="Human-normalised score (%)", target=TARGET, frame=frame)
         if figure == "profile"
         else gaps_figure(over.arms, frame=frame)
     )
-    drawing.layout.pop("title", None)
-    drawing.layout["margin"] = drawing.layout["margin"] | {"t": 32}
     n = len(over.environments)
     caption = (
         f"Human-normalised last evaluations of each algorithm's best configuration under "

@@ -17007,6 +17007,18 @@ export interface operations {
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -17017,7 +17029,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17045,6 +17057,10 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ScoresFigure"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

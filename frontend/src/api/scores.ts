@@ -19,19 +19,28 @@ export const scoresQuery = (request: ScoresRequest) =>
     placeholderData: keepPreviousData,
   });
 
-type Drawn = components['schemas']['ScoresFigure'];
-type FigureRequest = ScoresRequest & { theme: 'light' | 'dark'; width: number };
+type Drawn = Omit<components['schemas']['ScoresFigure'], 'figure'> & { figure: Figure };
+type Shown = { theme: 'light' | 'dark'; width: number };
 
 /** The performance profiles of the algorithms of a table of scores. */
-export const profileQuery = (request: FigureRequest) =>
+export async function fetchProfile(
+  request: ScoresRequest,
+  shown: Shown,
+  signal: AbortSignal,
+): Promise<Drawn> {
+  const params = { path: { figure_id: 'profile' as const }, query: { ...request, ...shown } };
+  // OpenAPI types plotly's data and layout as plain objects, and files as text.
+  const drawn = (await unwrap<unknown>(
+    api.GET('/api/v1/scores/figures/{figure_id}', { params, signal }),
+  )) as Omit<Drawn, 'figure'> & { figure: Answer };
+  return { ...drawn, figure: wholeFigure(drawn.figure) };
+}
+
+/** As a page shows them. */
+export const profileQuery = (request: ScoresRequest, shown: Shown) =>
   queryOptions({
-    queryKey: keys.scores({ figure: 'profile', ...request }),
-    queryFn: async ({ signal }): Promise<Omit<Drawn, 'figure'> & { figure: Figure }> => {
-      const params = { path: { figure_id: 'profile' as const }, query: request };
-      const drawn = await unwrap(api.GET('/api/v1/scores/figures/{figure_id}', { params, signal }));
-      // OpenAPI types plotly's data and layout as plain objects.
-      return { ...drawn, figure: wholeFigure(drawn.figure as unknown as Answer) };
-    },
+    queryKey: keys.scores({ figure: 'profile', ...request, ...shown }),
+    queryFn: ({ signal }) => fetchProfile(request, shown, signal),
     placeholderData: keepPreviousData,
     structuralSharing: false,
   });

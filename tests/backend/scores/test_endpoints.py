@@ -1,14 +1,18 @@
 """The table of scores over REST: which runs count, which configuration is the best, and what is compared."""
 
+import csv
 from typing import Any
 
 import pytest
-from httpx import Client
+from httpx import Client, Response
 from sqlalchemy import Engine
 
 from backend.db import Run
 from backend.db.engine import writing
+from backend.figures.palette import look
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.states import RunState
+from tests.backend.figures.lines import numbers
 from tests.support.rows import evaluation_row, external_request, make_fork, make_run
 from tests.support.service import RunningService
 
@@ -239,6 +243,35 @@ def test_profile_is_over_the_games_of_every_scored_algorithm(client: Client, eng
     assert alone["optimality_gaps"] == {"PAAC": pytest.approx(50.0)}
     assert "over the same 2 environments; 3 runs" in alone["caption"]
     assert client.get(f"{SCORES}/figures/bars").status_code == 404
+
+
+def test_profile_is_a_file_in_every_format_of_figures(client: Client, engine: Engine) -> None:
+    for seed, score in enumerate((14.6, -20.7)):
+        make_scored(engine, score, seed=seed, **PONG)
+
+    def file(form: str, name: str = "profile", **params: Any) -> Response:
+        answer = client.get(f"{SCORES}/figures/{name}", params=params | {"format": form, "theme": "dark"})
+        assert answer.status_code == 200, answer.text
+        assert f'filename="{name}.' in answer.headers["content-disposition"]
+        return answer
+
+    rows = list(csv.DictReader(file("csv").text.splitlines()))
+    [trace] = client.get(f"{SCORES}/figures/profile").json()["figure"]["data"]
+    drawn = zip(numbers(trace["x"]), numbers(trace["y"]), strict=True)
+    assert [(row["series"], float(row["x"]), float(row["y"])) for row in rows] == [
+        ("PAAC", x, y) for x, y in drawn
+    ]
+    assert len(list(csv.DictReader(file("csv", "optimality_gap").text.splitlines()))) == 1
+    about = file("caption").text
+    assert about.startswith("Human-normalised last evaluations")
+    assert about.endswith("over the same 1 environment; 2 runs. Optimality gap: PAAC 50 %.\n")
+    script = file("matplotlib", width_in=3.25).text
+    compile(script, "profile.py", "exec")
+    assert "'width_in': 3.25" in script
+    assert about.split()[0] in script
+    assert look(list(ALGORITHMS).index("paac"), "light").colour in script
+    assert "Performance profile" in file("html").text
+    assert "title" not in client.get(f"{SCORES}/figures/profile").json()["figure"]["layout"]
 
 
 @pytest.mark.parametrize(

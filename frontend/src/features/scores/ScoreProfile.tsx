@@ -1,13 +1,16 @@
 import { Skeleton, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { profileQuery, type ScoresRequest } from '@/api/scores';
+import { fetchProfile, profileQuery, type ScoresRequest } from '@/api/scores';
+import { ExportButton } from '@/components/chart/export/ExportFigure';
+import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { Empty, Problem } from '@/components/feedback';
 import { formatScore } from '@/lib/format';
 
 const FIRST_WIDTH = 760;
 const HEIGHT = 370;
+const TITLE = 'Performance profile';
 
 /** The share of each algorithm's runs above every human-normalised score, and its optimality gap. */
 export function ScoreProfile({ request }: { request: ScoresRequest }) {
@@ -15,17 +18,18 @@ export function ScoreProfile({ request }: { request: ScoresRequest }) {
   const [box, width] = useFittingWidth();
   const [failed, setFailed] = useState<unknown>(null);
   const { data, error, refetch } = useQuery({
-    ...profileQuery({ ...request, theme, width: width ?? FIRST_WIDTH }),
+    ...profileQuery(request, { theme, width: width ?? FIRST_WIDTH }),
     enabled: width !== undefined,
   });
   const problem = error ?? failed;
   const gaps = Object.entries(data?.optimality_gaps ?? {});
   return (
-    <section
-      aria-label="Performance profile"
-      style={{ display: 'grid', gap: 8, gridTemplateColumns: 'minmax(0, 1fr)' }}
-    >
-      <h2 className="section-title">Performance profile</h2>
+    <section aria-label={TITLE} style={{ display: 'grid', gap: 8, gridTemplateColumns: 'minmax(0, 1fr)' }}>
+      <header className="row">
+        <h2 className="section-title">{TITLE}</h2>
+        <span className="grow" />
+        {gaps.length > 0 && !problem && <ExportButton source={exportSource(request)} />}
+      </header>
       <div className="panel" style={{ padding: 12 }} ref={box}>
         {problem ? (
           <Problem
@@ -43,11 +47,7 @@ export function ScoreProfile({ request }: { request: ScoresRequest }) {
         )}
         {data && gaps.length > 0 && !problem && (
           <>
-            <ServedFigure
-              figure={data.figure}
-              label={`Performance profile: ${data.caption}`}
-              onFailed={setFailed}
-            />
+            <ServedFigure figure={data.figure} label={`${TITLE}: ${data.caption}`} onFailed={setFailed} />
             <p className="muted" style={{ margin: '8px 0 0' }}>
               {data.caption}. Optimality gap:{' '}
               {gaps.map(([name, gap]) => `${name} ${formatScore(gap)}\u00a0%`).join(', ')}; how far the scores
@@ -59,3 +59,10 @@ export function ScoreProfile({ request }: { request: ScoresRequest }) {
     </section>
   );
 }
+
+/** The figure for a paper. */
+const exportSource = (request: ScoresRequest): ExportSource => ({
+  ...sourceAt({ name: 'profile', title: TITLE }, '/api/v1/scores/figures/profile', request),
+  depends_on_width: true,
+  figure: async (signal, width) => (await fetchProfile(request, { theme: 'light', width }, signal)).figure,
+});

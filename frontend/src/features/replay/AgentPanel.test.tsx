@@ -1,7 +1,9 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
-import { afterEach, expect, it, vi } from 'vitest';
+import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { episodeQuery, episodesQuery } from '@/api/runResources';
 import { AgentPanel } from './AgentPanel';
 
 const asked = vi.hoisted(() => {
@@ -15,7 +17,49 @@ const asked = vi.hoisted(() => {
   return sorts;
 });
 
+beforeEach(() => localStorage.clear());
 afterEach(cleanup);
+
+const episode = (id: string) => ({ id, kind: 'training', agent_steps: 250, episode_return: 21 });
+
+/** Renders the panel of a run whose only recorded episode is E. */
+async function show(selected?: string) {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
+  client.setQueryData(episodeQuery('R', 'E').queryKey, episode('E') as never);
+  for (const sort of ['-agent_steps', '-episode_return'])
+    client.setQueryData(episodesQuery('R', sort).queryKey, {
+      pages: [{ items: [episode('E')] as never, next_cursor: null }],
+      pageParams: [null],
+    });
+  const panel = <AgentPanel run="R" running={false} ended selected={selected} onDeselect={() => undefined} />;
+  const router = createRouter({
+    routeTree: createRootRoute({ component: () => panel }),
+    history: createMemoryHistory(),
+  });
+  await router.load();
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={client}>
+        <RouterProvider router={router as never} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+const stepsTaken = () => localStorage.getItem('callboard-first-steps') ?? '';
+
+it('AgentPanel remembers that a selected episode has been watched', async () => {
+  await show('E');
+  await waitFor(() => expect(stepsTaken()).toContain('replay'));
+});
+
+it('AgentPanel remembers that the latest episode has been watched, on request only', async () => {
+  await show();
+  expect(await screen.findByText('21.0')).toBeTruthy();
+  expect(stepsTaken()).not.toContain('replay');
+  fireEvent.click(screen.getByRole('radio', { name: 'Latest' }));
+  await waitFor(() => expect(stepsTaken()).toContain('replay'));
+});
 
 it('the agent of a finished run starts with its best recorded episode, named as such', () => {
   render(

@@ -7,6 +7,7 @@ import { episodeQuery, episodesQuery, type Episode } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
 import { IconLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
+import { useStepTaken } from '@/lib/firstSteps';
 import { formatCount, formatScore } from '@/lib/format';
 import { EpisodePlayer } from './EpisodePlayer';
 import { LiveView } from './LiveView';
@@ -52,6 +53,8 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
     setPreviousView(view);
     setPlaying(null);
   } else if (!selected && !playing && first) setPlaying(first);
+  const isChosen = selected !== undefined || (requested !== null && requested !== 'live');
+  useStepTaken('replay', isChosen && current !== undefined);
   const newer = !selected && first && current && first.id !== current.id ? first : null;
   const switchTo = (next: View): void => {
     setRequested(next);

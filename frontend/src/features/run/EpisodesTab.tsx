@@ -5,7 +5,6 @@ import { ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
-import { useStepTaken } from '@/lib/firstSteps';
 import { formatCount, formatScore, formatInteger } from '@/lib/format';
 
 const VIDEO: Record<Episode['video'], string> = {
@@ -35,7 +34,6 @@ export function EpisodesTab({ run, nEpisodes, best, onBest, selected, onSelect }
   const sort = best ? BEST : LATEST;
   const pages = useInfiniteQuery(episodesQuery(run, sort));
   const { data, error, refetch } = pages;
-  useStepTaken('replay', selected !== undefined);
   if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the episodes" />;
   const episodes = data.pages.flatMap(({ items }) => items);

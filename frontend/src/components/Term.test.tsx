@@ -2,6 +2,7 @@ import { MantineProvider } from '@mantine/core';
 import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, expect, it } from 'vitest';
 import glossary from '@/lib/glossary.json';
+import { entryOf, type TermId } from './glossary';
 import { Term, Terms } from './Term';
 
 afterEach(cleanup);
@@ -23,6 +24,38 @@ it.each(TERMS)('explains %s in a popover', async (name) => {
   fireEvent.click(button);
   expect((await screen.findByRole('dialog')).textContent).toMatch(/\.More in the documentation$/);
   fireEvent.keyDown(document.activeElement ?? button, { key: 'Escape' });
+});
+
+/** By path, the texts of the components that have terms. */
+const COMPONENTS = Object.entries(
+  import.meta.glob<string>(['@/**/*.tsx', '!@/**/*.test.tsx'], {
+    query: '?raw',
+    import: 'default',
+    eager: true,
+  }),
+).filter(([, text]) => /<Terms?\b/.test(text));
+
+/** Whether a component names an entry, by its id or by a name, between quotes or tags. */
+const isShown = (id: string): boolean => {
+  const { term, also = [] } = entryOf(id, '') ?? { term: id };
+  const names = [term, ...also].map((name) => name.toLowerCase());
+  return COMPONENTS.some(([, text]) =>
+    [...text.matchAll(/(?<=['">])[^'"<>\n]+(?=['"<])/g)].some(
+      ([word]) => word === id || names.includes(word.toLowerCase()),
+    ),
+  );
+};
+
+/** Of the list above without the algorithms, which the form of a new run shows by their ids. */
+const IDS: readonly TermId[] = [
+  ...(['preset', 'cropped_frame', 'agent_steps', 'frames', 'score', 'best_return', 'smoothing'] as const),
+  ...(['band', 'evaluation', 'attempt', 'group', 'priority', 'live_parameters', 'value'] as const),
+  ...(['discounted_return', 'value_error', 'no_op', 'racing', 'iqm', 'not_eliminated'] as const),
+  ...(['drain', 'slots'] as const),
+];
+
+it.each(IDS)('a page explains %s', (id) => {
+  expect(isShown(id)).toBe(true);
 });
 
 it('leaves a text that the glossary lacks as it is', () => {

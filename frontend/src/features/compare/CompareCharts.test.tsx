@@ -115,6 +115,12 @@ it('runs are grouped over seeds, with a line and a band', () => {
   expect(onSpread).toHaveBeenLastCalledWith({ ...MEDIAN, seeds: true });
 });
 
+it('the band over seeds is explained', async () => {
+  show({ grouped: true });
+  fireEvent.click(screen.getByRole('button', { name: 'What the band shows' }));
+  expect((await screen.findByRole('dialog')).textContent).toMatch(/^Band/);
+});
+
 it('a median has no standard error', () => {
   const { onSpread } = show({ grouped: true, spread: { ...MEDIAN, centre: 'mean', interval: 'se' } });
   choose('Line', 'median');

@@ -10,6 +10,7 @@ import type { LegendNames } from '@/components/chart/legend';
 import { MetricChart } from '@/components/chart/MetricChart';
 import { placementOf } from '@/components/chart/PanelHandles';
 import { LARGE, type PanelSize, sameSize, SMALL } from '@/components/chart/panelSize';
+import { Term } from '@/components/Term';
 import { shortEnvironmentName } from '@/lib/environments';
 import classes from './compare.module.css';
 
@@ -139,6 +140,9 @@ export function CompareCharts({
                 onSpread({ ...spread, interval });
               }}
             />
+            <Term id="band" icon>
+              What the band shows
+            </Term>
             <Checkbox
               size="xs"
               label="Single seeds"

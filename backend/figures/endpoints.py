@@ -1,7 +1,7 @@
 """Figures for Plotly, or as files: whole, or what of them a client lacks."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -258,9 +258,14 @@ def scatter(
     y: Annotated[
         service.Score, Query(description="The score: of the last 100 training episodes, or the best return.")
     ] = "score",
+    group_by: Annotated[
+        Literal["seed"] | None,
+        Query(description="Draw each run in the style that its group has in `/figures/seed_curve`."),
+    ] = None,
 ) -> Response:
     """A score of runs against one of their settings."""
-    return _answer(request, service.draw_scatter(session, run, x, y, options, styles), form, "scatter")
+    figure = service.draw_scatter(session, run, x, y, options, styles, grouped=group_by == "seed")
+    return _answer(request, figure, form, "scatter")
 
 
 @router.get("/diagnostics")

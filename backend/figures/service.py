@@ -464,6 +464,13 @@ def run_styles(run_ids: Iterable[str], wanted: WantedStyles) -> dict[str, int]:
     return distinct_styles(ordered, dict(zip(ordered, wanted.of_runs, strict=False)))
 
 
+def styles_by_group(runs_by_id: Mapping[str, Run], wanted: WantedStyles) -> dict[str, int]:
+    """For each run of a view the style of its group, as `seed_curve` gives it."""
+    groups = {id_: group_key(run.spec) for id_, run in runs_by_id.items()}
+    styles = distinct_styles(groups.values(), wanted.of_groups)
+    return {id_: styles[group] for id_, group in groups.items()}
+
+
 def _by_number(series: Series) -> list[int]:
     """Sorts `actor 10` after `actor 9`, and keeps the order of the metrics."""
     return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
@@ -476,8 +483,10 @@ def draw_scatter(
     score: Score,
     options: FigureOptions,
     styles: WantedStyles = IN_ORDER,
+    *,
+    grouped: bool = False,
 ) -> Figure:
-    """A score of some runs against one of their settings.
+    """A score of some runs against one of their settings, each run in its style or, grouped, in its group's.
 
     Raises:
         NotFound: there is no such run.
@@ -511,7 +520,7 @@ def draw_scatter(
         x=x,
         y=SCORES[score],
         title=title,
-        styles=run_styles(runs_by_id, styles),
+        styles=styles_by_group(runs_by_id, styles) if grouped else run_styles(runs_by_id, styles),
         theme=options.theme,
         width_px=options.width_px,
     )

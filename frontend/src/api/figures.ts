@@ -90,6 +90,9 @@ export const figureQuery = (client: QueryClient, request: FigureRequest, marks =
 
 export type Score = 'score' | 'best_return';
 
+/** The parameter for figures of runs in the styles of their groups. */
+export const groupsOf = (grouped = false) => (grouped ? { group_by: 'seed' as const } : {});
+
 type ScatterRequest = {
   runs: readonly string[];
   x: string;
@@ -97,6 +100,8 @@ type ScatterRequest = {
   theme: 'light' | 'dark';
   /** Of the runs, where they are not those of their order. */
   styles?: StyleParameters | undefined;
+  /** Draws each run in the style of its group. */
+  grouped?: boolean | undefined;
 };
 
 /**
@@ -104,11 +109,11 @@ type ScatterRequest = {
  *
  * @param version changes whenever a score has changed.
  */
-export const scatterQuery = ({ runs, x, y, theme, styles }: ScatterRequest, version: string) =>
+export const scatterQuery = ({ runs, x, y, theme, styles, grouped }: ScatterRequest, version: string) =>
   queryOptions({
-    queryKey: keys.figure('scatter', runs, x, y, theme, version, styles),
+    queryKey: keys.figure('scatter', runs, x, y, theme, version, styles, grouped),
     queryFn: async ({ signal }): Promise<Figure> => {
-      const query = { run: [...runs], x, y, theme, ...styles };
+      const query = { run: [...runs], x, y, theme, ...styles, ...groupsOf(grouped) };
       // OpenAPI types plotly's data and layout as plain objects.
       return wholeFigure(
         (await unwrap<unknown>(api.GET('/api/v1/figures/scatter', { params: { query }, signal }))) as Answer,

@@ -13932,8 +13932,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -13989,7 +13989,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14029,8 +14028,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14086,7 +14085,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14130,8 +14128,8 @@ export interface operations {
                 centre?: ("median" | "mean" | "iqm") | null;
                 /** @description Also each run, in figures as a thin line. */
                 seeds?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14187,7 +14185,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14207,8 +14204,10 @@ export interface operations {
                 x: string;
                 /** @description The score: of the last 100 training episodes, or the best return. */
                 y?: "score" | "best_return";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description Draw each run in the style that its group has in `/figures/seed_curve`. */
+                group_by?: "seed" | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14260,7 +14259,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14335,8 +14333,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14388,7 +14386,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14406,8 +14403,8 @@ export interface operations {
                 episode: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14455,7 +14452,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14472,8 +14468,8 @@ export interface operations {
                 branch: string;
                 /** @description `discounted`: of the rewards that the agent learns from, which V predicts. `true`: of true rewards, undiscounted. */
                 returns?: "discounted" | "true";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14521,7 +14517,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -15779,8 +15774,8 @@ export interface operations {
                 log?: boolean | null;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -15825,7 +15820,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -16437,8 +16431,8 @@ export interface operations {
                 width?: number | null;
                 /** @description For a page, which has a heading of its own. */
                 embedded?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -16484,7 +16478,6 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
-                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -17007,18 +17000,6 @@ export interface operations {
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
-                /** @description Width in inches, of the matplotlib script. */
-                width_in?: number;
-                /** @description Width of lines in points, of the matplotlib script. */
-                line_width_pt?: number;
-                /** @description Place of the legend, of the matplotlib script. */
-                legend?: "below" | "right" | "inside" | "none";
-                /** @description Title above the plot, of the matplotlib script. */
-                heading?: string;
-                /** @description Whether its vertical axes are logarithmic. */
-                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -17029,7 +17010,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or a file with it. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17057,10 +17038,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ScoresFigure"];
-                    "text/html": string;
-                    "text/csv": string;
-                    "text/x-python": string;
-                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -215,7 +215,8 @@ export default function ComparePage() {
             <>
               <ScoreScatter
                 runs={runs}
-                styles={dots}
+                styles={grouped ? drawnStyles : dots}
+                grouped={grouped}
                 titles={titles}
                 setting={search.setting}
                 onSetting={(setting) => change({ setting }, true)}

@@ -8,8 +8,9 @@ from sqlalchemy import Engine
 
 from backend.db import Run
 from backend.db.engine import writing
+from backend.figures.palette import look
 from backend.figures.scatter import Dot, log_ticks, scatter_figure
-from backend.runs.groups import subject
+from backend.runs.groups import group_key, subject
 from backend.specs.states import RunState
 from tests.backend.figures.lines import valid
 from tests.support.rows import make_run
@@ -88,6 +89,26 @@ def test_scatter_of_runs_over_rest(engine: Engine, client: Client) -> None:
     assert medians["y"] == [11.5]
     by_seed = client.get("/api/v1/figures/scatter", params=ask | {"x": "seed"}).json()["data"][0]
     assert by_seed["x"] == [1, 1, 2]
+
+
+@pytest.mark.service
+def test_scatter_over_seeds_has_the_styles_of_the_groups(engine: Engine, client: Client) -> None:
+    ids = []
+    for seed, rate in ((1, 0.001), (2, 0.001), (1, 0.1)):
+        run = make_run(engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate})
+        with writing(engine) as session:
+            session.get_one(Run, run.id).score = float(seed)
+        ids.append(run.id)
+    ask = {"run": ids, "x": "config.learning_rate", "group_by": "seed"}
+
+    def colours_of(params: dict[str, Any]) -> list[str]:
+        figure = client.get("/api/v1/figures/scatter", params=params).json()
+        return list(figure["data"][0]["marker"]["color"])
+
+    first, second = (look(style, "light").colour for style in (0, 1))
+    assert colours_of(ask) == [first, first, second]
+    wanted = f"{group_key(run.spec)}:3"
+    assert colours_of(ask | {"group_style": wanted}) == [first, first, look(3, "light").colour]
 
 
 @pytest.mark.service

@@ -6,6 +6,7 @@ import {
   parseGroupStyles,
   parseRunStyles,
   restyled,
+  searchOfStyle,
   styleParameters,
 } from './seriesStyles';
 
@@ -27,6 +28,16 @@ it('of a hundred series, some with a style of their own, no two have the same', 
     const wanted = new Map(keys.map((key, at) => [key, (at * at * seed) % 137]));
     expect(new Set(distinctStyles(keys, wanted).values()).size).toBe(100);
   }
+});
+
+it('the style of a run stands in the address of its page where it is not the first', () => {
+  expect([undefined, 0, 3, 99, 100].map(searchOfStyle)).toEqual([
+    {},
+    {},
+    { style: '3' },
+    { style: '99' },
+    {},
+  ]);
 });
 
 it('the styles of runs stand in the address only where they are not those of their order', () => {

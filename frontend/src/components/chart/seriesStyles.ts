@@ -47,6 +47,10 @@ export function formatRunStyles(styles: Styles): string {
   return numbers.every((style, at) => style === at) ? '' : numbers.join(',');
 }
 
+/** In the address of a run's page, for a link from where the run has a style. */
+export const searchOfStyle = (style = 0): { style?: string } =>
+  style > 0 && style < N_STYLES ? { style: String(style) } : {};
+
 /** The styles that groups want in an address, such as `0f3c5a7e:3`, separated by commas. */
 export const parseGroupStyles = (text: string | undefined): Styles =>
   new Map(

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import type { MouseEvent, RefObject } from 'react';
 import type { Run } from '@/api/runs';
 import { Swatch, useLineStyles } from '@/components/chart/lineStyles';
-import type { Styles } from '@/components/chart/seriesStyles';
+import { searchOfStyle, type Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
 import { TruncatedName } from '@/components/text';
 import { shortNames } from '@/lib/shortNames';
@@ -85,7 +85,7 @@ export function RunChips({
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
-              search={!grouped && style ? { style: String(style) } : {}}
+              search={searchOfStyle(style)}
               className="ellipsis"
               aria-label={label}
               draggable={false}

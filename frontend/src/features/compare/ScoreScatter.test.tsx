@@ -9,9 +9,10 @@ import { compareSearch } from '@/lib/search';
 import { differing, mostTelling, ScoreScatter } from './ScoreScatter';
 
 const service = vi.hoisted(() => {
-  const state = { xs: [] as unknown[], answers: true };
+  const state = { xs: [] as unknown[], answers: true, queries: [] as URLSearchParams[] };
   // The client keeps the function that it finds when it is loaded.
-  globalThis.fetch = () => {
+  globalThis.fetch = (request) => {
+    state.queries.push(new URL((request as Request).url).searchParams);
     if (!state.answers) return new Promise(() => undefined);
     const figure = { data: [{ x: state.xs, y: state.xs.map(() => 1) }], layout: { title: { text: 't' } } };
     return Promise.resolve(Response.json(figure));
@@ -103,6 +104,28 @@ it('draws again after a score that no run has', async () => {
 it('compareSearch keeps the drawn score', () => {
   expect(compareSearch({ drawn: 'best_return' }).drawn).toBe('best_return');
   expect(compareSearch({ drawn: 'other' }).drawn).toBeUndefined();
+});
+
+it('requests the styles of groups where the page draws groups', async () => {
+  const runs = [run('A', 0.1, 3), run('B', 0.2, 4)];
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <MantineProvider env="test">
+        <ScoreScatter
+          runs={runs}
+          styles={{ group_style: ['0f3c:2'] }}
+          grouped
+          setting="config.learning_rate"
+          onSetting={() => undefined}
+          score="score"
+          onScore={() => undefined}
+        />
+      </MantineProvider>
+    </QueryClientProvider>,
+  );
+  await screen.findByRole('img', { name: /^Score of each run/ });
+  const query = service.queries.at(-1);
+  expect([query?.get('group_by'), query?.getAll('group_style')]).toEqual(['seed', ['0f3c:2']]);
 });
 
 it('draws first the setting that explains most, and none of bookkeeping', () => {

@@ -1,7 +1,7 @@
 import { NativeSelect, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { scatterQuery, type Score, type StyleParameters } from '@/api/figures';
+import { groupsOf, scatterQuery, type Score, type StyleParameters } from '@/api/figures';
 import type { Figure, Trace } from '@/api/tails';
 import type { Run } from '@/api/runs';
 import curves from '@/components/chart/curves.module.css';
@@ -74,6 +74,8 @@ export function notDrawn(runs: readonly Run[], score: Score, figure: Figure): st
 type Props = {
   runs: readonly Run[];
   styles?: StyleParameters | undefined;
+  /** Whether each run has the style of its group. */
+  grouped?: boolean;
   /** The titles of the settings by path. */
   titles?: ReadonlyMap<string, string>;
   /** The setting in the address, if any. */
@@ -87,6 +89,7 @@ type Props = {
 export function ScoreScatter({
   runs,
   styles,
+  grouped = false,
   titles = new Map(),
   setting,
   onSetting,
@@ -100,7 +103,7 @@ export function ScoreScatter({
   // A new score of a run that trains is a new dot.
   const version = runs.map((run) => `${run[score]}`).join(' ');
   const { data, error, refetch, isPlaceholderData } = useQuery(
-    scatterQuery({ runs: runs.map(({ id }) => id), x: x ?? '', y: score, theme, styles }, version),
+    scatterQuery({ runs: runs.map(({ id }) => id), x: x ?? '', y: score, theme, styles, grouped }, version),
   );
   const [failed, setFailed] = useState<unknown>(null);
 
@@ -133,7 +136,7 @@ export function ScoreScatter({
           source={sourceAt(
             { name: 'score-by-setting', title: 'Score by hyperparameter' },
             '/api/v1/figures/scatter',
-            { run: runs.map(({ id }) => id), x, y: score, ...styles },
+            { run: runs.map(({ id }) => id), x, y: score, ...styles, ...groupsOf(grouped) },
           )}
         />
       </header>

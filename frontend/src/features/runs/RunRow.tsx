@@ -2,6 +2,7 @@ import { Checkbox } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { memo, type CSSProperties } from 'react';
 import type { Run } from '@/api/runs';
+import { searchOfStyle } from '@/components/chart/seriesStyles';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
@@ -13,12 +14,18 @@ import type { Column, RowData } from './columns';
 import classes from './runs.module.css';
 
 /** A run's card, for a phone. */
-export function RunCard({ run }: { run: Run }) {
+export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineStyle'>) {
   return (
     <>
       <div role="gridcell" className="grow">
         <div className="row">
-          <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis grow" aria-label={run.name}>
+          <Link
+            to="/runs/$runId"
+            params={{ runId: run.id }}
+            search={searchOfStyle(lineStyle)}
+            className="ellipsis grow"
+            aria-label={run.name}
+          >
             <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
           </Link>
           <StateBadge state={run.state} reason={run.state_reason} />
@@ -63,6 +70,7 @@ type Props = {
   current: boolean;
   spark: RowData['spark'];
   metrics: RowData['metrics'];
+  lineStyle: RowData['lineStyle'];
   look: RowData['look'];
   style: CSSProperties;
   onToggle: (id: string, through: boolean) => void;
@@ -81,6 +89,7 @@ export const RunRow = memo(function RunRow(props: Props) {
     current,
     spark,
     metrics,
+    lineStyle,
     look,
     style,
     onToggle,
@@ -107,7 +116,7 @@ export const RunRow = memo(function RunRow(props: Props) {
     return (
       <div {...row} className={classes.card} style={style}>
         {select}
-        <RunCard run={run} />
+        <RunCard run={run} lineStyle={lineStyle} />
       </div>
     );
   }
@@ -124,7 +133,7 @@ export const RunRow = memo(function RunRow(props: Props) {
           role="gridcell"
           className={id === 'actions' ? classes.menu : right ? 'right' : 'ellipsis'}
         >
-          {cell(run, { spark, metrics, look })}
+          {cell(run, { spark, metrics, lineStyle, look })}
         </div>
       ))}
     </div>

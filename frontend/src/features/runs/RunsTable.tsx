@@ -7,6 +7,7 @@ import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
 import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
+import { distinctStyles, searchOfStyle } from '@/components/chart/seriesStyles';
 import { formatInteger } from '@/lib/format';
 import { usePrinting } from '@/lib/hooks';
 import { CardsHeader } from './CardsHeader';
@@ -66,9 +67,10 @@ export function RunsTable(props: Props) {
 
   const lookOf = useLineStyles(selection.ids.size > 0);
   // As Compare draws them: in the order in which they were selected.
+  const styles = useMemo(() => distinctStyles([...selection.ids]), [selection.ids]);
   const looks = useMemo(
-    () => new Map([...selection.ids].map((id, style) => [id, lookOf(style)] as const)),
-    [selection.ids, lookOf],
+    () => new Map([...styles].map(([id, style]) => [id, lookOf(style)] as const)),
+    [styles, lookOf],
   );
 
   const metrics = useMemo(
@@ -102,7 +104,12 @@ export function RunsTable(props: Props) {
       setCursor(next);
       virtual.scrollToIndex(next);
     } else if (event.key === ' ' && run) selection.toggle(run.id);
-    else if (event.key === 'Enter' && run) void navigate({ to: '/runs/$runId', params: { runId: run.id } });
+    else if (event.key === 'Enter' && run)
+      void navigate({
+        to: '/runs/$runId',
+        params: { runId: run.id },
+        search: searchOfStyle(styles.get(run.id)),
+      });
     else return;
     event.preventDefault();
   };
@@ -176,6 +183,7 @@ export function RunsTable(props: Props) {
                     current={index === Math.min(cursor, runs.length - 1)}
                     spark={sparklines.get(run.id)}
                     metrics={summaries?.get(run.id)}
+                    lineStyle={styles.get(run.id)}
                     look={looks.get(run.id)}
                     style={{ transform: `translateY(${start}px)` }}
                     onToggle={selection.toggle}

@@ -7,6 +7,23 @@ import { COLUMNS } from './columns';
 
 afterEach(cleanup);
 
+it('the name of a selected run leads to its page in its style', async () => {
+  const name = COLUMNS.find(({ id }) => id === 'name');
+  const run = { id: 'R', name: 'lr=0.1', algorithm: 'paac', environment: 'ALE/Pong-v5' } as unknown as Run;
+  const router = createRouter({
+    routeTree: createRootRoute({ component: () => name?.cell(run, { lineStyle: 3 } as never) }),
+    history: createMemoryHistory(),
+  });
+  await router.load();
+  render(
+    <MantineProvider env="test">
+      <RouterProvider router={router as never} />
+    </MantineProvider>,
+  );
+  const { pathname, searchParams } = new URL(screen.getByRole<HTMLAnchorElement>('link').href);
+  expect([pathname, searchParams.get('style')]).toEqual(['/runs/R', '"3"']);
+});
+
 it('the tag of a run keeps the view of the list', async () => {
   const tags = COLUMNS.find(({ id }) => id === 'tags');
   const run = { tags: ['lr'] } as Run;

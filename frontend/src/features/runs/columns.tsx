@@ -13,6 +13,7 @@ import { isExternal, queryOfTag, startOfName, stepsOf } from '@/lib/run';
 import { defined } from '@/lib/search';
 import { DASH, formatCount, formatInteger } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
+import { searchOfStyle } from '@/components/chart/seriesStyles';
 import classes from './runs.module.css';
 import { sparkPath } from './sparklines';
 
@@ -20,7 +21,8 @@ import { sparkPath } from './sparklines';
 export type RowData = {
   spark: readonly number[] | undefined;
   metrics: ReadonlyMap<string, MetricSummary> | undefined;
-  /** Of a selected run, as Compare draws it. */
+  /** Of a selected run, as Compare draws it: the number of its style, and its look once that is known. */
+  lineStyle?: number | undefined;
   look?: LineStyle | undefined;
 };
 
@@ -97,8 +99,13 @@ export const COLUMNS: readonly Column[] = [
     title: 'Name',
     sort: 'name',
     width: 'minmax(164px, 8fr)',
-    cell: (run) => (
-      <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
+    cell: (run, { lineStyle }) => (
+      <Link
+        to="/runs/$runId"
+        params={{ runId: run.id }}
+        search={searchOfStyle(lineStyle)}
+        aria-label={run.name}
+      >
         <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
       </Link>
     ),

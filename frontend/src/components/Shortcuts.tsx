@@ -39,7 +39,10 @@ const SHORTCUTS: readonly { page: string; shortcuts: readonly Shortcut[] }[] = [
   {
     page: 'Replay',
     shortcuts: [
-      { keys: ['F'], action: 'On a run’s page, the full replay; there, back to the run' },
+      {
+        keys: ['F'],
+        action: 'On a run’s page, the full replay, or a sent video on the whole screen; and back',
+      },
       { keys: ['Space'], action: 'Play or pause' },
       { keys: ['←', '→', ',', '.'], action: 'Move by one agent step; on the timeline with Shift by ten' },
       { keys: ['1', '…', '8'], action: 'Set the speed' },

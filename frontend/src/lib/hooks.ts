@@ -1,3 +1,4 @@
+import { useWindowEvent } from '@mantine/hooks';
 import { useState, useSyncExternalStore } from 'react';
 
 /** One clock for the whole page, so that relative times update together. */
@@ -30,6 +31,14 @@ export function useSettled<T>(value: T, settled: boolean): T {
   const [last, setLast] = useState(value);
   if (settled && last !== value) setLast(value);
   return settled ? value : last;
+}
+
+/** Calls `act` when F is pressed outside a field. Radio buttons are none: a chosen option keeps the focus. */
+export function useFullSizeKey(act: () => void): void {
+  useWindowEvent('keydown', (event) => {
+    if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (!(event.target as Element).matches('input:not([type=radio]), select, textarea')) act();
+  });
 }
 
 let printing = false;

@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core';
-import { useDebouncedCallback, useDocumentTitle, useWindowEvent } from '@mantine/hooks';
+import { useDebouncedCallback, useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo, useState } from 'react';
@@ -16,6 +16,7 @@ import { StepFollower } from '@/features/saliency/StepFollower';
 import { isPlayable } from '@/lib/environments';
 import { useStepTaken } from '@/lib/firstSteps';
 import { formatScore, formatInteger } from '@/lib/format';
+import { useFullSizeKey } from '@/lib/hooks';
 import { defined } from '@/lib/search';
 
 const route = getRouteApi('/shell/runs/$runId/episodes/$episodeId');
@@ -36,11 +37,9 @@ export default function ReplayPage() {
       void navigate({ search: (before) => ({ ...before, at: step }), replace: true, resetScroll: false }),
     DEBOUNCE_MS,
   );
-  useWindowEvent('keydown', (event) => {
-    if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
-    if ((event.target as Element).matches('input, select, textarea')) return;
-    void navigate({ to: '/runs/$runId', params: { runId }, search: { episode: episodeId } });
-  });
+  useFullSizeKey(
+    () => void navigate({ to: '/runs/$runId', params: { runId }, search: { episode: episodeId } }),
+  );
   const denied = useDenied();
   const [branchFrom, setBranchFrom] = useState<number | null>(null);
   const [explained, setExplained] = useState<number | null>(null);

@@ -1,14 +1,17 @@
-import { Anchor, SegmentedControl } from '@mantine/core';
-import { useWindowEvent } from '@mantine/hooks';
+import { ActionIcon, Anchor, SegmentedControl } from '@mantine/core';
 import { IconArrowsMaximize } from '@tabler/icons-react';
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useRef, useState, type Ref } from 'react';
+import { asProblem } from '@/api/problem';
 import { episodeQuery, episodesQuery, type Episode } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
 import { IconLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
+import { showToast } from '@/components/toasts';
 import { useStepTaken } from '@/lib/firstSteps';
 import { formatCount, formatScore } from '@/lib/format';
+import { useFullSizeKey } from '@/lib/hooks';
 import { EpisodePlayer } from './EpisodePlayer';
 import { LiveView } from './LiveView';
 import classes from './replay.module.css';
@@ -22,6 +25,8 @@ const SORTS: Record<View, string> = {
   latest: '-agent_steps',
   best: '-episode_return',
 };
+
+const NONE_YET = 'No recorded episode yet. The first appears when an episode has ended.';
 
 type Props = {
   run: string;
@@ -63,12 +68,9 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
   };
 
   const full = useRef<HTMLAnchorElement>(null);
-  useWindowEvent('keydown', (event) => {
-    if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
-    const target = event.target as Element;
-    if (target.matches('input:not([type=radio]), select, textarea')) return;
-    full.current?.click();
-  });
+  const isLive = view === 'live' && !selected;
+  const { mutate: openLatest } = useLatestReplay(run);
+  useFullSizeKey(() => (isLive ? openLatest() : full.current?.click()));
 
   const error = selected ? single.error : list.error;
   const title = selected ? 'Selected episode' : view === 'live' ? 'Live view' : 'Agent replay';
@@ -96,20 +98,32 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
           onChange={(value) => value !== 'selected' && switchTo(value as View)}
         />
         <span className="grow" />
-        {current && !(view === 'live' && !selected) && (
-          <IconLink
-            to="/runs/$runId/episodes/$episodeId"
-            params={{ runId: run, episodeId: current.id }}
-            search={position?.episode === current.id ? { at: position.at } : {}}
-            ref={full}
-            aria-label="Open full replay"
-            title="Open full replay (F)"
+        {isLive ? (
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label="Open the latest full replay"
+            title="Open the latest full replay (F)"
+            onClick={() => openLatest()}
           >
             <IconArrowsMaximize size={16} />
-          </IconLink>
+          </ActionIcon>
+        ) : (
+          current && (
+            <IconLink
+              to="/runs/$runId/episodes/$episodeId"
+              params={{ runId: run, episodeId: current.id }}
+              search={position?.episode === current.id ? { at: position.at } : {}}
+              ref={full}
+              aria-label="Open full replay"
+              title="Open full replay (F)"
+            >
+              <IconArrowsMaximize size={16} />
+            </IconLink>
+          )
         )}
       </header>
-      {view === 'live' && !selected ? (
+      {isLive ? (
         <LiveView key={run} run={run} />
       ) : error ? (
         <Problem error={error} onRetry={() => void (selected ? single : list).refetch()} />
@@ -142,12 +156,27 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
       ) : list.isPending || (selected && single.isPending) ? (
         <Loading label="Loading the episodes" />
       ) : (
-        <div className={classes.stage}>
-          {ended
-            ? 'No recorded episode'
-            : 'No recorded episode yet. The first appears when an episode has ended.'}
-        </div>
+        <div className={classes.stage}>{ended ? 'No recorded episode' : NONE_YET}</div>
       )}
     </section>
   );
+}
+
+/** Opens the replay of the latest recorded episode. The live view, which has no list of them, asks for it first. */
+function useLatestReplay(run: string) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  return useMutation({
+    mutationFn: () => client.infiniteQuery({ ...episodesQuery(run, SORTS.latest), staleTime: 0 }),
+    onSuccess: async ({ pages }) => {
+      const latest = pages[0]?.items[0];
+      if (!latest) showToast(NONE_YET);
+      else
+        await navigate({
+          to: '/runs/$runId/episodes/$episodeId',
+          params: { runId: run, episodeId: latest.id },
+        });
+    },
+    onError: (error) => showToast(asProblem(error).detail),
+  });
 }

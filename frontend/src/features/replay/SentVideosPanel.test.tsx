@@ -50,6 +50,15 @@ it('plays the latest video that a worker has encoded, and leads to all', () => {
   expect(onShow).toHaveBeenCalledOnce();
 });
 
+it('F shows the video on the whole screen', () => {
+  show(SENT);
+  const video = screen.getByLabelText('Latest video, at iteration 20');
+  const requestFullscreen = vi.fn(() => Promise.resolve());
+  Object.assign(video, { requestFullscreen });
+  fireEvent.keyDown(document.body, { key: 'f' });
+  expect(requestFullscreen).toHaveBeenCalledOnce();
+});
+
 it('plays the selected video, and returns to the latest', () => {
   const { onDeselect } = show(SENT, 'V1');
   const video = screen.getByLabelText('Video, at iteration 10');

@@ -1,11 +1,12 @@
 import { Button } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useState, type Ref } from 'react';
+import { useRef, useState, type Ref } from 'react';
 import { videoQuery, videosQuery } from '@/api/runResources';
 import { useMediaUrl } from '@/api/session';
 import { Empty } from '@/components/feedback';
 import { served } from '@/lib/base';
 import { formatCount } from '@/lib/format';
+import { useFullSizeKey } from '@/lib/hooks';
 import classes from './replay.module.css';
 
 type Props = {
@@ -29,6 +30,10 @@ export function SentVideosPanel({ run, step, selected, onDeselect, onShow, ref }
   const latest = videos.find(({ state }) => state === 'done');
   const shown = selected === undefined ? latest : single.data;
   const src = useMediaUrl(served(`/api/v1/videos/${shown?.id ?? ''}/file`));
+  const player = useRef<HTMLVideoElement>(null);
+  useFullSizeKey(
+    () => void (document.fullscreenElement ? document.exitFullscreen() : player.current?.requestFullscreen()),
+  );
   if (videos.length === 0 && selected === undefined) return null;
   const name = selected === undefined ? 'Latest video' : 'Video';
   const isShown = shown?.state === 'done' && shown.id !== broken;
@@ -54,6 +59,7 @@ export function SentVideosPanel({ run, step, selected, onDeselect, onShow, ref }
       {isShown ? (
         <video
           key={shown.id}
+          ref={player}
           className={classes.sent}
           src={src}
           aria-label={`${name}, at ${step} ${formatCount(shown.agent_steps)}`}

@@ -10,8 +10,8 @@ from backend.figures.palette import Theme, colours
 
 _TEXT: dict[Theme, str] = {"light": "#1b1e23", "dark": "#e4e6e9"}
 _MUTED: dict[Theme, str] = {"light": "#59616c", "dark": "#9da5b0"}
-_GROUND: dict[Theme, str] = {"light": "#ffffff", "dark": "#1b1e22"}
-_GRID: dict[Theme, str] = {"light": "#e6e8ec", "dark": "#2a2f35"}
+_GROUND: dict[Theme, str] = {"light": "#ffffff", "dark": "#15181e"}
+_GRID: dict[Theme, str] = {"light": "#e6e8ec", "dark": "#242933"}
 _LINE: dict[Theme, str] = {"light": "#b8bec7", "dark": "#4a515a"}
 
 _ERROR: dict[Theme, str] = {"light": "#c92a2a", "dark": "#ff8787"}

@@ -246,7 +246,7 @@ def test_damaged_sweep_and_study_are_stopped_start_nothing_and_can_be_deleted(ro
 
 def test_damaged_host_loses_what_is_damaged_only(rows: Rows) -> None:
     engine = rows.service.engine
-    described = [ENVIRONMENT | {"actions": "none"}, {"refusal": "x"}, ENVIRONMENT]
+    described: list[dict[str, Any]] = [ENVIRONMENT | {"actions": "none"}, {"refusal": "x"}, ENVIRONMENT]
     with writing(engine) as session:
         host = hosts.get(session, "a")
         assert host is not None

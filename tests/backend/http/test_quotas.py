@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,12 @@ def test_tokens_share_the_quota_and_the_turn_to_write_of_the_token_that_created_
     payers: list[str] = []
     queue = sqlite_service.app_state.limits.writes
     turn = queue.turn
-    monkeypatch.setattr(queue, "turn", lambda payer_id: payers.append(payer_id) or turn(payer_id))
+
+    def noted(payer_id: str) -> AbstractAsyncContextManager[float]:
+        payers.append(payer_id)
+        return turn(payer_id)
+
+    monkeypatch.setattr(queue, "turn", noted)
     scopes = (None, None, "external_runs")
     with sqlite_service.client_as(Role.OPERATOR) as root, sqlite_service.client_as(Role.OPERATOR) as other:
         headers = [dict(root.headers)]

@@ -21,8 +21,9 @@ from backend.specs.states import RunState
 from backend.text import Text
 
 MAX_RUNS = 1_000
-BATCH_S = 0.15
-"""Time after which a transaction takes no further run: it holds SQLite's write lock."""
+BATCH_S = 0.1
+"""Time after which a transaction takes no further run: it holds SQLite's write lock, which a slow commit may
+need for as long again."""
 
 Action = Literal[
     "stop", "kill", "resume", "archive", "unarchive", "delete", "restore", "tag", "untag", "prioritise"

@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.client.support import Target
+from tests.support.pythons import with_shell
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.long, pytest.mark.service]
@@ -50,11 +50,9 @@ CELLS = [
 def test_run_ends_as_the_last_cell_that_has_logged_to_it(
     target: Target, tmp_path: Path, state: str, cells: list[str]
 ) -> None:
-    ipython = pytest.importorskip("IPython")
-    folders = [str(ROOT / "client"), str(Path(ipython.__file__).parents[1])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders), "IPYTHONDIR": str(tmp_path)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "client"), "IPYTHONDIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", SHELL, *cells],
+        [with_shell(), "-c", SHELL, *cells],
         env=environment,
         capture_output=True,
         text=True,

@@ -1,5 +1,5 @@
 """Environments of the client alone: for each Python that it is for and that the machine has, and with each
-tool whose logs it reads through that tool's own package.
+tool whose logs it reads through that tool's own package, or whose shell it is used in.
 
 `make test-long` runs this module. Pythons are found by their names, such as `python3.9`, and below
 `PYENV_ROOT`; what is missing is printed, and its test is skipped.
@@ -21,6 +21,8 @@ OLDEST = VERSIONS[0]
 """This one has the oldest versions of packages that the client accepts."""
 FOREIGN = ("mlflow", "wandb")
 """Extras of the client, each in an environment of this Python."""
+SHELL = "ipython"
+"""The package of notebooks' shell, in an environment of this Python."""
 
 
 def interpreter(name: str) -> Path | None:
@@ -34,6 +36,14 @@ def with_extra(extra: str) -> Path:
     path = interpreter(extra)
     if path is None:
         pytest.skip(f"callboard-client[{extra}] could not be got: run python -m tests.support.pythons")
+    return path
+
+
+def with_shell() -> Path:
+    """The Python of an environment with IPython; skips the test where it could not be made."""
+    path = interpreter(SHELL)
+    if path is None:
+        pytest.skip("IPython could not be got: run python -m tests.support.pythons")
     return path
 
 
@@ -54,6 +64,8 @@ def main() -> None:
     for extra in FOREIGN:
         if interpreter(extra) is None and (problem := _make(extra, sys.executable, [], f"[{extra}]")):
             print(f"the client is not tested with {extra}: {problem}")
+    if interpreter(SHELL) is None and (problem := _make(SHELL, sys.executable, [SHELL])):
+        print(f"the client is not tested in cells of notebooks: {problem}")
 
 
 def _find(version: str) -> str | None:

@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
 
+from backend.metrics import tfevents
+from callboard.imports import tensorboard
 from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.meaning import has_score
 from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
@@ -372,6 +376,27 @@ def test_followed_file_is_a_running_run_until_interrupted(
         process.kill()
         process.communicate()
     assert rows(target, run["id"])["rollout/episode_return"][:2] == wanted
+
+
+def _event(step: int) -> bytes:
+    event = Event(wall_time=1_000.0 + 20 * step, step=step, summary=Summary())
+    event.summary.value.add(tag="charts/episodic_return", simple_value=step / 2)
+    return tfevents.record(event.SerializeToString())
+
+
+def test_file_of_another_kind_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import gymnasium\n\nenv = gymnasium.make('CartPole-v1')\n")
+    (tmp_path / "short.txt").write_text("a,b\n")
+    (tmp_path / "short.gz").write_bytes(gzip.compress(b"a,b\n")[:12])
+    for path in sorted(tmp_path.iterdir()):
+        with pytest.raises(UnreadableLog, match="it is no event file of TensorBoard"):
+            list(tensorboard.read(path))
+    for path in (tmp_path / "a.py", tmp_path / "short.txt"):
+        with pytest.raises(UnreadableLog, match="it is not JSON lines"):
+            list(read(path, ColumnMapping(), JSON_ENDINGS))
+    (tmp_path / "renamed").write_bytes(tfevents.header(1.0) + _event(2))
+    [log] = tensorboard.read(tmp_path / "renamed")
+    assert list(log.series["charts/episodic_return"].agent_steps) == [2]
 
 
 @pytest.mark.parametrize("variable", ["CALLBOARD_HOME", "XDG_CACHE_HOME"])

@@ -61,12 +61,13 @@ def stem(path: Path) -> str:
     return Path(name).stem
 
 
-def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
+def read_rows(path: Path, *, is_json: bool = False, is_growing: bool = False) -> Rows:
     """The rows of a file.
 
     Args:
         path: path of the file; its ending says whether it is Parquet, its content whether it is JSON or
             compressed.
+        is_json: whether it has to be JSON lines.
         is_growing: whether a last line without an end may still be written.
 
     Raises:
@@ -85,6 +86,10 @@ def read_rows(path: Path, *, is_growing: bool = False) -> Rows:
         return _json_lines(path, lines, not_kept, is_growing=is_growing)
     if first.lstrip().startswith("[") and ending(path) in JSON_ENDINGS:
         raise UnreadableLog(f"{path}: it is a JSON array; write each of its objects on a line of its own")
+    if is_json:
+        raise UnreadableLog(
+            f"{path}: it is not JSON lines: its first line is no object; `callboard import csv` reads tables"
+        )
     return _csv(path, lines, not_kept, is_growing=is_growing)
 
 

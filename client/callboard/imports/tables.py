@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from callboard.imports.log import Log, UnreadableLog, problem_of, quoted
-from callboard.imports.rows import Rows, ending, read_rows, stem
+from callboard.imports.rows import JSON_ENDINGS, Rows, ending, read_rows, stem
 from callboard.limits import MAX_METRIC_CHARACTERS
 from callboard.names import Names, of_cell, with_checksum
 from callboard.rows import is_seed, seed_of
@@ -81,7 +81,7 @@ def read(
     if len(set(mapping.metrics.values())) < len(mapping.metrics):
         raise UnreadableLog(f"{root}: --metric: two columns have the same metric; give them different names")
     if not root.is_dir():
-        yield from _read_file(root, stem(root), mapping, is_growing)
+        yield from _read_file(root, stem(root), mapping, is_growing, is_json=endings == JSON_ENDINGS)
         return
     folders: dict[Path, list[Path]] = defaultdict(list)
     for path in sorted(root.rglob("*")):
@@ -131,11 +131,13 @@ def _read_folder(
     yield from logs
 
 
-def _read_file(path: Path, name: str, mapping: ColumnMapping, is_growing: bool) -> Iterator[Log]:
+def _read_file(
+    path: Path, name: str, mapping: ColumnMapping, is_growing: bool, *, is_json: bool = False
+) -> Iterator[Log]:
     if _is_monitor(path, mapping):
         yield _read_episodes([path], name, mapping, is_growing)
         return
-    rows = read_rows(path, is_growing=is_growing)
+    rows = read_rows(path, is_json=is_json, is_growing=is_growing)
     yield from _Table(path, name, rows, mapping).read()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import struct
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ def read(root: Path) -> Iterator[Log]:
         UnreadableLog: there are no event files, or TensorBoard is not installed.
     """
     messages = _messages()
+    if root.is_file() and "tfevents" not in root.name and not _begins_with_record(root):
+        raise UnreadableLog(f"{root}: it is no event file of TensorBoard")
     files = [root] if root.is_file() else sorted(root.rglob("*tfevents*"))
     with_events: dict[Path, list[Path]] = defaultdict(list)
     for path in filter(Path.is_file, files):
@@ -289,6 +292,19 @@ def _records(path: Path) -> Iterator[bytes | None]:
             raise problem
         if not batch:
             return
+
+
+def _begins_with_record(path: Path) -> bool:
+    """Whether a file, if it has any content, begins with the length of a record and its checksum."""
+    try:
+        with path.open("rb") as raw:
+            magic = raw.read(2)
+            raw.seek(0)
+            file = gzip.GzipFile(fileobj=raw) if magic == _GZIP else raw
+            header = file.read(_HEADER.size)
+    except (EOFError, OSError, zlib.error):
+        return False
+    return not magic or _are_right([header])[0]
 
 
 def _framed(path: Path) -> Iterator[tuple[bytes, bytes]]:

@@ -63,8 +63,11 @@ def run_request(
     stop: Mapping[str, float | None],
     settings: Sequence[str],
     environment_settings: Sequence[str],
+    needs_limit: bool = True,
 ) -> dict[str, Any]:
     """Build the request from options; `settings`, such as `n_e=32`, override the preset.
+
+    Without `needs_limit`, limits may come from elsewhere.
 
     Raises:
         typer.Exit: an option is invalid.
@@ -77,6 +80,8 @@ def run_request(
     )
     given = {name: bound for name, bound in stop.items() if bound is not None}
     request["stop"] = request.get("stop", {}) | given
+    if needs_limit and not request["stop"]:
+        raise fail(f"set at least one limit: {' or '.join(_limit_options(stop).values())}")
     return request
 
 
@@ -103,7 +108,7 @@ def _assignments(pairs: Sequence[str], section: str, *, limits: Iterable[str]) -
         if field and other in _OPTIONS:
             raise fail(f"{option} {name}: use {_OPTIONS[other]} {shlex.quote(f'{field}={text}')}")
         if other == "stop":
-            options = {limit: f"--{limit.replace('_', '-')}" for limit in limits}
+            options = _limit_options(limits)
             right = (
                 f"{options[field]} {shlex.quote(text)}" if field in options else " or ".join(options.values())
             )
@@ -112,6 +117,11 @@ def _assignments(pairs: Sequence[str], section: str, *, limits: Iterable[str]) -
             raise fail(f"{option} {name}: is given twice")
         values[name] = value_of(text)
     return values
+
+
+def _limit_options(limits: Iterable[str]) -> dict[str, str]:
+    """The option of each limit."""
+    return {limit: f"--{limit.replace('_', '-')}" for limit in limits}
 
 
 def _preset(algorithm: str, preset: str, environment: str) -> dict[str, Any]:

@@ -111,6 +111,7 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start a sweep, and print its id."""
+    space = _parse_dimensions("--vary", vary, with_n=configurations is None)
     run = run_request(
         algorithm,
         environment,
@@ -118,8 +119,8 @@ def start(
         stop={"agent_steps": agent_steps, "wall_time_s": wall_time_s},
         settings=setting or [],
         environment_settings=environment_setting or [],
+        needs_limit=not any(path.startswith("stop.") for path in space),
     )
-    space = _parse_dimensions("--vary", vary, with_n=configurations is None)
     option_of = {_path(text, "config"): "--set" for text in setting or []}
     option_of |= {
         _path(text, "environment_config"): "--set-environment" for text in environment_setting or []

@@ -39,7 +39,7 @@ def test_settings_may_have_the_name_of_their_section() -> None:
         "paac",
         "ALE/Pong-v5",
         preset=None,
-        stop={},
+        stop={"agent_steps": 9},
         settings=["config.n_e=4", "gamma=0.9"],
         environment_settings=["environment_config.frame_skip=2"],
     )

@@ -35,8 +35,10 @@ def printable(text: object) -> str:
 
 
 def score_text(score: float | None) -> str:
-    """A score for tables: two decimals below 10, where one would hide differences."""
-    return "–" if score is None else f"{score:.{2 if abs(score) < 10 else 1}f}"
+    """A score for tables, as the client and pages show it."""
+    from callboard.display import score_text
+
+    return score_text(score)
 
 
 def estimate_text(estimate: dict[str, Any] | None) -> str:

@@ -15,7 +15,7 @@ from backend.specs.extras import PACKAGES, install_command, installed
 from backend.specs.problems import quoted
 from backend.specs.protocols import UnsupportedProtocolError, starts_protocol
 from backend.specs.start_sets import STARTS_FILE
-from callboard_cli import fail, require_engine
+from callboard_cli import fail, require_engine, score_text
 from callboard_cli.run_directory import load_spec
 from callboard_cli.run_request import (
     AgentSteps,
@@ -148,7 +148,7 @@ def train(
         typer.echo(f"failed: {ended.reason}\n{ended.traceback}", err=True)
     else:
         score = summary["mean_return_100"]
-        scored = "" if score is None else f"; mean return of the last 100 episodes {score:.1f}"
+        scored = "" if score is None else f"; mean return of the last 100 episodes {score_text(score)}"
         typer.echo(f"{ended.state}: {ended.reason}{scored}; saved in {folder}", err=True)
     if ended.state == "failed":
         raise typer.Exit(1)
@@ -335,6 +335,5 @@ def evaluate(
         }
         typer.echo(json.dumps(report))
     else:
-        sys.stdout.write(
-            f"{result.mean_return:.2f} mean return of {episodes} {result.protocol} episodes ({name})\n"
-        )
+        played = f"{episodes} {result.protocol} episode{'' if episodes == 1 else 's'}"
+        sys.stdout.write(f"{score_text(result.mean_return)} mean return of {played} ({name})\n")

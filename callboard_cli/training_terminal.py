@@ -13,6 +13,7 @@ from backend.specs.events import (
     StartingEvent,
 )
 from backend.specs.run import RunSpec
+from callboard_cli import score_text
 
 
 class TrainingTerminal:
@@ -78,11 +79,10 @@ class TrainingTerminal:
             report.wall_time_s / stop.wall_time_s if stop.wall_time_s else 0.0,
         ]
         done = min(1.0, max(fractions))
-        score = "–" if report.mean_return_100 is None else f"{report.mean_return_100:.1f}"
         parts = [
             f"{report.agent_steps:,} agent steps",
             f"{report.agent_steps_per_s:,.0f}/s",
-            f"score {score}",
+            f"score {score_text(report.mean_return_100)}",
         ]
         if done:
             left_s = report.wall_time_s * (1 - done) / done

@@ -10,12 +10,13 @@ import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, TextIO
-
-from callboard.transport import Transport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from callboard.transport import Transport
 
 log = logging.getLogger("callboard")
 
@@ -45,11 +46,17 @@ def short(text: object) -> str:
 
 
 def score_text(score: object) -> str:
-    """A score for tables: two decimals below 10, where one would hide differences."""
-    if score is None:
+    """A score with two decimals below 10, one below 1,000 and none above, as pages show it."""
+    number = math.nan if score is None else float(str(score))
+    if not math.isfinite(number):
         return "–"
-    number = float(str(score))
-    return f"{number:.{2 if abs(number) < 10 else 1}f}"
+    size = abs(number)
+    digits = 0 if size >= 999.95 else 1 if size >= 9.995 else 2
+    # Halves of the digits that are shown, as by browsers: 119.55 is 119.6, though its bits are a little less.
+    rounded = Decimal(repr(number)).quantize(
+        Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP, context=Context(prec=400)
+    )
+    return f"{rounded or abs(rounded):,}"
 
 
 def cells_of(run: Mapping[str, Any]) -> list[str]:

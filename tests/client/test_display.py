@@ -1,18 +1,24 @@
 """How runs look: in notebooks, on terminals, and drawn."""
 
 import io
+import json
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import callboard
-from callboard.display import MAX_CHARACTERS, MAX_SHOWN, Progress
+import callboard_cli
+from callboard.display import MAX_CHARACTERS, MAX_SHOWN, Progress, score_text
 from callboard.runs import Run, Runs
 from callboard.transport import Server, Transport
 from tests.client.support import NOBODY, Target
+
+SCORES = Path(__file__).parents[2] / "frontend" / "src" / "lib" / "scores.json"
+"""Scores with the texts that pages have for them."""
 
 MARKUP = "<script>alert(1)</script>\x1b[2J\u202e"
 
@@ -46,7 +52,7 @@ def test_runs_are_a_table_without_markup_of_their_texts_and_of_bounded_size() ->
     assert not re.search("[\x00-\x1f\u202e]", page)
     assert len(page) < MAX_SHOWN * 1_500
     single = many[7]._repr_html_()
-    assert "<td>running</td><td>1,234,567</td><td>17.2</td><td>paac</td><td>Pong</td><td>7</td>" in single
+    assert "<td>running</td><td>1,234,567</td><td>17.3</td><td>paac</td><td>Pong</td><td>7</td>" in single
     assert max(map(len, re.findall(r">([^<]*)</a>", single))) <= MAX_CHARACTERS * len("&lt;")
     assert "<td>–</td></tr>" in runs(data(7, seed_is_known=False))._repr_html_()
 
@@ -61,7 +67,7 @@ def test_progress_is_one_line_of_a_terminal_and_nothing_elsewhere(monkeypatch: p
         line.close()
     assert file.getvalue() == ""
     first, second = terminal.getvalue().lstrip("\r").split("\r")
-    assert first == "[############............]  50%, 1,234,567 agent steps, running, score 17.2"
+    assert first == "[############............]  50%, 1,234,567 agent steps, running, score 17.3"
     assert second.startswith("[########################] 100%, 1,234,567 agent steps, finished, score –")
     assert second.endswith("\n")
     terminal = Terminal()
@@ -112,3 +118,10 @@ def test_plot_draws_a_curve_for_each_run_and_its_return_by_default(
         assert len(listed.plot("loss/a", "loss/b").lines) == 2
         (message,) = caplog.messages
         assert message.startswith('plot: no points of a metric "loss/b"')
+
+
+def test_terminals_and_notebooks_have_the_scores_of_pages() -> None:
+    cases = [(value, text.replace("−", "-")) for value, text in json.loads(SCORES.read_text("utf-8"))]
+    for write in (score_text, callboard_cli.score_text):
+        assert [(value, write(value)) for value, _ in cases] == cases
+    assert [score_text(value) for value in ("NaN", "Infinity", float("nan"))] == ["–"] * 3

@@ -17,6 +17,7 @@ import {
   plural,
 } from './format';
 import NUMBERS from './numbers.json';
+import SCORES from './scores.json';
 
 const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
 
@@ -48,16 +49,9 @@ it('formatTick writes numbers that JSON does not have', () =>
   expect([NaN, Infinity, -Infinity, -0].map(formatTick)).toEqual(['NaN', '∞', '−∞', '0']));
 
 describe('formatScore', () => {
-  it.each([
-    [-20.74, '−20.7'],
-    [0, '0.00'],
-    [-0.634, '−0.63'],
-    [9.996, '10.0'],
-    [12345.6, '12,346'],
-    [999.94, '999.9'],
-    [999.96, '1,000'],
-    [-0.001, '0.00'],
-  ])('formats %d as %s', (value, text) => expect(formatScore(value)).toBe(text));
+  it.each(SCORES as [number | null, string][])('formats %d as %s', (value, text) =>
+    expect(formatScore(value)).toBe(text),
+  );
 });
 
 describe('formatNumber', () => {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from backend.settings import Settings
 from callboard_cli import fail
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
+
+if TYPE_CHECKING:
+    from backend.backup.archive import BackupManifest
 
 _SHOWN_TOKENS = 20
 
@@ -20,16 +23,25 @@ def backup(
 ) -> None:
     """Write the database and the artifacts to one file, while the installation runs."""
     from backend.backup import service
+    from callboard.display import counted
 
     with _errors():
         manifest = service.create(Settings(), file)
-    typer.echo(f"{file}: {manifest.n_runs} runs and {manifest.n_files} files, as of {manifest.created_at}")
+    typer.echo(f"{file}: {_contents(manifest)}, as of {manifest.created_at}")
     if manifest.damaged:
+        n = len(manifest.damaged)
+        files = f"{counted(n, 'file')} listed in the database {'is' if n == 1 else 'are'} missing or damaged"
         typer.echo(
-            f"callboard: {len(manifest.damaged)} files listed in the database are missing or damaged in the "
-            f"artifact store, such as {manifest.damaged[0]}; the backup's manifest.json lists them",
+            f"callboard: {files} in the artifact store, such as {manifest.damaged[0]}; the backup's "
+            "manifest.json lists them",
             err=True,
         )
+
+
+def _contents(manifest: "BackupManifest") -> str:
+    from callboard.display import counted
+
+    return f"{counted(manifest.n_runs, 'run')} and {counted(manifest.n_files, 'file')}"
 
 
 def restore(
@@ -43,6 +55,7 @@ def restore(
 ) -> None:
     """Restore a backup into an empty installation, on SQLite or PostgreSQL. Sessions and tokens end."""
     from backend.backup import service
+    from callboard.display import counted
 
     settings = Settings()
     make_home(settings.home_dir)
@@ -57,10 +70,11 @@ def restore(
     finally:
         installation.release()
     manifest, expired = restored.manifest, restored.expired_tokens
-    typer.echo(f"restored {manifest.n_runs} runs and {manifest.n_files} files into {settings.home_dir}")
+    typer.echo(f"restored {_contents(manifest)} into {settings.home_dir}")
     if expired:
         names = ", ".join(expired[:_SHOWN_TOKENS]) + (", …" if len(expired) > _SHOWN_TOKENS else "")
-        typer.echo(f"{len(expired)} API tokens have expired by this (see --keep-tokens): {names}")
+        tokens = f"{counted(len(expired), 'API token')} {'has' if len(expired) == 1 else 'have'} expired"
+        typer.echo(f"{tokens} by this (see --keep-tokens): {names}")
 
 
 @contextmanager

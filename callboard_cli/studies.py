@@ -66,10 +66,14 @@ def _list_papers(papers: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(papers))
         return
+    from callboard.display import counted
+
     table = Table("item", "paper", "figure or table", "scales", box=None, pad_edge=False)
     for paper in papers:
         for item in paper["items"]:
-            scales = ", ".join(f"{scale['scale']} ({scale['n_runs']:,} runs)" for scale in item["scales"])
+            scales = ", ".join(
+                f"{scale['scale']} ({counted(scale['n_runs'], 'run')})" for scale in item["scales"]
+            )
             what = f"{item['label']}: {item['title']}"
             table.add_row(item["id"], paper["short"], what, scales or item["needs"] or f"see {item['page']}")
     Console(markup=False, emoji=False).print(table)

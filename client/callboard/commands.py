@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from callboard.client import connect
-from callboard.display import cells_of, short
+from callboard.display import cells_of, counted, short
 from callboard.errors import CallboardError
 from callboard.rows import is_seed, seed_of
 from callboard.syncing import Refused, discard, refused, sync
@@ -202,7 +202,8 @@ def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int
         sys.stderr.write("what is set aside is kept; `sync --discard RUN` deletes it\n")
     refused = f", {done.n_dropped:,} of them dropped by the server" if done.n_dropped else ""
     refused += f", {done.n_refused:,} set aside" if done.n_refused else ""
-    sys.stdout.write(f"{done.n_spools:,} spools sent: {done.n_rows:,} values, episodes and lines{refused}\n")
+    rows = f"{done.n_rows:,} values, episodes and lines"
+    sys.stdout.write(f"{counted(done.n_spools, 'spool')} sent: {rows}{refused}\n")
     return 1 if done.problems or done.refused else 0
 
 
@@ -230,7 +231,8 @@ def ask_and_discard(folder: str | None, run: str) -> int:
 
 def _line(rejection: Refused) -> str:
     n_rows, reason, folder = rejection.n_rows, rejection.reason, rejection.folder
-    return f"run {rejection.run}: {n_rows:,} rows are set aside: {reason} (kept in {folder})"
+    rows = f"{counted(n_rows, 'row')} {'is' if n_rows == 1 else 'are'} set aside"
+    return f"run {rejection.run}: {rows}: {reason} (kept in {folder})"
 
 
 def _print(line: str) -> None:

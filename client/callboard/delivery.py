@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from callboard.display import counted
 from callboard.errors import Rejected, RequestTooLarge, Unreachable
 from callboard.spool import DAMAGED, FILE_KINDS, Manifest, Request, Spool
 from callboard.transport import Transport
@@ -186,10 +187,10 @@ class Delivery:
         n_before = answer.get("dropped_in_all", 0) - sum(dropped.values())
         if n_before > 0:
             dropped[_DROPPED_BEFORE] = dropped.get(_DROPPED_BEFORE, 0) + n_before
-            self._on_dropped(_DROPPED_BEFORE, n_before, f"{n_before:,} values")
+            self._on_dropped(_DROPPED_BEFORE, n_before, counted(n_before, "value"))
 
     def _format_drop(self, part: dict[str, Any]) -> str:
-        text = f"{part['rows']:,} values, of {part['metric']} among others"
+        text = f"{counted(int(part['rows']), 'value')}, of {part['metric']} among others"
         if part["reason"] != "agent_steps_decrease":
             return text
         reached, run = int(part["agent_steps"]), self._spool.manifest.run

@@ -59,6 +59,11 @@ def score_text(score: object) -> str:
     return f"{rounded or abs(rounded):,}"
 
 
+def counted(n: int, noun: str) -> str:
+    """A number of things: `1 run`, `1,000 runs`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def cells_of(run: Mapping[str, Any]) -> list[str]:
     """What a table has of a run after its name: state, agent steps, score, algorithm, environment, seed."""
     return [
@@ -162,7 +167,8 @@ def plot(
     names = list(dict.fromkeys(metrics)) or [EPISODE_RETURN]
     if len(runs) * len(names) > MAX_CURVES:
         raise ValueError(
-            f"at most {MAX_CURVES} curves can be drawn: got {len(runs)} runs, {len(names)} metrics"
+            f"at most {MAX_CURVES} curves can be drawn: got {counted(len(runs), 'run')}, "
+            f"{counted(len(names), 'metric')}"
         )
     try:
         from matplotlib import pyplot

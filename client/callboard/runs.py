@@ -185,7 +185,8 @@ class Runs(Sequence[Run]):
 
     def __repr__(self) -> str:
         """The runs."""
-        return f"<{len(self)} runs: {', '.join(map(repr, self._runs[:5]))}{', …' if len(self) > 5 else ''}>"
+        shown = ", ".join(map(repr, self._runs[:5])) + (", …" if len(self) > 5 else "")
+        return f"<{display.counted(len(self), 'run')}: {shown}>"
 
     def _repr_html_(self) -> str:
         """A table of the first 50, in a notebook."""
@@ -259,7 +260,8 @@ class Runs(Sequence[Run]):
             if n_waiting == 0:
                 return self
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"{n_waiting} of {len(self)} runs have not ended after {timeout_s:g} s")
+                which = f"{n_waiting} of {len(self)} runs have" if len(self) > 1 else f"run {self[0].id} has"
+                raise TimeoutError(f"{which} not ended after {timeout_s:g} s")
             time.sleep(_POLL_S)
 
     def series(self, *metrics: str, sources: bool = False) -> Series:

@@ -23,8 +23,8 @@ def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     file = str(tmp_path / "lab.tar")
     code, output = run("lab", "backup", file)
     assert code == 0
-    assert f"{file}: 1 runs and 0 files" in output
-    assert "callboard: 1 files listed in the database are missing or damaged" in output
+    assert f"{file}: 1 run and 0 files" in output
+    assert "callboard: 1 file listed in the database is missing or damaged" in output
     assert run("lab", "backup", file) == (1, f"callboard: {file} exists already: name another file\n")
     (tmp_path / "restored").mkdir()
     running = Installation(Settings(home=tmp_path / "restored"))
@@ -36,7 +36,7 @@ def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     code, output = run("restored", "restore", file)
     assert (code, output.splitlines()[-1]) == (
         0,
-        f"restored 1 runs and 0 files into {tmp_path / 'restored'}",
+        f"restored 1 run and 0 files into {tmp_path / 'restored'}",
     )
     code, output = run("restored", "restore", file)
     assert code == 1

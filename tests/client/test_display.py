@@ -12,7 +12,7 @@ import pytest
 
 import callboard
 import callboard_cli
-from callboard.display import MAX_CHARACTERS, MAX_SHOWN, Progress, score_text
+from callboard.display import MAX_CHARACTERS, MAX_SHOWN, Progress, counted, score_text
 from callboard.runs import Run, Runs
 from callboard.transport import Server, Transport
 from tests.client.support import NOBODY, Target
@@ -125,3 +125,8 @@ def test_terminals_and_notebooks_have_the_scores_of_pages() -> None:
     for write in (score_text, callboard_cli.score_text):
         assert [(value, write(value)) for value, _ in cases] == cases
     assert [score_text(value) for value in ("NaN", "Infinity", float("nan"))] == ["–"] * 3
+
+
+def test_number_of_things_has_the_form_of_its_noun() -> None:
+    assert [counted(n, "run") for n in (0, 1, 2, 1_000)] == ["0 runs", "1 run", "2 runs", "1,000 runs"]
+    assert repr(runs(data(name="a"))).startswith("<1 run: ")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from callboard.display import counted
 from callboard.errors import NotConfigured, Unreachable
 from callboard.imports import mlflow, tensorboard, wandb
 from callboard.imports.following import follow_paths
@@ -224,7 +225,7 @@ def _report(done: Imported, as_json: bool) -> None:
         sys.stderr.write(f"callboard: {done.name}: {done.problem}\n")
         return
     nothing = done.resumed and not done.n_points and not done.n_lines
-    new = "unchanged" if nothing else f"{done.n_points:,} points, {done.n_lines:,} lines"
+    new = "unchanged" if nothing else f"{counted(done.n_points, 'point')}, {counted(done.n_lines, 'line')}"
     replaced = ", instead of the earlier import" if done.replaced else ""
     sys.stdout.write(f"{done.run}  {done.name}: {new}{replaced}\n")
     if done.return_candidates is not None:
@@ -245,8 +246,9 @@ def _sum_up(done: Sequence[Imported], as_json: bool) -> None:
         not_kept.update(imported.not_kept)
     if not as_json:
         failed = sum(imported.problem is not None for imported in done)
+        n_points = sum(imported.n_points for imported in done)
         sys.stdout.write(
-            f"{len(done) - failed:,} runs, {sum(imported.n_points for imported in done):,} points"
+            f"{counted(len(done) - failed, 'run')}, {counted(n_points, 'point')}"
             + (f"; {failed:,} could not be imported\n" if failed else "\n")
         )
     for what, n in not_kept.most_common():

@@ -14,6 +14,7 @@ import numpy as np
 
 from callboard.cleaning import as_text
 from callboard.config import flat_config
+from callboard.display import counted
 from callboard.errors import Rejected, Unreachable
 from callboard.imports.log import Log, problem_of
 from callboard.imports.meaning import candidates, has_score, interpret
@@ -168,7 +169,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
     fields = options.fields
     first = min((column.agent_steps[0] for column in log.series.values()), default=0)
     settings = flat_config(log.config)
-    notes = f"Imported: {log.name}, {log.n_points:,} points from agent step {first:,}. {mark}"
+    notes = f"Imported: {log.name}, {counted(log.n_points, 'point')} from agent step {first:,}. {mark}"
     return {
         "origin": "external",
         "name": clean(log.name, MAX_NAME),

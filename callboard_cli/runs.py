@@ -88,15 +88,15 @@ def list_runs(
 @app.command()
 def show(run_id: RunId, as_json: Json = False) -> None:
     """Show a run."""
+    from callboard.display import lines_of
+
     with connect() as remote:
         run = remote.request("GET", f"/runs/{run_id}")
     if as_json:
         typer.echo(json.dumps(run))
         return
-    for name, value in run.items():
-        if value not in (None, "", []):
-            text = json.dumps(value) if isinstance(value, dict | list) else printable(value)
-            typer.echo(f"{name:28} {text}")
+    for name, text in lines_of(run):
+        typer.echo(f"{printable(name):28} {printable(text)}")
 
 
 @app.command()

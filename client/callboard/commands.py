@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from callboard.client import connect
-from callboard.display import cells_of, counted, short
+from callboard.display import cells_of, counted, lines_of, short
 from callboard.errors import CallboardError
 from callboard.rows import is_seed, seed_of
 from callboard.syncing import Refused, discard, refused, sync
@@ -89,10 +89,8 @@ def _show(given: argparse.Namespace) -> int:
     if given.json:
         _print(json.dumps(run.data))
         return 0
-    for name, value in run.data.items():
-        if value not in (None, "", []):
-            text = json.dumps(value) if isinstance(value, (dict, list)) else str(value)
-            _print(f"{name:28} {_printable(text)}")
+    for name, text in lines_of(run.data):
+        _print(f"{_printable(name):28} {_printable(text)}")
     return 0
 
 

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, TextIO
@@ -62,6 +62,40 @@ def score_text(score: object) -> str:
 def counted(n: int, noun: str) -> str:
     """A number of things: `1 run`, `1,000 runs`."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+_SCORES = frozenset({"score", "best_return"})
+
+
+def lines_of(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a terminal shows of a run: the names of fields, of nested ones with dots, and their values."""
+    for name, value in run.items():
+        if name in _SCORES:
+            shown = [] if value is None else [(name, score_text(value))]
+        elif isinstance(value, float):
+            shown = [(name, f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}")]
+        else:
+            shown = list(_flat(name, value))
+        yield from shown
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The values in an object or a list, without those that are empty."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}", inner)
+    elif isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
+        for at, inner in enumerate(value):
+            yield from _flat(f"{name}[{at}]", inner)
+    elif isinstance(value, list):
+        if value:
+            yield name, ", ".join(map(_plainly, value))
+    elif value not in (None, ""):
+        yield name, _plainly(value)
+
+
+def _plainly(value: Any) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def cells_of(run: Mapping[str, Any]) -> list[str]:

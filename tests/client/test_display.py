@@ -12,7 +12,7 @@ import pytest
 
 import callboard
 import callboard_cli
-from callboard.display import MAX_CHARACTERS, MAX_SHOWN, Progress, counted, score_text
+from callboard.display import MAX_CHARACTERS, MAX_SHOWN, Progress, counted, lines_of, score_text
 from callboard.runs import Run, Runs
 from callboard.transport import Server, Transport
 from tests.client.support import NOBODY, Target
@@ -125,6 +125,29 @@ def test_terminals_and_notebooks_have_the_scores_of_pages() -> None:
     for write in (score_text, callboard_cli.score_text):
         assert [(value, write(value)) for value, _ in cases] == cases
     assert [score_text(value) for value in ("NaN", "Infinity", float("nan"))] == ["–"] * 3
+
+
+def test_lines_of_a_run_are_rounded_and_flat_and_leave_out_what_is_empty() -> None:
+    run = {
+        "wall_time_s": 85.0300029840073,
+        "agent_steps_per_s": 1234.5678,
+        "progress": 1 / 3,
+        "score": 119.55,
+    }
+    run |= {"best_return": None, "notes": "", "tags": ["a", "b"], "archived": False, "links": []}
+    run |= {"spec": {"config": {"learning_rate": 0.123456789, "layers": [64, 64]}, "custom": None}}
+    run |= {"attempts": [{"number": 1, "gpus": []}]}
+    assert dict(lines_of(run)) == {
+        "wall_time_s": "85.03",
+        "agent_steps_per_s": "1,234.57",
+        "progress": "0.3333",
+        "score": "119.6",
+        "tags": "a, b",
+        "archived": "no",
+        "spec.config.learning_rate": "0.123456789",
+        "spec.config.layers": "64, 64",
+        "attempts[0].number": "1",
+    }
 
 
 def test_number_of_things_has_the_form_of_its_noun() -> None:

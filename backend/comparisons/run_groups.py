@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +17,15 @@ from backend.errors import Invalid
 from backend.runs import listing
 from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
-from backend.runs.groups import Brief, compute_once, group_names, key_of, repetitions, significant_digits
+from backend.runs.groups import (
+    Brief,
+    GroupedRun,
+    compute_once,
+    group_key,
+    group_names,
+    repetitions,
+    significant_digits,
+)
 from backend.runs.repository import lineage_roots
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
@@ -49,14 +58,16 @@ def page(
     setting = _setting(by)
     if setting is not None:
         listing.check_known(session, "by", setting)
+    briefs = repository.briefs(session, node)
+    held = {} if setting is None else _values_of(session, briefs, setting)
     members: dict[str, list[Brief]] = {}
-    for run in repository.briefs(session, node):
-        members.setdefault(_key(run, by, setting), []).append(run)
+    for run, key in zip(briefs, _keys(session, briefs, by, setting, held), strict=True):
+        members.setdefault(key, []).append(run)
     groups = list(members.items())
     if setting is not None:
-        groups.sort(key=lambda group: _by_value(setting, group[1][0]))
+        groups.sort(key=lambda group: _by_value(held[group[1][0].id]))
     if sort is not None:
-        groups = _sorted(session, groups, by, setting, sort)
+        groups = _sorted(session, groups, by, setting, held, sort)
     start = 0
     if cursor is not None:
         latest = [runs[0].id for _, runs in groups]
@@ -64,11 +75,13 @@ def page(
             raise BadCursor(cursor)
         start = latest.index(cursor) + 1
     shown = groups[start : start + limit]
-    names = _names([runs[0] for _, runs in shown], by, setting)
+    names = _names(session, [runs[0] for _, runs in shown], by, setting, held)
     more = start + limit < len(groups)
     lineages = lineage_roots(session, (run for _, runs in shown for run in runs))
     return RunGroupPage(
-        items=[_group(key, name, runs, lineages) for (key, runs), name in zip(shown, names, strict=True)],
+        items=[
+            _group(session, key, name, runs, lineages) for (key, runs), name in zip(shown, names, strict=True)
+        ],
         next_cursor=shown[-1][1][0].id if more and shown else None,
         total=len(groups),
     )
@@ -79,6 +92,7 @@ def _sorted(
     groups: list[tuple[str, list[Brief]]],
     by: str,
     setting: ConfigField | None,
+    held: Mapping[str, Any],
     sort: GroupSort,
 ) -> list[tuple[str, list[Brief]]]:
     """Groups by a value that their rows show; those without it last, equal ones in the order given."""
@@ -87,16 +101,16 @@ def _sorted(
     if field == "created_at":
         values = [runs[0].id for _, runs in groups]
     elif field == "name" and setting is not None:
-        values = [
-            None if _held(runs[0], setting) is None else _by_value(setting, runs[0]) for _, runs in groups
-        ]
+        firsts = [held[runs[0].id] for _, runs in groups]
+        values = [None if value is None else _by_value(value) for value in firsts]
     elif field == "name":
-        values = [name.casefold() for name in _names([runs[0] for _, runs in groups], by, None)]
+        names = _names(session, [runs[0] for _, runs in groups], by, None, held)
+        values = [name.casefold() for name in names]
     elif field == "n":
         values = [len(runs) for _, runs in groups]
     else:
         lineages = lineage_roots(session, (run for _, runs in groups for run in runs))
-        rows = [_group(key, "", runs, lineages) for key, runs in groups]
+        rows = [_group(session, key, "", runs, lineages) for key, runs in groups]
         values = [row.score.value if field == "score" else getattr(row, field) for row in rows]
     with_value = [pair for pair in zip(values, groups, strict=True) if pair[0] is not None]
     without = [group for value, group in zip(values, groups, strict=True) if value is None]
@@ -123,25 +137,38 @@ def _setting(by: str) -> ConfigField | None:
     return field
 
 
-def _key(run: Brief, by: str, setting: ConfigField | None) -> str:
+def _keys(
+    session: Session,
+    runs: Sequence[Brief],
+    by: str,
+    setting: ConfigField | None,
+    held: Mapping[str, Any],
+) -> list[str]:
+    """The key of each run's group. Clients list keys separated by commas."""
     if by == "seed":
-        return key_of(run)
+        keys = _keys_of(session, runs)
+        return [keys[run.id] for run in runs]
     if setting is not None:
-        # Clients list keys separated by commas.
-        return quote(json.dumps(_held(run, setting)), safe="")
-    value = str(getattr(run, by) or "")
-    return value if by in ("algorithm", "environment") else quote(value, safe="")
+        return [quote(json.dumps(held[run.id]), safe="") for run in runs]
+    values = [str(getattr(run, by) or "") for run in runs]
+    return values if by in ("algorithm", "environment") else [quote(value, safe="") for value in values]
 
 
-def _held(run: Brief, setting: ConfigField) -> Any:
-    """The value in the run's spec; None if it has none."""
+def _keys_of(session: Session, runs: Sequence[GroupedRun]) -> dict[str, str]:
+    """The key of each run's group of seeds, by id; reads the specifications whose key is not known."""
+    briefs = [run for run in runs if isinstance(run, Brief)]
+    return compute_once(briefs, "key", group_key, partial(repository.with_specs, session))
 
-    def held(value: Any) -> Any:
+
+def _values_of(session: Session, runs: Sequence[Brief], setting: ConfigField) -> dict[str, Any]:
+    """The value of a setting in each run's spec, by id; None for a run without it."""
+
+    def value_in(value: Any) -> Any:
         for key in setting.path:
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return compute_once(run, setting.name, held)
+    return compute_once(runs, setting.name, value_in, partial(repository.with_specs, session))
 
 
 def _shown(value: Any, digits: int) -> str:
@@ -152,18 +179,24 @@ def _shown(value: Any, digits: int) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _by_value(setting: ConfigField, run: Brief) -> tuple[bool, bool, float, str]:
+def _by_value(value: Any) -> tuple[bool, bool, float, str]:
     """Sorts numbers, then text, then runs without a value."""
-    value = _held(run, setting)
     number = float(value) if isinstance(value, int | float) else 0.0
     return value is None, isinstance(value, str), number, str(value)
 
 
-def _names(firsts: Sequence[Brief], by: str, setting: ConfigField | None) -> list[str]:
+def _names(
+    session: Session,
+    firsts: Sequence[Brief],
+    by: str,
+    setting: ConfigField | None,
+    held: Mapping[str, Any],
+) -> list[str]:
+    """Names of groups, given one run of each."""
     if by == "seed":
-        return group_names(firsts)
+        return group_names(list(repository.with_specs(session, firsts)))
     if setting is not None:
-        values = [_held(run, setting) for run in firsts]
+        values = [held[run.id] for run in firsts]
         digits = significant_digits(values)
         return [f"{setting.title}: {_shown(value, digits)}" for value in values]
     if by not in ("algorithm", "environment"):
@@ -178,11 +211,13 @@ def _state(run: Brief) -> RunState:
     return RunState(run.state) if run.state in _STATES else RunState.FAILED
 
 
-def _group(key: str, name: str, runs: Sequence[Brief], lineages: Mapping[str, str]) -> RunGroup:
+def _group(
+    session: Session, key: str, name: str, runs: Sequence[Brief], lineages: Mapping[str, str]
+) -> RunGroup:
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
-    repeated = repetitions(runs, lineages)
+    repeated = repetitions(runs, lineages, keys=partial(_keys_of, session))
     scores = [
         run.score for run in runs if run.score is not None and run.id not in repeated and one_environment
     ]

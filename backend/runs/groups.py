@@ -8,7 +8,7 @@ environment, protocol and evaluation config.
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar, cast
 
 from backend.db import Run
@@ -38,6 +38,7 @@ class Brief(NamedTuple):
     """What lists of groups need of a run: its row would take ten times as long to load."""
 
     id: str
+    revision: int
     origin: str
     algorithm: str
     environment: str
@@ -52,46 +53,62 @@ class Brief(NamedTuple):
     step_unit: str
     parent_id: str | None
     forked_at_agent_steps: int | None
-    spec_text: str
-    """Its specification, as the database has it."""
+    spec_text: str | None = None
+    """Its specification, as the database has it; None: it was not read."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its specification; empty if that is damaged."""
+        """Its specification, if it was read; empty if that is damaged."""
         try:
-            spec = json.loads(self.spec_text)
+            spec = json.loads(self.spec_text or "null")
         except ValueError:
             return {}
         return spec if isinstance(spec, dict) else {}
 
 
 GroupedRun = Run | Brief
+Keys = Callable[[Sequence[GroupedRun]], Mapping[str, str]]
+"""Computes the group's key of each of these runs, by id."""
 
-_cache: dict[tuple[bytes, str], Any] = {}
+_cache: dict[tuple[str, str], tuple[int, Any]] = {}
+"""By run and name of what is computed: the run's revision, which changes with its spec, and the value."""
 
 
-def compute_once(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) -> T:
-    """What follows from a run's specification alone, computed once for each specification.
+def compute_once(
+    runs: Sequence[Brief],
+    name: str,
+    compute: Callable[[dict[str, Any]], T],
+    read: Callable[[Sequence[Brief]], Iterable[Brief]] = lambda runs: runs,
+) -> dict[str, T]:
+    """What follows from each run's specification alone, by the run's id; computed once for each revision.
 
     Args:
-        run: the run.
+        runs: the runs.
         name: name of what is computed.
         compute: computes the value from the specification.
+        read: yields runs with their specifications; is called with those whose value is not known.
     """
-    text = run.spec_text.encode(errors="surrogatepass")
-    place = blake2b(text, digest_size=16).digest(), name
-    try:
-        return cast("T", _cache[place])
-    except KeyError:
+    values: dict[str, T] = {}
+    unknown = []
+    for run in runs:
+        revision, value = _cache.get((run.id, name), (None, None))
+        if revision == run.revision:
+            values[run.id] = cast("T", value)
+        else:
+            unknown.append(run)
+    for run in read(unknown) if unknown else ():
         if len(_cache) >= _MAX_CACHED:
             _cache.clear()
-        value = _cache[place] = compute(run.spec)
-        return value
+        value = values[run.id] = compute(run.spec)
+        _cache[run.id, name] = run.revision, value
+    return values
 
 
-def key_of(run: GroupedRun) -> str:
-    """The group's key of a run."""
-    return compute_once(run, "key", group_key) if isinstance(run, Brief) else group_key(run.spec)
+def keys_of(runs: Sequence[GroupedRun]) -> dict[str, str]:
+    """The group's key of each run, by id; specifications have been read."""
+    briefs = [run for run in runs if isinstance(run, Brief)]
+    keys = compute_once(briefs, "key", group_key)
+    return keys | {run.id: group_key(run.spec) for run in runs if not isinstance(run, Brief)}
 
 
 def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -166,7 +183,10 @@ def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 
 def repetitions(
-    runs: Iterable[GroupedRun], roots: Mapping[str, str], scored: Collection[str] | None = None
+    runs: Iterable[GroupedRun],
+    roots: Mapping[str, str],
+    scored: Collection[str] | None = None,
+    keys: Keys = keys_of,
 ) -> set[str]:
     """Ids of the runs that are not further samples, because another of their group counts in their place.
 
@@ -179,13 +199,14 @@ def repetitions(
         runs: runs of any groups.
         roots: for each run, the first run of its lineage, which may not be among these: `lineage.roots`.
         scored: ids of the runs that have the score in question; default: those with a `score`.
+        keys: computes the keys of groups; default: from specifications that have been read.
     """
     several = list(runs)
     if scored is None:
         scored = {run.id for run in several if run.score is not None}
-    forks = _surplus_runs(several, lambda run: roots[run.id], scored)
+    forks = _surplus_runs(several, lambda run: roots[run.id], scored, keys)
     seeds = [run for run in several if run.id not in forks and _is_deterministic(run)]
-    return forks | _surplus_runs(seeds, lambda run: run.seed, scored)
+    return forks | _surplus_runs(seeds, lambda run: run.seed, scored, keys)
 
 
 def _is_deterministic(run: GroupedRun) -> bool:
@@ -194,20 +215,24 @@ def _is_deterministic(run: GroupedRun) -> bool:
 
 
 def _surplus_runs(
-    runs: Iterable[GroupedRun], sample: Callable[[GroupedRun], str | int], scored: Collection[str]
+    runs: Iterable[GroupedRun],
+    sample: Callable[[GroupedRun], str | int],
+    scored: Collection[str],
+    keys: Keys,
 ) -> set[str]:
     """Ids of the runs that do not count: in each group and sample, all but the one that trained furthest."""
     alike: dict[tuple[str, str, str | int], list[GroupedRun]] = {}
     for run in runs:
         alike.setdefault((run.algorithm, run.environment, sample(run)), []).append(run)
+    # Keys of groups take time to compute, and a list may have thousands of runs.
+    several = [similar_runs for similar_runs in alike.values() if len(similar_runs) > 1]
+    key_of = keys([run for similar_runs in several for run in similar_runs]) if several else {}
     excluded: set[str] = set()
-    for similar_runs in alike.values():
-        # Keys of groups take time to compute, and a list may have thousands of runs.
-        if len(similar_runs) > 1:
-            ordered = sorted(similar_runs, key=lambda run: (run.id in scored, run.agent_steps, run.id))
-            # The last run of each group wins: the one that trained furthest.
-            counted = {key_of(run): run.id for run in ordered}
-            excluded |= {run.id for run in similar_runs} - set(counted.values())
+    for similar_runs in several:
+        ordered = sorted(similar_runs, key=lambda run: (run.id in scored, run.agent_steps, run.id))
+        # The last run of each group wins: the one that trained furthest.
+        counted = {key_of[run.id]: run.id for run in ordered}
+        excluded |= {run.id for run in similar_runs} - set(counted.values())
     return excluded
 
 

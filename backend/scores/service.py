@@ -17,7 +17,7 @@ from backend.figures.figure import Figure
 from backend.figures.palette import Theme
 from backend.figures.study import Frame, gaps_figure, profile_figure
 from backend.recordings.service import PersonsMean, human_references
-from backend.runs.groups import compute_once, is_measured_as_published, key_of, repetitions
+from backend.runs.groups import compute_once, is_measured_as_published, keys_of, repetitions
 from backend.runs.repository import lineage_roots
 from backend.scores import repository
 from backend.scores.repository import LastScore
@@ -296,10 +296,11 @@ def _best(
     used = [score for score in scored if protocols.get(score.run.environment) == score.protocol]
     briefs = [score.run for score in used]
     repeated = repetitions(briefs, lineage_roots(session, briefs), {run.id for run in briefs})
+    keys = keys_of(briefs)
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
     for score in used:
         if score.run.id not in repeated:
-            members[score.run.environment, score.run.algorithm, key_of(score.run)].append(score)
+            members[score.run.environment, score.run.algorithm, keys[score.run.id]].append(score)
     candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
     for (environment, algorithm, _), scores in members.items():
         if len(scores) >= min_seeds:
@@ -338,11 +339,12 @@ def _is_comparable(scored: LastScore) -> bool:
     environment = ENVIRONMENTS.get(scored.run.environment)
     if environment is None:
         return True
-    return compute_once(
-        scored.run,
+    [is_comparable] = compute_once(
+        [scored.run],
         f"as published under {scored.protocol}",
         lambda _: is_measured_as_published(scored.run, environment, scored.protocol),
-    )
+    ).values()
+    return is_comparable
 
 
 def _our_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from httpx import Client
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from backend.db import Run
 from backend.db.engine import writing
@@ -146,3 +146,29 @@ def test_names_of_groups_have_as_many_digits_as_tell_them_apart(client: Client, 
     make_run(engine, config={"learning_rate": 0.0123412})
     by_value = client.get(GROUPS, params={"by": "config.learning_rate"}).json()["items"]
     assert [group["name"].rpartition(": ")[2] for group in by_value] == ["0.01234", "0.01235", "0.03659"]
+
+
+def test_specs_are_read_of_the_first_run_of_each_group_and_of_changed_runs(
+    client: Client, engine: Engine
+) -> None:
+    ids = [make_scored_run(engine, 1.0, seed=seed, config={"beta": 0.02}) for seed in range(4)]
+    ids += [make_scored_run(engine, 2.0, seed=seed, config={"beta": 0.03}) for seed in range(4)]
+    before = client.get(GROUPS, params={"by": "seed"}).json()
+    firsts = [set(ids[7:]) | {ids[3]}]
+    read: list[set[str]] = []
+
+    def record(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        given = parameters.values() if isinstance(parameters, dict) else parameters
+        if "spec" in statement.partition("FROM")[0] and "runs" in statement:
+            read.append(set(ids) & {str(value) for value in given})
+
+    event.listen(Engine, "before_cursor_execute", record)
+    try:
+        assert client.get(GROUPS, params={"by": "seed"}).json() == before
+        assert read == firsts
+        client.patch(f"/api/v1/runs/{ids[0]}", json={"group": "another"}).raise_for_status()
+        read.clear()
+        assert client.get(GROUPS, params={"by": "seed"}).json()["total"] == 3
+        assert read == [{ids[0]}, {ids[0], *firsts[0]}]
+    finally:
+        event.remove(Engine, "before_cursor_execute", record)

@@ -1,14 +1,16 @@
 """Speed of sorting, filtering and serialising a long list of runs."""
 
 import random
-from statistics import median
+from statistics import median, quantiles
 from time import perf_counter
 
 from sqlalchemy import Engine
 
+from backend.comparisons import run_groups
 from backend.db import Series
 from backend.db.engine import reading, writing
 from backend.runs import listing, repository, service
+from backend.runs.filters import Node
 from backend.runs.schemas import RunOut, RunPage
 from backend.specs.run import parse_run_spec
 
@@ -24,6 +26,8 @@ ENVS = ("ALE/Pong-v5", "ALE/Breakout-v5", "CartPole-v1")
 
 _RUNS_PER_COMMIT = 1000
 _REPEATS = 9
+_GROUP_REPEATS = 40
+"""Enough for the 95th percentile."""
 
 
 def bench(db_engine: Engine) -> dict[str, float]:
@@ -32,10 +36,17 @@ def bench(db_engine: Engine) -> dict[str, float]:
     Returns:
         `list_ms`: median time to the JSON of the first page of the runs that match `FILTER`, best score
         first, with their total; `list_all_ms`: the same for all runs; `list_setting_ms`: for the runs that
-        match `SETTING_FILTER`, sorted by the setting; `list_metric_ms`: sorted by the metric.
+        match `SETTING_FILTER`, sorted by the setting; `list_metric_ms`: sorted by the metric;
+        `groups_first_ms`: time to the JSON of the first page of groups of all runs, before anything is known
+        of their specifications; `groups_ms` and `groups_p95_ms`: median and 95th percentile of later ones.
     """
     _fill(db_engine)
+    first_ms = _groups_ms(db_engine)
+    groups_ms = [_groups_ms(db_engine) for _ in range(_GROUP_REPEATS)]
     return {
+        "groups_first_ms": first_ms,
+        "groups_ms": median(groups_ms),
+        "groups_p95_ms": quantiles(groups_ms, n=20, method="inclusive")[-1],
         "list_ms": median(_list_ms(db_engine, FILTER) for _ in range(_REPEATS)),
         "list_all_ms": median(_list_ms(db_engine, None) for _ in range(_REPEATS)),
         "list_setting_ms": median(
@@ -72,9 +83,8 @@ def _fill(db_engine: Engine) -> None:
                     session.add(Series(run_id=run.id, metric=METRIC, n_points=1, last_value=run.score))
 
 
-def _list_ms(db_engine: Engine, filter_text: str | None, sort: str = "score") -> float:
-    started = perf_counter()
-    query = listing.build_filter(
+def _filter(text: str | None) -> Node:
+    return listing.build_filter(
         states=[],
         algorithms=[],
         environments=[],
@@ -82,8 +92,21 @@ def _list_ms(db_engine: Engine, filter_text: str | None, sort: str = "score") ->
         group=None,
         archived=False,
         search=None,
-        filter_text=filter_text,
+        filter_text=text,
     )
+
+
+def _groups_ms(db_engine: Engine) -> float:
+    started = perf_counter()
+    with reading(db_engine) as session:
+        page = run_groups.page(session, _filter(None), "seed", None, PAGE_ROWS, None)
+        page.model_dump_json()
+    return 1000 * (perf_counter() - started)
+
+
+def _list_ms(db_engine: Engine, filter_text: str | None, sort: str = "score") -> float:
+    started = perf_counter()
+    query = _filter(filter_text)
     with reading(db_engine) as session:
         rows, next_cursor, total = repository.page(
             session, query, sort=sort, descending=True, limit=PAGE_ROWS, cursor=None

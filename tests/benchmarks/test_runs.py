@@ -13,6 +13,7 @@ def test_list_benchmark_measures_a_filter_that_matches_some_runs(
 ) -> None:
     monkeypatch.setattr(bench, "N_RUNS", 240)
     measured = {"list_ms", "list_all_ms", "list_setting_ms", "list_metric_ms"}
+    measured |= {"groups_first_ms", "groups_ms", "groups_p95_ms"}
     assert {name for name, ms in bench.bench(engine).items() if ms > 0} == measured
     with reading(engine) as session:
         rows, _, total = repository.page(

@@ -378,6 +378,71 @@ def test_followed_file_is_a_running_run_until_interrupted(
     assert rows(target, run["id"])["rollout/episode_return"][:2] == wanted
 
 
+@pytest.mark.service
+@pytest.mark.long
+def test_followed_event_files_are_running_runs_until_interrupted(target: Target, tmp_path: Path) -> None:
+    def events(*steps: int) -> bytes:
+        """A record for each step, with a return of half of it."""
+        return b"".join(map(_event, steps))
+
+    def points(name: str = "a") -> list[tuple[int, float]]:
+        ids = [run["id"] for run in target.runs() if run["name"] == name]
+        return rows(target, ids[0]).get("charts/episodic_return", []) if ids else []
+
+    def wanted(*steps: int) -> list[tuple[int, float]]:
+        return [(step, step / 2) for step in steps]
+
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "callboard_cli.main",
+            "import",
+            "tensorboard",
+            str(tmp_path / "logs"),
+            "--follow",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        folder = tmp_path / "logs" / "a"
+        folder.mkdir(parents=True)
+        with (folder / "events.out.tfevents.1000.host.1.0").open("wb") as file:
+            file.write(tfevents.header(1_000.0))
+            written = 0
+            for steps in ((10,), (20, 30)):
+                begun = events(*steps)[written:] + events(steps[-1] + 10)[:15]
+                file.write(begun)
+                file.flush()
+                until(lambda last=steps[-1]: points() == wanted(*range(10, last + 1, 10)))
+                [run] = target.runs()
+                assert run["state"] == "running"
+                written = 15
+        # The process that had written it was killed; the next one has a file of its own.
+        with (folder / "events.out.tfevents.2000.host.2.0").open("wb") as file:
+            file.write(tfevents.header(2_000.0) + events(40, 50))
+        until(lambda: points() == wanted(10, 20, 30, 40, 50))
+        assert [run["id"] for run in target.runs()] == [run["id"]]
+        (tmp_path / "logs" / "b").mkdir()
+        (tmp_path / "logs" / "b" / "events.out.tfevents.3000.host.3.0").write_bytes(
+            tfevents.header(3_000.0) + events(10)
+        )
+        until(lambda: points("b") == wanted(10))
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate()
+        assert process.returncode == 0, output
+        assert {(run["name"], run["state"]) for run in target.runs()} == {
+            ("a", "finished"),
+            ("b", "finished"),
+        }
+        assert "the end of events.out.tfevents.1000.host.1.0, which is not complete" in output
+    finally:
+        process.kill()
+        process.wait()
+
+
 def _event(step: int) -> bytes:
     event = Event(wall_time=1_000.0 + 20 * step, step=step, summary=Summary())
     event.summary.value.add(tag="charts/episodic_return", simple_value=step / 2)

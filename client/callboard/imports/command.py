@@ -155,8 +155,11 @@ def _import(
     try:
         with _alone():
             if follow:
-                follow_paths(paths, reader, transport, options, lambda imported: _report(imported, as_json))
-                return 0
+                done = follow_paths(
+                    paths, reader, transport, options, lambda imported: _report(imported, as_json)
+                )
+                _name_not_kept(done)
+                return 1 if any(imported.problem for imported in done) else 0
             for path in paths:
                 try:
                     if not path.exists():
@@ -241,9 +244,6 @@ def _without_score(candidates: Sequence[str]) -> str:
 
 def _sum_up(done: Sequence[Imported], as_json: bool) -> None:
     """Print how much was imported, and name what was not kept."""
-    not_kept: Counter[str] = Counter()
-    for imported in done:
-        not_kept.update(imported.not_kept)
     if not as_json:
         failed = sum(imported.problem is not None for imported in done)
         n_points = sum(imported.n_points for imported in done)
@@ -251,5 +251,12 @@ def _sum_up(done: Sequence[Imported], as_json: bool) -> None:
             f"{counted(len(done) - failed, 'run')}, {counted(n_points, 'point')}"
             + (f"; {failed:,} could not be imported\n" if failed else "\n")
         )
+    _name_not_kept(done)
+
+
+def _name_not_kept(done: Sequence[Imported]) -> None:
+    not_kept: Counter[str] = Counter()
+    for imported in done:
+        not_kept.update(imported.not_kept)
     for what, n in not_kept.most_common():
         sys.stderr.write(f"not kept: {what}" + (f" ({n:,})\n" if n > 1 else "\n"))

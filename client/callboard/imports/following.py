@@ -24,10 +24,11 @@ def follow_paths(
     transport: Transport,
     options: Options,
     report: Callable[[Imported], None],
-) -> None:
+) -> list[Imported]:
     """Import these files and folders whenever they change; Ctrl-C or SIGTERM ends it, and their runs.
 
-    What cannot be read yet, or a server that does not answer, is tried again.
+    What cannot be read yet, or a server that does not answer, is tried again. Returns what became of each log
+    at the end.
 
     Args:
         paths: files and folders, which may not exist yet.
@@ -49,22 +50,23 @@ def follow_paths(
         while True:
             is_last = ended.is_set()
             state = [_state_of(path) for path in paths]
+            last: list[Imported] = []
             try:
                 if state != seen or is_last:
                     for path in paths:
                         for log in read(path) if path.exists() else ():
-                            done = send(log, transport, options, is_complete=is_last)
-                            _report_new(done, runs, problems, report)
+                            last.append(send(log, transport, options, is_complete=is_last))
+                            _report_new(last[-1], runs, problems, report)
                     seen = state
                 else:
                     for run in runs.values():
                         keep_running(transport, run)
-            except Unreachable as error:
-                _report_new(Imported(str(paths[0]), problem=str(error)), runs, problems, report)
             except Exception as error:  # of a file that is written, for example
-                _report_new(Imported(str(paths[0]), problem=problem_of(error)), runs, problems, report)
+                problem = str(error) if isinstance(error, Unreachable) else problem_of(error)
+                last.append(Imported(str(paths[0]), problem=problem))
+                _report_new(last[-1], runs, problems, report)
             if is_last:
-                return
+                return last
             ended.wait(INTERVAL_S)
     finally:
         for number, handler in before.items():

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -12,7 +13,7 @@ from backend.http.access import Viewer
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.streaming import StreamSlot
 from backend.pubsub.bus import LIFETIME_S
-from backend.pubsub.subscription import Signal
+from backend.pubsub.subscription import Events, Signal
 
 router = APIRouter(tags=["live"])
 
@@ -35,8 +36,9 @@ async def follow_events(
     without `changed` anything may have. The event `heartbeat` follows at the latest 1.5 s after another
     event: its absence shows a broken connection. The event `resync` (sent first, and whenever messages may
     have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
-    revision it has; `stale` means that changes are not currently published. The stream ends within 5 s of its
-    session or token.
+    revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the last change
+    was: what was requested later than that is up to date. `stale` means that changes are not currently
+    published. The stream ends within 5 s of its session or token.
     """
     with auth.streams.opened(principal.credential) as ended:
         async for event in _events(state, ended):
@@ -54,12 +56,16 @@ async def _events(state: AppState, ended: asyncio.Event) -> AsyncIterator[Server
                         continue
                     yield ServerSentEvent(event="heartbeat", data={})
                 case Signal.CONNECTED:
-                    yield ServerSentEvent(event="resync", data={}, id=_event_id())
+                    yield ServerSentEvent(event="resync", data=_quiet(events), id=_event_id())
                 case Signal.DISCONNECTED:
                     yield ServerSentEvent(event="stale", data={}, id=_event_id())
                 case bytes(data):
                     yield ServerSentEvent(raw_data=data.decode(), id=_event_id())
             sent_at = time.monotonic()
+
+
+def _quiet(events: Events) -> dict[str, Any]:
+    return {} if events.quiet_since is None else {"quiet_s": time.monotonic() - events.quiet_since}
 
 
 def _event_id() -> str:

@@ -1,6 +1,7 @@
 """One Redis subscription for all streams of a web process."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -52,11 +53,15 @@ class Events:
     def __init__(self) -> None:
         self._unsent: deque[bytes | Signal] = deque()
         self._arrived = asyncio.Event()
+        self.quiet_since: float | None = None
+        """When the last change before these arrived, by the monotonic clock; None where messages may have
+        been lost."""
 
     def put(self, message: bytes | Signal) -> None:
         """Append a message. `CONNECTED` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""
         if message is Signal.CONNECTED or len(self._unsent) >= MAX_UNSENT:
             self._unsent.clear()
+            self.quiet_since = None
             message = Signal.CONNECTED
         self._unsent.append(message)
         self._arrived.set()
@@ -101,6 +106,8 @@ class Subscription:
         self._task: asyncio.Task[None] | None = None
         self._client: Redis | None = None
         """Set while subscribed."""
+        self._quiet_since = 0.0
+        """When the last change arrived, or this subscription began."""
 
     @contextmanager
     def events(self) -> Iterator[Events]:
@@ -108,6 +115,7 @@ class Subscription:
         listener = Events()
         if self._client is not None:
             listener.put(Signal.CONNECTED)
+            listener.quiet_since = self._quiet_since
         self._events.add(listener)
         self._start()
         try:
@@ -177,8 +185,10 @@ class Subscription:
                     n_confirmed += 1
                     if n_confirmed >= 2:
                         self._client = client
+                        self._quiet_since = time.monotonic()
                         self._signal(Signal.CONNECTED)
                 elif message["type"] == "message":
+                    self._quiet_since = time.monotonic()
                     for listener in self._events:
                         listener.put(message["data"])
                 elif message["type"] == "pmessage":

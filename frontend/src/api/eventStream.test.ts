@@ -18,7 +18,7 @@ class FakeSource extends EventTarget {
   }
 
   send(name: string): void {
-    this.dispatchEvent(new Event(name));
+    this.dispatchEvent(new MessageEvent(name, { data: '{}' }));
   }
 }
 

@@ -40,8 +40,11 @@ type Message =
 
 type Listener = {
   onEvent: (event: LiveEvent) => void;
-  /** Events may have been missed: everything on screen has to be refetched. */
-  onResync: () => void;
+  /**
+   * Events may have been missed: everything on screen has to be refetched, except what was requested after the last
+   * change, `quietMs` ago; 0 where that is not known.
+   */
+  onResync: (quietMs: number) => void;
   onConnection: (connection: Connection) => void;
   /** Sends any small request; rejects when the service cannot be reached, whatever the status of its answer. */
   probe: (signal: AbortSignal) => Promise<unknown>;
@@ -108,7 +111,7 @@ export class EventStream {
       this.#lost = undefined;
       this.#setConnection(this.#connection);
       // What the events of the meantime have changed could not be fetched; a stream that opens again resyncs itself.
-      if (this.#connection.status === 'live') this.listener.onResync();
+      if (this.#connection.status === 'live') this.listener.onResync(0);
     }
   }
 
@@ -122,7 +125,7 @@ export class EventStream {
     if (message.kind === 'event') {
       this.#heardAt = Date.now();
       this.listener.onEvent(message.event);
-    } else if (message.kind === 'resync') this.listener.onResync();
+    } else if (message.kind === 'resync') this.listener.onResync(0);
     else if (message.kind === 'connection') {
       this.#heardAt = Date.now();
       this.#setConnection(message.connection);
@@ -177,10 +180,11 @@ export class EventStream {
       this.listener.onEvent(event);
       this.#broadcast({ kind: 'event', event });
     };
-    source.addEventListener('resync', () => {
+    source.addEventListener('resync', ({ data }: MessageEvent<string>) => {
+      const { quiet_s = 0 } = JSON.parse(data) as { quiet_s?: number };
       this.#heardAt = Date.now();
       this.#setStatus('live', true);
-      this.listener.onResync();
+      this.listener.onResync(1000 * quiet_s);
       this.#broadcast({ kind: 'resync' });
     });
     source.addEventListener('heartbeat', () => {

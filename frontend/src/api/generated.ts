@@ -1985,8 +1985,9 @@ export interface paths {
          *     without `changed` anything may have. The event `heartbeat` follows at the latest 1.5 s after another
          *     event: its absence shows a broken connection. The event `resync` (sent first, and whenever messages may
          *     have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
-         *     revision it has; `stale` means that changes are not currently published. The stream ends within 5 s of its
-         *     session or token.
+         *     revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the last change
+         *     was: what was requested later than that is up to date. `stale` means that changes are not currently
+         *     published. The stream ends within 5 s of its session or token.
          */
         get: operations["follow_events"];
         put?: never;

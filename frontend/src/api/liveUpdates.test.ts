@@ -127,7 +127,7 @@ it('queries are fetched without a network where the service answers all the same
   const client = new QueryClient();
   client.mount();
   const stop = startLiveUpdates(client);
-  source.dispatchEvent(new Event('resync'));
+  source.dispatchEvent(new MessageEvent('resync', { data: '{}' }));
   dispatchEvent(new Event('offline'));
   const fetched = client.query({ queryKey: ['page'], queryFn: () => 'answer' });
   expect(client.getQueryState(['page'])?.fetchStatus).toBe('paused');
@@ -179,6 +179,58 @@ describe('startLiveUpdates', () => {
   }
 
   beforeEach(() => vi.useFakeTimers());
+
+  const HOUR_MS = 3_600_000;
+  const resync = (data: { quiet_s?: number }): boolean =>
+    source.dispatchEvent(new MessageEvent('resync', { data: JSON.stringify(data) }));
+
+  it('fetches nothing twice where nothing has changed since the page was requested', async () => {
+    const requests = await watching(keys.hosts(), keys.run(A));
+    resync({ quiet_s: HOUR_MS / 1000 });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(requests).toEqual([1, 1]);
+    await vi.advanceTimersByTimeAsync(1000);
+    resync({ quiet_s: 0.5 });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(requests).toEqual([2, 2]);
+    resync({});
+    await vi.advanceTimersByTimeAsync(0);
+    expect(requests).toEqual([3, 3]);
+  });
+
+  it('fetches again what failed before the stream began', async () => {
+    vi.stubGlobal('EventSource', function EventSource() {
+      return source;
+    });
+    const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+    const queryFn = vi.fn().mockRejectedValueOnce(new TypeError('Failed to fetch')).mockResolvedValue([]);
+    const stops = [
+      new QueryObserver(client, { queryKey: keys.hosts(), queryFn }).subscribe(() => undefined),
+      startLiveUpdates(client),
+    ];
+    onTestFinished(() => {
+      for (const stop of stops) stop();
+    });
+    await vi.advanceTimersByTimeAsync(0);
+    resync({ quiet_s: HOUR_MS / 1000 });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(queryFn).toHaveBeenCalledTimes(2);
+  });
+
+  it.each([
+    ['whose machine slept', 0, 2 * HOUR_MS],
+    ['whose clock was set back', 2 * HOUR_MS, -2 * HOUR_MS],
+  ])('refetches a page %s while something changed', async (_, elapsedMs, clockMs) => {
+    const requests = await watching(keys.hosts());
+    vi.spyOn(performance, 'now').mockReturnValue(elapsedMs);
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+    });
+    vi.setSystemTime(Date.now() + clockMs);
+    resync({ quiet_s: HOUR_MS / 1000 });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(requests).toEqual([2]);
+  });
 
   it('refetches names of metrics and film strips every ten seconds of training, and at its end', async () => {
     const requests = await watching(

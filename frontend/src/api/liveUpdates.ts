@@ -51,6 +51,9 @@ const MAX_PAGES = 5;
 const states = new Map<string, string>();
 let listsRefetchedAt = 0;
 
+/** How long ago the page was requested, at least: one clock may stop while the machine sleeps, the other be set back. */
+const pageAgeMs = (): number => Math.max(performance.now(), Date.now() - performance.timeOrigin);
+
 /** Whether the service has refused a query, such as a filter with a mistyped field: it would only do so again. */
 export const isRefused = ({ state: { error } }: Pick<Query, 'state'>): boolean =>
   error instanceof ApiProblem && error.status === 422;
@@ -248,10 +251,16 @@ export function startLiveUpdates(client: QueryClient): () => void {
   });
   const stream = new EventStream({
     onEvent: (event) => (isRoutine(event) ? routine : urgent).add(event),
-    onResync: () =>
+    onResync: (quietMs) => {
+      // Nothing has changed since the page was requested, whose first answers may have come before its stream.
+      const isQuiet = quietMs > pageAgeMs();
       void client.invalidateQueries({
-        predicate: (query) => LIVE.has(String(query.queryKey[0])) && !isRefused(query),
-      }),
+        predicate: (query) =>
+          LIVE.has(String(query.queryKey[0])) &&
+          !isRefused(query) &&
+          !(isQuiet && query.state.status === 'success'),
+      });
+    },
     onConnection: (next) => {
       connection = next;
       // A service on this machine answers without a network, for which queries and mutations would wait.

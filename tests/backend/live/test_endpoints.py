@@ -1,6 +1,8 @@
 import json
 import shutil
+import time
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,21 @@ def test_event_stream_sends_committed_changes(service: RunningService) -> None:
         assert refused.status_code == 409
         service.client.post(f"/api/v1/runs/{run['id']}/resume")
         assert next(events)["data"]["revision"] == 3
+
+
+def test_resync_says_how_long_nothing_has_changed(sqlite_service: RunningService) -> None:
+    stream = partial(sqlite_service.client.stream, "GET", "/api/v1/events")
+    with stream() as earlier:
+        events = _events(earlier)
+        _await_resync(events)
+        started_at = time.monotonic()
+        created_run(sqlite_service.client.post("/api/v1/runs", json=CARTPOLE))
+        assert "run" in next(events)["data"]
+        with stream() as later:
+            resync = next(_events(later))
+            received_at = time.monotonic()
+    assert resync["event"] == "resync"
+    assert 0.0 <= resync["data"]["quiet_s"] <= received_at - started_at
 
 
 def test_event_stream_sends_heartbeats_while_nothing_changes(sqlite_service: RunningService) -> None:

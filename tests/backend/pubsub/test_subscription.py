@@ -17,8 +17,10 @@ def test_slow_stream_gets_a_reload_event_instead_of_more_events() -> None:
     async def run() -> None:
         events = Events()
         events.put(Signal.CONNECTED)
+        events.quiet_since = 0.0
         for n in range(MAX_UNSENT + 10):
             events.put(b"%d" % n)
+        assert events.quiet_since is None
         assert await events.next(0) is Signal.CONNECTED
         received = []
         while (message := await events.next(0)) is not None:

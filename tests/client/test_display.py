@@ -128,7 +128,7 @@ def test_terminals_and_notebooks_have_the_scores_of_pages() -> None:
 
 
 def test_lines_of_a_run_are_rounded_and_flat_and_leave_out_what_is_empty() -> None:
-    run = {
+    run: dict[str, Any] = {
         "wall_time_s": 85.0300029840073,
         "agent_steps_per_s": 1234.5678,
         "progress": 1 / 3,

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -392,6 +393,9 @@ def test_followed_event_files_are_running_runs_until_interrupted(target: Target,
     def wanted(*steps: int) -> list[tuple[int, float]]:
         return [(step, step / 2) for step in steps]
 
+    def are_imported(last: int) -> bool:
+        return points() == wanted(*range(10, last + 1, 10))
+
     process = subprocess.Popen(
         [
             sys.executable,
@@ -416,7 +420,7 @@ def test_followed_event_files_are_running_runs_until_interrupted(target: Target,
                 begun = events(*steps)[written:] + events(steps[-1] + 10)[:15]
                 file.write(begun)
                 file.flush()
-                until(lambda last=steps[-1]: points() == wanted(*range(10, last + 1, 10)))
+                until(partial(are_imported, steps[-1]))
                 [run] = target.runs()
                 assert run["state"] == "running"
                 written = 15

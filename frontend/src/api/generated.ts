@@ -13933,8 +13933,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -13990,6 +13990,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14029,8 +14030,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14086,6 +14087,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14129,8 +14131,8 @@ export interface operations {
                 centre?: ("median" | "mean" | "iqm") | null;
                 /** @description Also each run, in figures as a thin line. */
                 seeds?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14186,6 +14188,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14207,8 +14210,8 @@ export interface operations {
                 y?: "score" | "best_return";
                 /** @description Draw each run in the style that its group has in `/figures/seed_curve`. */
                 group_by?: "seed" | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14260,6 +14263,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14334,8 +14338,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14387,6 +14391,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14404,8 +14409,8 @@ export interface operations {
                 episode: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14453,6 +14458,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -14469,8 +14475,8 @@ export interface operations {
                 branch: string;
                 /** @description `discounted`: of the rewards that the agent learns from, which V predicts. `true`: of true rewards, undiscounted. */
                 returns?: "discounted" | "true";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14518,6 +14524,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -15775,8 +15782,8 @@ export interface operations {
                 log?: boolean | null;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -15821,6 +15828,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -16432,8 +16440,8 @@ export interface operations {
                 width?: number | null;
                 /** @description For a page, which has a heading of its own. */
                 embedded?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -16479,6 +16487,7 @@ export interface operations {
                     "text/html": string;
                     "text/csv": string;
                     "text/x-python": string;
+                    "application/zip": string;
                     "text/plain": string;
                 };
             };
@@ -17001,6 +17010,18 @@ export interface operations {
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
             };
             header?: never;
             path: {
@@ -17011,7 +17032,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description A figure, or a file with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -17039,6 +17060,11 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ScoresFigure"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "application/zip": string;
+                    "text/plain": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

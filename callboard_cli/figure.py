@@ -60,6 +60,10 @@ def figure(
         Literal["score", "best_return"] | None,
         typer.Option(help="Of scatter: of the last 100 training episodes, or the best return."),
     ] = None,
+    group_by: Annotated[
+        Literal["seed"] | None,
+        typer.Option(help="Of scatter: draw each run in the style that its group has in seed_curve."),
+    ] = None,
     environment: Annotated[
         str | None, typer.Option(help="Draw only the runs of this environment, in the styles of all.")
     ] = None,
@@ -128,7 +132,7 @@ def figure(
         raise fail("run: name the runs to draw, or choose them by --filter")
     given: dict[str, Any] = {"metric": metric, "source": sources, "panel": panel, "environment": environment}
     if kind == "scatter":
-        given |= {"x": setting, "y": score}
+        given |= {"x": setting, "y": score, "group_by": group_by}
     else:
         given |= {"x": x, "x_from": x_from, "x_to": x_to, "points": points, "smooth": smooth}
         given |= {"smoothing": smoothing, "scale": scale, "centre": centre, "interval": interval}

@@ -100,7 +100,8 @@ def test_options_and_their_choices_are_the_parameters_of_rest(tmp_path: Path) ->
 def choices_of(schema: Any) -> set[str]:
     """The values that a schema lists, of its alternatives and items too."""
     parts = [*schema.get("anyOf", []), *filter(None, [schema.get("items")])]
-    return set(schema.get("enum", [])).union(*map(choices_of, parts))
+    listed = [*schema.get("enum", []), *filter(None, [schema.get("const")])]
+    return set(listed).union(*map(choices_of, parts))
 
 
 def test_runs_of_a_figure_can_be_chosen_by_filter(

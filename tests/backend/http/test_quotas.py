@@ -86,8 +86,8 @@ def test_tokens_share_the_quota_and_the_turn_to_write_of_the_token_that_created_
             assert created.status_code == 201, created.text
             headers.append(headers[-1] | {"authorization": f"Bearer {created.json()['token']}"})
         answers = [
-            root.post("/api/v1/runs", json=external_request(seed=n), headers=one)
-            for n, one in enumerate(reversed(headers))
+            root.post("/api/v1/runs", json=external_request(seed=n), headers=of_token)
+            for n, of_token in enumerate(reversed(headers))
         ]
         assert [answer.status_code for answer in answers] == [201, 201, 429, 429]
         assert len(set(payers)) == 1, "one turn to write for all of them"

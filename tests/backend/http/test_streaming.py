@@ -59,6 +59,7 @@ BOUNDED = {
     "/api/v1/figures/scatter",
     "/api/v1/figures/seed_curve",
     "/api/v1/recordings/{recording_id}/file",
+    "/api/v1/scores/figures/{figure_id}",
     "/api/v1/studies/{study_id}/export",
     "/api/v1/studies/{study_id}/figures/{figure_id}",
     "/api/v1/sweeps/{sweep_id}/scatter",

@@ -23,8 +23,8 @@ RANGE = """label => {
 }"""
 
 
-def _run(engine: Engine, *metrics: str) -> str:
-    run = make_run(engine, RunState.FINISHED, name="charted")
+def _run(engine: Engine, *metrics: str, name: str = "charted") -> str:
+    run = make_run(engine, RunState.FINISHED, name=name)
     steps = list(range(0, 10_000, 100))
     points = [
         PointsEvent(
@@ -42,12 +42,24 @@ def _run(engine: Engine, *metrics: str) -> str:
     return run.id
 
 
-def test_zoom_of_one_chart_applies_to_all_charts(service_page: Page, sqlite_service: RunningService) -> None:
-    run_id = _run(sqlite_service.engine, "loss/policy", "loss/value")
+def test_pointer_and_zoom_of_one_chart_apply_to_all_charts(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    run_id = _run(sqlite_service.engine, "loss/policy", "loss/value", name=f"charted {10 * 'many words '}")
     page = service_page
     page.goto(f"/runs/{run_id}")
     drag = page.get_by_role("img", name="Policy loss of charted").locator(".nsewdrag").first
+    page.wait_for_function(RANGE, arg="Value loss of charted")
     drag.hover()  # once it is in view and no longer moves
+    cards = [
+        page.get_by_role("img", name=f"{chart} of charted").locator("..").get_by_role("presentation")
+        for chart in ("Policy loss", "Value loss")
+    ]
+    for card in cards:
+        expect(card).to_be_visible()
+        assert card.evaluate("card => card.offsetWidth") <= 180
+    values = [card.get_by_role("listitem").locator(".num").inner_text() for card in cards]
+    assert values[0] == values[1]
     box = drag.bounding_box()
     assert box is not None
     middle = box["y"] + box["height"] / 2

@@ -5,9 +5,13 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { CurveViewProvider } from './CurveViewProvider';
 import { MetricChart } from './MetricChart';
 
-// The client keeps the function that it finds when it is loaded.
-vi.hoisted(() => {
-  globalThis.fetch = () => new Promise(() => undefined);
+/** The figure that the service answers; without it, nothing yet. */
+const service = vi.hoisted(() => {
+  const state = { figure: undefined as object | undefined };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = () =>
+    state.figure ? Promise.resolve(Response.json({ items: [state.figure] })) : new Promise(() => undefined);
+  return state;
 });
 
 afterEach(() => {
@@ -57,4 +61,40 @@ it('a chart is mounted, and asks for data, only in or near the viewport', () => 
   expect(screen.getByRole('status', { name: 'Loading loss/value…' })).toBeTruthy();
   scroll(false);
   expect(screen.queryByText('loss/value')).toBeNull();
+});
+
+it('a metric with a single point is a number, not a chart', async () => {
+  vi.stubGlobal(
+    'IntersectionObserver',
+    class {
+      constructor(private readonly callback: (entries: object[]) => void) {}
+      observe = (): void => this.callback([{ isIntersecting: true }]);
+      disconnect = (): void => undefined;
+    },
+  );
+  service.figure = {
+    data: [{ x: [5000], y: [0.25], meta: { kind: 'line' } }],
+    layout: {},
+    ...{ x: 'agent_steps', revisions: [1], n_total: 1, n_shown: 1, bands: [], scale: null },
+  };
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient()}>
+        <CurveViewProvider search={{}} onSearch={() => undefined}>
+          <MetricChart
+            runs={['R']}
+            title="eval/score"
+            label="eval/score of a run"
+            fileName="f"
+            id="eval/score"
+            metrics={['eval/score']}
+            figure={{ metric: 'eval/score' }}
+          />
+        </CurveViewProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  expect(await screen.findByText('0.25')).toBeTruthy();
+  expect(screen.getByText(/5,000/).textContent).toBe('Agent steps 5,000');
+  expect(screen.queryByRole('img')).toBeNull();
 });

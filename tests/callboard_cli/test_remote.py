@@ -83,6 +83,7 @@ def test_address_of_this_machine_is_never_asked_for_from_a_proxy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
     published = "http://lab-3.invalid:8642"
     given = Settings(home=tmp_path, url=published, token="t")
     assert proxied(given) == ["http://"]

@@ -508,6 +508,7 @@ def test_address_of_this_machine_is_never_asked_for_from_a_proxy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("CALLBOARD_HOME", str(tmp_path))
     monkeypatch.delenv("CALLBOARD_URL", raising=False)
     published = "http://lab-3.invalid:8642"

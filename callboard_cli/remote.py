@@ -65,11 +65,15 @@ class Remote:
         self._has_token = settings.token is not None
         url = _url(settings).rstrip("/")
         is_here = url == _running_url(settings) or is_this_machine(httpx.URL(url).host)
+        # No proxy knows what this machine calls itself. A transport of its own takes the environment's
+        # certificates, and no proxy.
+        transport = httpx.HTTPTransport() if is_here else None
         self._client = httpx.Client(
             base_url=f"{url}/api/v1",
             auth=_auth(settings),
             timeout=TIMEOUT_S,
-            trust_env=not is_here,  # no proxy knows what this machine calls itself
+            trust_env=not is_here,
+            transport=transport,
         )
 
     def __enter__(self) -> Self:

@@ -16,6 +16,25 @@ DAMAGED = "its row in the database is damaged"
 """What a list says of a row whose values cannot be what this service has written."""
 
 
+class StandIn(dict[str, Any]):
+    """What is shown in place of a damaged specification. It must not be stored: the damaged one may be what a
+    person, or another version, can still read."""
+
+
+class DamagedRow(ValueError):
+    """A change of a row whose specification is damaged."""
+
+
+def refuse_change(row: object, value: object, stored: object, initiator: object) -> None:
+    """Listen to changes of an attribute with specifications.
+
+    Raises:
+        DamagedRow: the stored one is damaged.
+    """
+    if isinstance(stored, StandIn):
+        raise DamagedRow(f"{DAMAGED}: it cannot be changed, but deleted")
+
+
 @cache
 def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
@@ -62,7 +81,7 @@ class CheckedJson(TypeDecorator[Any]):
                 return None
             try:
                 value = stored if parse is None else parse(stored)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return self.empty
             return self.empty if self.is_damaged(value) else value
 

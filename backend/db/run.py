@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, CheckedJson
+from backend.db.checked_json import DAMAGED, CheckedJson, StandIn, refuse_change
 from backend.specs.provenance import Provenance
 from backend.specs.run_fields import (
     CALLBOARD,
@@ -160,12 +160,14 @@ def _replace_damaged(run: Run, *context: Any) -> None:
         known = {name: loaded.get(name) for name in ("name", "seed", "group", "tags", "notes")}
         ids = {name: loaded.get(name, "") for name in ("algorithm", "environment")}
         sections = {"config": {}, "environment_config": {}, "stop": dict.fromkeys(sorted(_LIMITS))}
-        set_committed_value(run, "spec", known | ids | sections | {"device": "auto"})
+        set_committed_value(run, "spec", StandIn(known | ids | sections | {"device": "auto"}))
         set_committed_value(run, "state_reason", DAMAGED)
     if "state" in loaded and loaded["state"] not in _STATES:
         set_committed_value(run, "state", RunState.FAILED)
         set_committed_value(run, "state_reason", DAMAGED)
 
+
+event.listen(Run.spec, "set", refuse_change)
 
 _STATES = frozenset(RunState)
 

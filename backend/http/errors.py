@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from backend.artifacts import StoreUnavailable
+from backend.db.checked_json import DamagedRow
 from backend.db.deadline import REQUEST_S, RequestEnded
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
@@ -260,6 +261,9 @@ def install(app: FastAPI) -> None:
             request, Conflict("another request changed this at the same time; nothing was changed: try again")
         )
 
+    def on_damaged(request: Request, error: Exception) -> Response:
+        return answer(request, Conflict(str(error)))
+
     def on_bug(request: Request, error: Exception) -> Response:
         log.error("request.failed", exc_info=error)
         return answer(request, Problem("internal error; see the log of the web process for this request id"))
@@ -267,6 +271,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(InvalidSpec, on_spec)
     app.add_exception_handler(BadCursor, on_cursor)
+    app.add_exception_handler(DamagedRow, on_damaged)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(OperationalError, on_database)

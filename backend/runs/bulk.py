@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.db.changes import discard_changes
+from backend.db.checked_json import DamagedRow
 from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import actions, listing, repository, service
 from backend.schemas import Id
@@ -207,9 +208,9 @@ def _apply_to_run(session: Session, request: BulkRequest, run_id: str) -> BulkIt
         _ACTIONS[request.action](session, run, request)
         session.flush()
         changed = sorted(before ^ set(run.tags))
-    except (Conflict, Invalid, NotFound) as problem:
+    except (Conflict, DamagedRow, Invalid, NotFound) as problem:
         savepoint.rollback()
-        return BulkItem(id=run_id, name=name, done=False, detail=problem.detail)
+        return BulkItem(id=run_id, name=name, done=False, detail=str(problem))
     if request.dry_run:
         savepoint.rollback()
     else:

@@ -205,7 +205,7 @@ class Spool:
 
         Raises:
             SpoolUnreadable: nothing of it can be sent, for a reason that only a user can remove.
-            SpoolUnavailable: nor can it be discarded.
+            SpoolUnavailable: it cannot be locked or read at present, and must not be discarded.
         """
         try:
             lock = (folder / "lock").open("r+")
@@ -213,6 +213,8 @@ class Spool:
             if not _segments(folder):
                 return None
             cause = f"its lock cannot be opened: {error.strerror}"
+            if error.errno in _PASSING:
+                raise SpoolUnavailable(cause) from None
             if isinstance(error, FileNotFoundError):
                 cause = f"its lock is missing: if no script uses it, create an empty file {folder / 'lock'}"
             raise SpoolUnreadable(cause) from None

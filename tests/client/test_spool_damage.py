@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -247,6 +248,23 @@ def test_spool_that_cannot_be_locked_is_listed_and_never_discarded(
             (folder.name, "it cannot be locked: No locks available")
         ]
         assert done.n_remaining == 1
+        assert callboard.discard(folder.name, tmp_path) == 0
+    assert len(send(folder, Server())) == 0
+
+
+def test_spool_whose_lock_cannot_be_opened_for_a_time_is_never_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path)
+    opened = Path.open
+
+    def fails(path: Path, *arguments: Any) -> Any:
+        if path.name == "lock":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opened(path, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", fails)
         assert callboard.discard(folder.name, tmp_path) == 0
     assert len(send(folder, Server())) == 0
 

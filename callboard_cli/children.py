@@ -24,13 +24,14 @@ _MAX_BACKOFF_S = 10.0
 _EARLY_EXIT_S = 10.0
 _HEALTH_INTERVAL_S = 5.0
 _MAX_UNHEALTHY_STEP_S = 2 * _HEALTH_INTERVAL_S
-"""What one failed check counts at most: the check before may be long ago, as after a slow start."""
+"""What one failed check counts at most: the previous one may be long ago, as after a slow start."""
 MAX_LOG_BYTES = 10 * 2**20
 """A larger log is rotated; one former log is kept."""
 
 
 class ServiceProcess:
-    """One process of the installation. Call `check` regularly from the thread that created it.
+    """One process of the installation. Call `check` regularly, from the thread that created it: the
+    kernel ends the process with the thread that started it.
 
     Args:
         name: name of the process for logs and messages.
@@ -107,7 +108,8 @@ class ServiceProcess:
                 self._rotate_log()
                 self._check_health(self.pid)
             return
-        if self._start_at < self._started_at:
+        has_new_death = self._start_at < self._started_at
+        if has_new_death:
             early = now - self._started_at < _EARLY_EXIT_S
             self._early_exits = self._early_exits + 1 if early else 0
             wait_s = min(2.0 ** (self._early_exits - 1), _MAX_BACKOFF_S) if self._early_exits > 1 else 0.0
@@ -150,7 +152,7 @@ class ServiceProcess:
         return "\n".join(text.splitlines()[-n:])
 
     def _rotate_log(self) -> None:
-        # Copied and emptied: the child keeps the file open, for appending. The lines between are lost.
+        # Copied and emptied: the child keeps the file open, for appending. Lines written in between are lost.
         with suppress(OSError):
             if self.log_file.stat().st_size > MAX_LOG_BYTES:
                 shutil.copyfile(self.log_file, self.log_file.with_suffix(".1.log"))
@@ -158,7 +160,7 @@ class ServiceProcess:
 
     def _signal(self, number: int) -> None:
         if self.pid is not None and self._process is not None:
-            # The whole session, with everything that it started.
+            # With the processes that it started, unless they left its process group.
             os.killpg(self._process.pid, number)
 
 

@@ -21,8 +21,8 @@ class AttemptOutcome:
     level: LogLevel | None = None
     """Level of the log line; by default that of the state."""
     counts_as_attempt: bool = True
-    """Whether it counts towards the run's limit of attempts. A disk fault, a worker's shutdown and a damaged
-    checkpoint do not."""
+    """Whether it counts towards the run's limit of attempts. A worker's shutdown, a damaged checkpoint and a
+    disk fault do not. Of a run that is to stop it makes no difference."""
 
 
 def attempt_outcome(

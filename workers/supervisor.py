@@ -177,16 +177,16 @@ class Supervisor:
         self._process = self._start_engine(checkpoint)
         self._caught_up_at = monotonic()
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
-        yields = False
+        has_lowered_priority = False
         while not self._process.has_exited():
             self._wake.wait(FRAME_TICK_S if self._is_watched else TICK_S)
             self._wake.clear()
             self._forward_frames()
             self._record(recorder)
-            if recorder.has_started and not yields:
-                # Until it trains, somebody may wait for it.
+            if recorder.has_started and not has_lowered_priority:
+                # Only once it trains: before, somebody may be waiting for it to start.
                 self._process.yield_cpu(self._context.settings.engine_niceness)
-                yields = True
+                has_lowered_priority = True
             self._send_commands(recorder)
         status = self._process.reap()
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
@@ -265,7 +265,10 @@ class Supervisor:
             self._process.kill()
 
     def _conclude_unstarted(self, recorder: Recorder) -> None:
-        """End an attempt without an engine; a log under its number is another attempt's."""
+        """End an attempt that started no engine.
+
+        A log under its number, as there may be after a restore, is not its own and is not read.
+        """
         with self._context.writing() as session:
             run = claims.lock(session, self.claim.run_id, self.claim.attempt)
             self._conclude(recorder, session, run, None)

@@ -172,10 +172,11 @@ def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpo
     run.score = checkpoint.score if checkpoint else None
     run.best_return = checkpoint.best_return if checkpoint else None
     session.get_one(Attempt, (run_id, attempt)).resumed_from_agent_steps = run.agent_steps
-    # From scratch, even a point at step 0 is written again.
-    after = run.agent_steps if checkpoint else -1
-    metrics.cut(session, run_id, after, runs.touch(session, run))
-    repository.supersede(session, run_id, after)
+    # From scratch, points at step 0 are superseded too.
+    last_kept = run.agent_steps if checkpoint else -1
+    revision = runs.touch(session, run)
+    metrics.cut(session, run_id, last_kept, revision)
+    repository.supersede(session, run_id, last_kept)
     return run.spec
 
 
@@ -196,10 +197,10 @@ def count_host_death(session: Session, run: Run) -> tuple[RunState, str]:
     if run.stop_requested or run.host_deaths < MAX_HOST_DEATHS_WITHOUT_CHECKPOINT:
         return state_after_death(run)
     n = MAX_HOST_DEATHS_WITHOUT_CHECKPOINT
-    hosts = sorted(set(repository.latest_hosts(session, run.id, n)))
+    names = sorted(set(repository.latest_hosts(session, run.id, n)))
     return (
         RunState.FAILED,
-        f"its worker or host died {n} times without a new checkpoint, on {', '.join(hosts)}",
+        f"its worker or host died {n} times without a new checkpoint, on {', '.join(names)}",
     )
 
 

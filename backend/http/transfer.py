@@ -99,7 +99,11 @@ def accepts_gzip(headers: Headers) -> bool:
 
 
 class LargeResponses:
-    """Sends long bodies block by block, and bounds what clients that read slowly keep in memory."""
+    """Sends long bodies block by block, and bounds what clients that read slowly keep in memory.
+
+    While too many bytes are being sent, a long body is refused, unless it has no Content-Length: then it is
+    sent and counted.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -150,9 +150,13 @@ class _Plan:
 
     series_id: int
     n_rows: int
+    """Rows that are shown, of the whole series or of a range of it."""
     bucket_rows: int
+    """Rows of each bucket."""
     reset: bool
+    """Whether the client keeps nothing of the series."""
     first_bucket: int
+    """First bucket that the client lacks, counted from the start of what is shown."""
     start_row: int
     """First row of the first bucket that is computed, in rows of the whole series."""
     n_joining: int
@@ -348,7 +352,7 @@ def _plan(
             reset, first_bucket = True, 0
         elif n_kept_rows == n_rows:  # nothing is new
             reset, first_bucket = False, -(-n_rows // size)
-        else:  # from the bucket on that was not full, if any
+        else:  # from the first bucket that was not full
             reset, first_bucket = False, n_kept_rows // size
             n_joining = 0 if last_kept is None else first_bucket - last_kept // size
         start = (first_bucket - n_joining) * size

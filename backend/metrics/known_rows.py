@@ -184,7 +184,8 @@ def rows_kept(
 
     Returns:
         By series id, a number of known rows, of which the client keeps the whole buckets (all rows if none is
-        new), and the first row of the last merged bucket that it keeps.
+        new), and the first row of the last merged bucket that it keeps. Where so few rows have smaller
+        buckets, `charts._plan` has the client start from scratch.
     """
     kept, last_kept, undecided = dict(known), dict[int, int](), dict[int, tuple[int, int]]()
     for series_id, n in known.items():
@@ -210,15 +211,15 @@ def rows_kept(
             at = start - series_chunks[0].first_row
             # The last x of each kept bucket, from the newest one back: equal ones were merged.
             last_x_newest_first = x[at - 1 :: -size]
-            n_resent = (
+            n_merged_with_next = (
                 _n_equal(last_x_newest_first) if (x[at : at + size] == last_x_newest_first[0]).any() else 0
             )
-            n_in_last_kept = _n_equal(last_x_newest_first[n_resent:])
-            if series_chunks[0].first_row and n_resent + n_in_last_kept == len(last_x_newest_first):
+            n_in_last_kept = _n_equal(last_x_newest_first[n_merged_with_next:])
+            if series_chunks[0].first_row and n_merged_with_next + n_in_last_kept == len(last_x_newest_first):
                 continue  # the merged bucket may begin in chunks that were not looked at
             del undecided[series_id]
-            if n_resent:
-                kept[series_id] = start = start - size * n_resent
+            if n_merged_with_next:
+                kept[series_id] = start = start - size * n_merged_with_next
             if start:
                 last_kept[series_id] = start - size * n_in_last_kept
         n_buckets *= 16

@@ -253,7 +253,7 @@ class StudySpec(Strict):
 
     @property
     def racing(self) -> None:
-        """None: no arm is eliminated."""
+        """None: no arm is eliminated for its scores."""
 
     def seed_of(self, configuration: int, i: int) -> int:
         """Draw i: the planner's seeds are the numbers of draws, which all arms share."""

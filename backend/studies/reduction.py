@@ -676,7 +676,11 @@ def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]
 
 
 def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
-    """The speed-up of each arm over the first one of its algorithm, for each environment and on average."""
+    """The speed-up of each arm over the first one of its algorithm, for each environment and as their mean.
+
+    The mean is over the environments where the speed-up is known so far. A sentence gives it for the last arm
+    of each algorithm, such as the one with the most actor-learners.
+    """
     rule = figure.reduction
     with_score, planned_with_score, scores = _with_reference(data, rule)
     plain = rules.reducer_of(rule.model_copy(update={"ratio_to": None}), data.protocols, scores)
@@ -705,16 +709,15 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
         by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
         for label in labels:
             of_label = [by_place.get((label, environment)) for environment in data.spec.environments]
-            values = [cell.value for cell in of_label if cell is not None and cell.value is not None]
-            mean = float(np.mean(values)) if values else None
             cells = [
                 TableCell(None, n=0, planned=data.planned[label, environment])
                 if cell is None
-                else TableCell(_known(cell.value), n=cell.n, planned=cell.planned)
+                else TableCell(cell.value, n=cell.n, planned=cell.planned)
                 for environment, cell in zip(data.spec.environments, of_label, strict=True)
             ]
-            rows.append(TableRow(label, [*cells, TableCell(mean)]))
-        if mean is not None and np.isfinite(mean):
+            rows.append(TableRow(label, [*cells, TableCell(_mean_of_arm(reduction, label))]))
+        mean = _mean_of_arm(reduction, labels[-1])
+        if mean is not None:
             sentences.append(f"{labels[-1]}: {mean:.2g}×.")
         elif by_place and all(cell.n for cell in by_place.values()):
             sentences.append(f"{labels[-1]}: no speed-up, for not every run reached the reference.")
@@ -722,6 +725,12 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
         n_planned = data.n_planned
     caption = f"{caption}; {n_in} of {n_planned} runs are in"
     return StudyDrawing(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)
+
+
+def _mean_of_arm(reduction: Reduction, arm: str) -> float | None:
+    """Mean over the environments where an arm has a value."""
+    values = [cell.value for cell in reduction.cells if cell.arm == arm and cell.value is not None]
+    return float(np.mean(values)) if values else None
 
 
 def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:

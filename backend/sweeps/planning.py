@@ -25,7 +25,7 @@ class SweepLimits(Protocol):
 
     @property
     def initial_seeds(self) -> int:
-        """Seeds of each configuration before the first comparison."""
+        """Seeds of each configuration before the first comparison; all of them where nothing races."""
 
     @property
     def racing(self) -> Racing | None:
@@ -110,8 +110,10 @@ def plan(
     looks: int,
     elapsed_s: float,
 ) -> Plan:
-    """What a running sweep does next. A study does not race: its configurations are its arms on each
-    environment, its seeds the draws.
+    """What a running sweep or study does next. Once a round has ended, configurations without a score are
+    eliminated and, with racing, those that are worse than another.
+
+    A study has no racing: its configurations are its arms on each environment, its seeds the draws.
 
     Args:
         spec: the sweep's or study's specification.
@@ -154,9 +156,11 @@ def plan(
     return result
 
 
-def _compare(spec: SweepLimits, active: Sequence[int], own: dict[int, dict[int, Member]], plan: Plan) -> None:
+def _compare(
+    spec: SweepLimits, active: Sequence[int], own: dict[int, dict[int, Member]], result: Plan
+) -> None:
     """Take one look at the active configurations, whose seeds have all ended."""
-    plan.looks += 1
+    result.looks += 1
     scores = {
         number: np.array(
             [member.counted for member in own[number].values() if member.counted is not None], "f8"
@@ -165,14 +169,14 @@ def _compare(spec: SweepLimits, active: Sequence[int], own: dict[int, dict[int, 
     }
     for number in active:
         if not len(scores[number]):
-            plan.eliminated[number] = "none of its runs has a score"
+            result.eliminated[number] = "none of its runs has a score"
     if spec.racing is None:
         return
     scored = [number for number in active if len(scores[number])]
-    for at in worse([scores[number] for number in scored], plan.looks, spec.racing.confidence):
+    for at in worse([scores[number] for number in scored], result.looks, spec.racing.confidence):
         confidence = f"{100 * spec.racing.confidence:g}% confidence"
         n = len(scores[scored[at]])
-        plan.eliminated[scored[at]] = f"worse than another after {n} seeds, with {confidence}"
+        result.eliminated[scored[at]] = f"worse than another after {n} seeds, with {confidence}"
 
 
 def _reached(spec: SweepLimits, members: Sequence[Member], elapsed_s: float) -> str | None:

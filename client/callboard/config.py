@@ -1,4 +1,5 @@
-"""Configs of runs as flat JSON: no two different configs are the same."""
+"""Configs of runs as flat JSON: two that differ are stored as different ones, but a tuple is stored as a
+list, and a whole float in a list as an integer."""
 
 from __future__ import annotations
 
@@ -126,7 +127,11 @@ def _key(key: Any) -> str | list[str]:
 
 
 def stored_value(value: Any) -> tuple[Any, str | None]:
-    """A value as JSON, and its type if JSON has another one for it; of a list, those of its items."""
+    """A value as JSON, and the name of its type where JSON stores it as another one.
+
+    Of a list with such items, it is a JSON list of their types' names; of one that holds lists or mappings,
+    which is stored as a text, it is `list`.
+    """
     value, kind = _plain(value), type(value).__name__
     if value is None or isinstance(value, bool):
         return value, None
@@ -139,7 +144,7 @@ def stored_value(value: Any) -> tuple[Any, str | None]:
         return text, None
     if isinstance(value, (list, tuple)):
         items = [stored_value(item) for item in value] if len(value) <= MAX_CONFIG_LIST else []
-        types = [kind for _, kind in items]
+        types = [type_name for _, type_name in items]
         if len(items) == len(value) and not any(map(_is_nested, items)):
             kinds = _json(types) if any(types) else None
             if kinds is None or len(kinds) <= MAX_SETTING_CHARACTERS:
@@ -181,7 +186,8 @@ def _number(value: float) -> str:
 
 
 def _tree(value: Any, depth: int, functions: list[Any] | None = None) -> Any:
-    """Any object as JSON that differs from that of every other object.
+    """Any object as JSON that differs from that of every other object, but a tuple is stored as a list and a
+    whole float as an integer.
 
     Args:
         depth: lists and mappings that hold it.

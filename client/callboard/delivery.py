@@ -1,6 +1,6 @@
 """Sends a spool's batches to its server, in order and exactly once.
 
-Without threads, because `callboard sync` sends as well as `background`.
+It starts no threads: `callboard sync` uses it as well as the thread of `background`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Delivery:
         self._file: FileUpload | None = None
 
     def send(self) -> bool:
-        """Send the next request; False if nothing is left.
+        """Send the next request, or the next part of its file; False if nothing is left.
 
         Raises:
             Unreachable: the server cannot take it now; nothing is lost.
@@ -114,7 +114,7 @@ class Delivery:
                 return True
             request, answer = self._post(run_id, request)
         except CopyUnreadable as error:
-            self._refuse(request, str(error))
+            self._set_aside(request, str(error))
             return True
         except RequestTooLarge:
             if request.n_rows < 2 or request.kind not in _ROWS_FIELD:
@@ -143,7 +143,7 @@ class Delivery:
         if (error.status, error.code) not in _ENDS_REQUEST:
             self._file = None  # the server may have lost it
             raise Unreachable(str(error)) from None
-        self._refuse(request, str(error))
+        self._set_aside(request, str(error))
 
     def _raise_if_run_refused(self, error: Rejected, more: frozenset[tuple[int, str]] = frozenset()) -> None:
         """Set aside what is left of the spool if the server accepts nothing of it.
@@ -210,8 +210,10 @@ class Delivery:
             raise Unreachable(f"batch {stored['sequence']} is stored, not {request.sequence}")
         return stored
 
-    def _refuse(self, request: Request, reason: str) -> None:
+    def _set_aside(self, request: Request, reason: str) -> None:
+        """Set a refused request aside in the spool."""
         self._file = None
+        # Counted first: a caller that waits for the spool to be empty reads the counts next.
         self.delivered.n_refused += request.n_rows
         try:
             self._spool.refuse(request, reason)

@@ -13,9 +13,9 @@ export type Meta = {
   label?: Label;
   /** The whole label, where the trace's name is shortened. */
   title?: string;
-  /** Of each point: lower bound of the range, or the standard deviation below the window's mean. */
+  /** Of each point: lower bound of the range, or the window's mean minus its standard deviation. */
   low?: Float64Array;
-  /** Of each point: upper bound of the range, or the standard deviation above the window's mean. */
+  /** Of each point: upper bound of the range, or the window's mean plus its standard deviation. */
   high?: Float64Array;
   /** Number of values of each point. */
   n?: Float64Array;
@@ -92,11 +92,12 @@ function decoded(value: unknown): unknown {
 const DETAILS = ['low', 'high', 'n', 'bucket', 'nan', 'inf', 'neg_inf'] as const;
 const NUMBERS = ['x', 'y', 'customdata'] as const;
 
-type Growing = Trace & { from?: number; type?: string; customdata?: unknown };
+/** A trace as the service sends it: with `type` if it is whole, with `from` if it is the tail from that bucket. */
+type Received = Trace & { from?: number; type?: string; customdata?: unknown };
 
 /** A trace with its numbers decoded; for one that grows, meta.bucket is filled in. */
-function decodedTrace(trace: Growing): Growing {
-  const read: Growing = { ...trace };
+function decodedTrace(trace: Received): Received {
+  const read: Received = { ...trace };
   for (const name of NUMBERS) if (name in trace) Object.assign(read, { [name]: decoded(trace[name]) });
   if (trace.meta === undefined) return read;
   const meta: Meta = { ...trace.meta };
@@ -106,8 +107,8 @@ function decodedTrace(trace: Growing): Growing {
   return { ...read, meta };
 }
 
-/** The start of a trace, up to a bucket, followed by its new points. */
-function extended(before: Growing, { from = 0, meta = {}, ...tail }: Growing): Growing {
+/** A trace's points before bucket `from`, followed by its new ones. */
+function extended(before: Received, { from = 0, meta = {}, ...tail }: Received): Received {
   const buckets = before.meta?.bucket ?? new Float64Array();
   const join = (old: unknown, fresh: unknown): Float64Array => {
     const kept = old instanceof Float64Array ? old.filter((_, at) => (buckets[at] ?? 0) < from) : [];
@@ -117,7 +118,7 @@ function extended(before: Growing, { from = 0, meta = {}, ...tail }: Growing): G
     joined.set(added, kept.length);
     return joined;
   };
-  const next: Growing = { ...before, ...tail, meta: { ...before.meta } };
+  const next: Received = { ...before, ...tail, meta: { ...before.meta } };
   for (const name of NUMBERS) {
     if (name in before || name in tail) Object.assign(next, { [name]: join(before[name], tail[name]) });
   }
@@ -130,15 +131,15 @@ function extended(before: Growing, { from = 0, meta = {}, ...tail }: Growing): G
 
 /** A whole figure of the service. */
 export function wholeFigure({ layout = {}, ...answer }: Answer): Figure {
-  return { ...answer, layout, data: answer.data.map((trace) => decodedTrace(trace as Growing) as Data) };
+  return { ...answer, layout, data: answer.data.map((trace) => decodedTrace(trace as Received) as Data) };
 }
 
-/** A figure with what is new of it; null if it has other traces now and is needed whole. */
+/** A figure with what is new of it; null if the answer names a trace that it lacks: then it is needed whole. */
 export function withTails(figure: Figure, answer: Answer): Figure | null {
-  const all = figure.data as readonly Growing[];
+  const all = figure.data as readonly Received[];
   const growing = new Map(all.flatMap((trace) => (trace.uid === undefined ? [] : [[trace.uid, trace]])));
-  const others: Growing[] = [];
-  for (const fresh of answer.data as readonly Growing[]) {
+  const others: Received[] = [];
+  for (const fresh of answer.data as readonly Received[]) {
     const trace = decodedTrace(fresh);
     if (trace.uid === undefined) {
       others.push(trace);

@@ -12,7 +12,6 @@ from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.runs import actions, repository, service
-from backend.runs import repository as runs
 from backend.specs.states import RunState
 from tests.support.rows import add_host, episode_row, evaluation_row, make_run
 from tests.support.waiting import Patience
@@ -28,7 +27,7 @@ def test_claim_takes_lease_and_opens_attempt(engine: Engine) -> None:
     assert (row.state, row.host, row.attempt, row.attempts_without_checkpoint) == ("starting", "a", 1, 1)
     with reading(engine) as session:
         now = database_now(session)
-        attempt = runs.attempts(session, run.id)[0]
+        attempt = repository.attempts(session, run.id)[0]
     assert row.lease_expires_at is not None
     assert timedelta(seconds=2000) < row.lease_expires_at - now <= timedelta(seconds=3000)
     assert (attempt.number, attempt.host, attempt.ended_at, attempt.log_offset_bytes) == (1, "a", None, 0)
@@ -198,8 +197,8 @@ def test_expire_queues_run_with_expired_lease_again(engine: Engine) -> None:
     assert (row.state, row.host, row.lease_expires_at) == ("queued", None, None)
     assert run_row(engine, other.id).state == "starting"
     with reading(engine) as session:
-        moves = [t.after for t in runs.transitions(session, run.id)]
-        assert runs.attempts(session, run.id)[0].ended_at is not None
+        moves = [t.after for t in repository.transitions(session, run.id)]
+        assert repository.attempts(session, run.id)[0].ended_at is not None
         levels = [line.level for line in repository.log_lines_after(session, run.id, None, 0, 10)]
     assert levels == ["info", "info", "warning", "warning"]
     assert moves == ["queued", "starting", "lost", "queued"]
@@ -267,7 +266,7 @@ def test_failed_run_always_has_an_error(engine: Engine) -> None:
     assert run_row(engine, run.id).error == "the reason"
 
 
-def test_held_raises_superseded_for_all_but_newest_attempt(engine: Engine) -> None:
+def test_lock_raises_superseded_for_all_but_newest_attempt(engine: Engine) -> None:
     add_host(engine, "a")
     run = make_run(engine)
     claim(engine)
@@ -288,7 +287,7 @@ def test_held_raises_superseded_for_all_but_newest_attempt(engine: Engine) -> No
             claims.lock(session, new_id(), 1)
 
 
-def _kept_rows(session: Session, run_id: str, agent_steps: int) -> None:
+def _add_rows(session: Session, run_id: str, agent_steps: int) -> None:
     session.add(episode_row(run_id, agent_steps))
     session.add(evaluation_row(run_id, agent_steps, 1.0))
     session.add(evaluation_row(run_id, agent_steps, 1.0, attempt=None))
@@ -302,7 +301,7 @@ def test_resume_from_checkpoint_supersedes_later_rows(engine: Engine) -> None:
         checkpoint = add_checkpoint(session, run.id, 100, score=7.0, best_return=9.0)
         add_checkpoint(session, run.id, 101)
         for steps in (100, 101):
-            _kept_rows(session, run.id, steps)
+            _add_rows(session, run.id, steps)
         row = session.get_one(Run, run.id)
         row.agent_steps, row.wall_time_s, row.score, row.best_return = 101, 9.0, 99.0, 99.0
     with writing(engine) as session:
@@ -324,7 +323,7 @@ def test_resume_from_no_checkpoint_supersedes_every_row(engine: Engine) -> None:
     run = make_run(engine)
     claim(engine)
     with writing(engine) as session:
-        _kept_rows(session, run.id, 0)
+        _add_rows(session, run.id, 0)
         session.get_one(Run, run.id).score = 7.0
     with writing(engine) as session:
         claims.resume_from(session, run.id, 1, None)

@@ -29,7 +29,7 @@ class FinishedEpisode:
     environment: int
     seed: int
     episode_return: float
-    """True, unclipped."""
+    """Of the rewards before clipping."""
     length_steps: int
     length_frames: int
     crashed: bool = False
@@ -61,8 +61,8 @@ class VectorEnv:
         Args:
             spec: the run.
             environments: B.
-            processes: the number of processes that step them; of more than a group has environments, only so
-                many are started. 0 steps them in this process.
+            processes: the number of processes that step them, at most as many as a group has environments; 0
+                steps them in this process.
             slots: S; S times the number of groups is at most 255.
             groups: equal parts of the environments, in order, that can step at different times.
             next_seed: environment index -> seed of its next episode (below 2**32).
@@ -105,19 +105,19 @@ class VectorEnv:
         self.children: list[Child] = []
         self._local: EnvSlice | None = None
         if processes == 0:
-            everywhere = [range(group.start, group.stop) for group in self.groups]
-            self._local = EnvSlice(spec, self.shared, everywhere, protocol=protocol, starts=starts)
+            parts = [range(group.start, group.stop) for group in self.groups]
+            self._local = EnvSlice(spec, self.shared, parts, protocol=protocol, starts=starts)
         else:
             self._start(spec, processes, protocol, starts)
-        self.shared.close()
+        self.shared.close()  # its file only: the arrays stay
 
     def _start(self, spec: RunSpec, processes: int, protocol: str | None, starts: Path | None) -> None:
         preload("workers.engine.envs.slice")
         size = self.groups[0].stop
         bounds = np.linspace(0, size, min(processes, size) + 1).astype(int)
-        for first, last in pairwise(bounds.tolist()):
+        for first, end in pairwise(bounds.tolist()):
             mine, theirs = socket.socketpair()
-            parts = [range(group.start + first, group.start + last) for group in self.groups]
+            parts = [range(group.start + first, group.start + end) for group in self.groups]
             name = "the process of environments " + " and ".join(f"{p.start} to {p.stop - 1}" for p in parts)
             with theirs:
                 child = Child(
@@ -139,12 +139,13 @@ class VectorEnv:
         else:
             self._send(RESET)
         self._await_answers()
+        # Each environment's next seed is drawn ahead, since it resets within the step that ends its episode.
         self._reseed(range(len(self.shared.next_seed_B)))
 
     def step(
         self, action_B: NDArray[Any], slot: int, acting_B: NDArray[np.bool_] | None = None
     ) -> list[FinishedEpisode]:
-        """Step every environment; the next observations are in `slot`, rewards and episode ends in `shared`.
+        """Step environments; their next observations are in `slot`, rewards and episode ends in `shared`.
 
         Args:
             action_B: (B,) integers, or (B, D) float32 in a `Box`.

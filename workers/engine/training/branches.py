@@ -159,7 +159,11 @@ def _play(
     first: int,
     value_is_per_life: bool,
 ) -> list[Continuation]:
-    """Play on in copies of one environment; the first of them is continuation number `first`."""
+    """Play on in copies of one environment; the first of them is continuation number `first`.
+
+    Raises:
+        RuntimeError: an environment crashed; the branch has no outcome then.
+    """
     games = [_Game(first + k, copied.lives(k)) for k in range(len(copied.observation_N))]
     for game in games:
         if isinstance(actor, PolicyWithMemory):

@@ -77,7 +77,8 @@ def evaluate(
 
     Raises:
         EvaluationInterrupted: `interrupted` returned True.
-        ChildError: a process of the environments failed, or has exited.
+        ChildError: a process of the environments failed, as after too many crashes in a row, or has exited.
+        EnvCrashedError: with `processes` 0, too many crashes in a row.
         UnsupportedProtocolError: the environment does not have the protocol.
         ValueError: the starts are missing, or the protocol takes none.
     """
@@ -88,7 +89,7 @@ def evaluate(
         policy = GreedyPolicy(policy)
     started = time.monotonic()
     B = min(episodes, MAX_EVALUATION_ENVIRONMENTS)
-    # Environment i plays episodes i, i + B, i + 2 B, …; the last seed drawn is never played.
+    # Environment i plays episodes i, i + B, i + 2 B, …; the last two seeds drawn are not played to the end.
     drawn = [0] * B
 
     def next_seed(i: int) -> int:

@@ -41,9 +41,9 @@ const GAP = 18;
 const LEFT = 52;
 const BOTTOM = 18;
 const TICK_SPACING = 90;
-/** Of a mark below the rows. */
+/** Size in px of a mark below the rows. */
 const MARK = { width: 2, height: 5 };
-/** Rewards have marks while at most this share of the steps has one. */
+/** Rewards are marked unless more than this share of the steps has one. */
 const MAX_MARKED = 0.25;
 /** How far from a mark a click still goes to it. */
 const SNAP_PX = 4;
@@ -84,14 +84,14 @@ const topOf = (row: number, compact: boolean): number => (compact ? 4 : GAP) + r
 export function Timeline({
   trace,
   returns,
-  errors: all,
+  errors: givenErrors,
   jumps,
   step,
   onSeek,
   compact = false,
   hasValues = true,
 }: Props) {
-  const errors = compact ? undefined : all;
+  const errors = compact ? undefined : givenErrors;
   const { ref, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const scheme = useComputedColorScheme('light');
@@ -141,11 +141,14 @@ export function Timeline({
     for (const tick of ticks([1, steps], Math.max(2, Math.floor(plotWidth / TICK_SPACING)))) {
       if (!Number.isInteger(tick)) continue;
       const half = context.measureText(formatNumber(tick)).width / 2;
-      // Whole at the right edge as well.
+      // The label at the right edge is not cut off.
       write(formatNumber(tick), Math.min(x(tick - 1), width - half), height - 4, 'center');
     }
     context.fillStyle = colour('--lost');
-    for (const lost of lostLives(trace.lives)) context.fillRect(x(lost) - 0.5, GAP, 1, height - GAP - BOTTOM);
+    for (const lost of lostLives(trace.lives)) {
+      const top = topOf(0, compact);
+      context.fillRect(x(lost) - 0.5, top, 1, height - top - BOTTOM);
+    }
     const mark = (at: number, name: string): void => {
       context.fillStyle = colour(name);
       context.fillRect(x(at) - MARK.width / 2, height - BOTTOM, MARK.width, MARK.height);

@@ -69,7 +69,8 @@ class ActorAlgorithm(Protocol[ConfigT_contra]):
         """Choose an action in the current state, (1, …)."""
 
     def drop_last(self) -> None:
-        """Drop the last decision, in which the environment crashed; its state is then the one `after`."""
+        """Drop the last decision, in which the environment crashed; the state in which it was chosen is then
+        `after` of `learn`."""
 
     def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
         """Add the gradient of this update's decisions to dtheta.
@@ -133,7 +134,7 @@ class ActorLearner:
     ) -> None:
         self._config: AsynchronousConfig = factories.config_of(spec)
         self._seed = spec.seed
-        self._bound = spec.stop.agent_steps
+        self._max_agent_steps = spec.stop.agent_steps
         self._annealed_over = spec.annealed_over_agent_steps
         self._target_frames = factories.target_frames
         self._channel = channel
@@ -178,10 +179,13 @@ class ActorLearner:
                 self._send_report()
 
     def _is_done(self) -> bool:
-        return self._bound is not None and self._counts.total(AGENT_STEPS) >= self._bound
+        return self._max_agent_steps is not None and self._counts.total(AGENT_STEPS) >= self._max_agent_steps
 
     def update(self) -> None:
-        """Act for up to t_max decisions or to the end of the episode; one asynchronous update of theta."""
+        """Act for up to t_max decisions or to the end of the episode, then update theta once.
+
+        There is no update if the environment crashed in the first decision.
+        """
         c, runner = self._config, self._runner
         self._flat.theta.copy_(self._vectors.theta)
         self._algorithm.begin()
@@ -197,10 +201,10 @@ class ActorLearner:
             reward_T.append(clipped(step.reward, c.reward_clip))
             if step.terminated or step.episode_over or len(reward_T) == c.t_max:
                 break
-        # Whole episodes are not bootstrapped, however they end (supplement, section 9).
-        ends = not step.crashed and (step.terminated or c.t_max == 0)
+        # With t_max = 0, whole episodes, there is no bootstrap, however they end (supplement, section 9).
+        is_terminal = not step.crashed and (step.terminated or c.t_max == 0)
         if reward_T:
-            self._learn(reward_T, None if ends else runner.observation)
+            self._learn(reward_T, None if is_terminal else runner.observation)
         self._count(len(reward_T) + step.crashed, frames)
         if runner.finished is not None:
             self.report.episodes.append(runner.finished)
@@ -226,7 +230,7 @@ class ActorLearner:
         self._mine[FRAMES] += frames
         interval = self._target_frames(self._config)
         if interval:
-            # After its own frames are added: of two actors at the same time, the last one sees them all.
+            # Checked after its frames are added: of two actors that add at once, the later one sees both.
             T, copied_at = self._counts.total(FRAMES), self._copied_at
             if T // interval > copied_at[0] // interval:
                 copied_at[0] = T

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from backend.backup.archive import BackupManifest
 
 _SHOWN_TOKENS = 20
+_SHOWN_ROWS = 10
 
 
 def backup(
@@ -36,6 +37,24 @@ def backup(
             "manifest.json lists them",
             err=True,
         )
+    _report_damaged_rows(manifest, "a restore keeps them as they are; the backup's manifest.json lists them")
+    if manifest.unrestorable is not None:
+        typer.echo(
+            f"callboard: a restore will refuse this backup: {manifest.unrestorable}; repair or delete "
+            "the row, and back up again",
+            err=True,
+        )
+
+
+def _report_damaged_rows(manifest: "BackupManifest", consequence: str) -> None:
+    from callboard.display import counted
+
+    if manifest.n_damaged_rows:
+        values = counted(manifest.n_damaged_rows, "damaged value")
+        names = "; ".join(manifest.damaged_rows[:_SHOWN_ROWS])
+        more = manifest.n_damaged_rows - _SHOWN_ROWS
+        rest = f"; and {more:,} more" if more > 0 else ""
+        typer.echo(f"callboard: {values} in the database ({names}{rest}): {consequence}", err=True)
 
 
 def _contents(manifest: "BackupManifest") -> str:
@@ -71,6 +90,7 @@ def restore(
         installation.release()
     manifest, expired = restored.manifest, restored.expired_tokens
     typer.echo(f"restored {_contents(manifest)} into {settings.home_dir}")
+    _report_damaged_rows(manifest, "kept as in the backup, and shown as damaged")
     if expired:
         names = ", ".join(expired[:_SHOWN_TOKENS]) + (", …" if len(expired) > _SHOWN_TOKENS else "")
         tokens = f"{counted(len(expired), 'API token')} {'has' if len(expired) == 1 else 'have'} expired"

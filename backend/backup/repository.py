@@ -28,8 +28,10 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
+from sqlalchemy.types import TypeDecorator
 
 from backend.artifacts import ArtifactKind, check_file_name, observations_file, states_file, thumbnail_file
 from backend.db import (
@@ -46,6 +48,7 @@ from backend.db import (
     Video,
     migrate,
 )
+from backend.db.base import storable
 from backend.db.checked_json import CheckedJson
 from backend.db.clock import utc_now
 from backend.db.engine import opened
@@ -53,6 +56,7 @@ from backend.db.run import WITH_DELETED, is_whole
 from backend.db.study import is_whole_study
 from backend.db.sweep import is_whole_sweep
 from backend.settings import sqlite_url
+from backend.specs.problems import quoted
 from backend.specs.states import RunState
 from backend.specs.study import StudyState
 from backend.specs.sweep import SweepState
@@ -62,7 +66,7 @@ _ROWS = 500
 
 
 class DamagedRows(ValueError):
-    """A database that this service has not written; the message states why."""
+    """A database with rows that no page can show; the message names the first one."""
 
 
 def schema_revision(db_engine: Engine) -> str | None:
@@ -126,18 +130,25 @@ def refuse_active_schema(path: Path) -> None:
         raise DamagedRows(f"it has the view or trigger {names[0]!r:.80}")
 
 
-def check_rows(path: Path) -> None:
+def damaged_rows(path: Path) -> Iterator[str]:
     """Read every row of a SQLite file with the newest schema, as pages will.
 
+    Yields:
+        Table, key and column of each value that pages show as damaged.
+
     Raises:
-        DamagedRows: one of them cannot be what this service has written.
+        DamagedRows: a row breaks pages, or names a file that is none of this service.
     """
     with opened(sqlite_url(path)) as copied, copied.connect() as connection:
         for table in _tables().values():
             rows = connection.execution_options(yield_per=_ROWS).execute(select(table))
             try:
-                for row in rows.mappings():
-                    _check_row(table.name, dict(row))
+                for values in rows.mappings():
+                    row = dict(values)
+                    key = ", ".join(f"{row[column.name]!s:.100}" for column in table.primary_key.columns)
+                    _check_files(key, row)
+                    for name in _damaged_columns(table.name, row):
+                        yield f"{table.name} {quoted(key)}: {name}"
             except (ValueError, TypeError, KeyError, OverflowError, SQLAlchemyError) as error:
                 raise DamagedRows(f"a row of its table {table.name} is damaged: {error!s:.200}") from None
 
@@ -150,20 +161,26 @@ _WHOLE: Mapping[str, tuple[Callable[[Any], bool], Collection[str]]] = {
 """By table, whether a stored specification has what pages show, and the states."""
 
 
-def _check_row(table: str, row: Mapping[str, Any]) -> None:
-    if table in _WHOLE and row["state"] not in _WHOLE[table][1]:
-        raise ValueError(f"{row['id']} has the state {row['state']!r:.50}")
-    if table in _WHOLE and not _WHOLE[table][0](row["spec"]):
-        raise ValueError(f"the spec of {row['id']} lacks something that every one has")
+def _damaged_columns(table: str, row: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the columns whose values this service has not written."""
+    is_whole_spec, states = _WHOLE.get(table, (lambda spec: True, None))
+    if states is not None and row["state"] not in states:
+        yield "state"
     for column in Base.metadata.tables[table].columns:
         value = row[column.name]
         if not isinstance(column.type, CheckedJson) or (value is None and column.nullable):
             continue
-        if column.type.is_damaged(value):
-            raise ValueError(f"its {column.name} is of another form")
+        if column.type.is_damaged(value) or (column.name == "spec" and not is_whole_spec(value)):
+            yield column.name
+
+
+def _check_files(key: str, row: Mapping[str, Any]) -> None:
     for name in ("file", "replay", "video", "sent"):
         if isinstance(value := row.get(name), str) and value:
-            check_file_name(value)
+            try:
+                check_file_name(value)
+            except ValueError as error:
+                raise ValueError(f"{name} of {key}: {error}") from None
 
 
 def copy_rows(source: Connection, target: Connection) -> None:
@@ -215,8 +232,19 @@ def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str 
     checkpoints = select(Checkpoint.run_id, Checkpoint.file, Checkpoint.sha256)
     for run_id, file, sha256 in session.execute(checkpoints.where(Checkpoint.removed.is_(False))):
         yield run_id, "checkpoints", file, sha256
-    episodes = select(Episode).where(Episode.removed.is_(False)).execution_options(yield_per=_ROWS)
-    for episode in session.scalars(episodes):
+    episodes = select(
+        Episode.run_id,
+        Episode.id,
+        Episode.replay,
+        Episode.replay_sha256,
+        Episode.video,
+        Episode.video_sha256,
+        Episode.observations_sha256,
+        Episode.states_sha256,
+        Episode.thumbnail_bytes,
+        Episode.thumbnail_sha256,
+    ).execution_options(yield_per=_ROWS)
+    for episode in session.execute(episodes.where(Episode.removed.is_(False))):
         yield episode.run_id, "replays", episode.replay, episode.replay_sha256
         if episode.video is not None:
             yield episode.run_id, "videos", episode.video, episode.video_sha256
@@ -226,7 +254,17 @@ def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str 
             yield episode.run_id, "videos", states_file(episode.id), episode.states_sha256
         if episode.thumbnail_bytes is not None:
             yield episode.run_id, "videos", thumbnail_file(episode.id), episode.thumbnail_sha256
-    for video in session.scalars(select(Video).execution_options(yield_per=_ROWS)):
+    videos = select(
+        Video.run_id,
+        Video.id,
+        Video.video,
+        Video.video_sha256,
+        Video.sent,
+        Video.sent_sha256,
+        Video.thumbnail_bytes,
+        Video.thumbnail_sha256,
+    ).execution_options(yield_per=_ROWS)
+    for video in session.execute(videos):
         if video.video is not None:
             yield video.run_id, "videos", video.video, video.video_sha256
         if video.sent is not None:
@@ -235,14 +273,41 @@ def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str 
             yield video.run_id, "videos", thumbnail_file(video.id), video.thumbnail_sha256
 
 
+class _StoredJson(TypeDecorator[Any]):
+    """JSON of any form. A text that is no JSON, which only damage leaves, is read as that text.
+
+    Args:
+        none_as_null: whether None is stored as NULL, so that a value that is absent stays absent, or as the
+            JSON value null.
+    """
+
+    impl = JSON
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """Read a stored value: the JSON as it is, or its text."""
+        parse = self.impl_instance.result_processor(dialect, coltype)
+
+        def read(stored: Any) -> Any:
+            if stored is None or parse is None:
+                return stored
+            try:
+                return parse(stored)
+            except (ValueError, RecursionError):
+                raw = stored.decode("utf-8", "backslashreplace") if isinstance(stored, bytes) else stored
+                return storable(raw)
+
+        return read
+
+
 def _tables() -> dict[str, Any]:
-    """The tables with JSON columns that store None as NULL: a value that is absent stays absent."""
+    """The tables, with JSON columns whose values stay as they are."""
     metadata = MetaData()
     tables = {name: table.to_metadata(metadata) for name, table in Base.metadata.tables.items()}
     for table in tables.values():
         for column in table.columns:
             if isinstance(column.type, CheckedJson):
-                column.type = JSON(none_as_null=True)
+                column.type = _StoredJson(none_as_null=column.nullable)
     return tables
 
 

@@ -28,13 +28,15 @@ HOLD_S = 600.0
 RENEWAL_INTERVAL_S = HOLD_S / 4
 
 _MARKER = "restore.json"
+_NAMED_ROWS = 1_000
+"""Maximum number of damaged values that a manifest names."""
 
 
 def create(settings: Settings, path: Path) -> BackupManifest:
     """Write a backup of the database and the artifacts to a new file, while the installation runs.
 
     All rows are of one moment. No file is deleted from the store until all are copied, so each row has its
-    file.
+    file. The manifest names damaged rows.
 
     Raises:
         BackupError: it is not possible; no file is written.
@@ -66,10 +68,14 @@ def create(settings: Settings, path: Path) -> BackupManifest:
             n_files=0,
             damaged=[],
         )
+        _check_rows(copy, manifest)
         with opened(sqlite_url(copy)) as copied, reading(copied) as session:
             manifest.n_runs = repository.count_runs(session)
             for run_id, kind, name, sha256 in repository.named_files(session):
-                artifact = Artifact(run_id=run_id, kind=kind, file=check_file_name(name))
+                try:
+                    artifact = Artifact(run_id=run_id, kind=kind, file=check_file_name(name))
+                except ValueError:
+                    continue  # a damaged row, which is reported
                 digest = _add(writer, store, artifact)
                 manifest.n_files += digest is not None
                 if digest is None or sha256 not in (None, digest):
@@ -79,11 +85,24 @@ def create(settings: Settings, path: Path) -> BackupManifest:
     return manifest
 
 
+def _check_rows(database: Path, manifest: BackupManifest) -> None:
+    """Set what the manifest says of damaged rows."""
+    manifest.damaged_rows, manifest.n_damaged_rows, manifest.unrestorable = [], 0, None
+    try:
+        for name in repository.damaged_rows(database):
+            manifest.n_damaged_rows += 1
+            if manifest.n_damaged_rows <= _NAMED_ROWS:
+                manifest.damaged_rows.append(name)
+    except repository.DamagedRows as error:
+        manifest.unrestorable = str(error).splitlines()[0]
+
+
 @dataclass(frozen=True)
 class Restored:
     """What a restore has done."""
 
     manifest: BackupManifest
+    """That of the backup, with the damaged rows that were found now."""
     expired_tokens: list[str]
     """Names of the tokens that were valid at the time of the backup, and have expired by the restore."""
 
@@ -98,7 +117,8 @@ def restore(
     """Restore a backup into an empty installation.
 
     The whole backup is checked before anything changes. Files come before rows, which come in one
-    transaction: after a crash the same restore can be repeated. All sessions and login links end.
+    transaction: after a crash the same restore can be repeated. Damaged values stay as they are. All sessions
+    and login links end.
 
     Args:
         settings: settings of the installation.
@@ -127,10 +147,11 @@ def restore(
         try:
             repository.refuse_active_schema(copy)
             migrate.upgrade(sqlite_url(copy))
-            repository.check_rows(copy)
+            _check_rows(copy, manifest)
         except (repository.DamagedRows, SQLAlchemyError) as error:
-            reason = str(error).splitlines()[0]
-            raise BackupError(f"{path} is damaged, or not a backup of Callboard: {reason}") from None
+            manifest.unrestorable = str(error).splitlines()[0]
+        if manifest.unrestorable is not None:
+            raise BackupError(f"{path} is damaged, or not a backup of Callboard: {manifest.unrestorable}")
         report("restoring files")
         for artifact, content in archive.artifacts(path):
             local = Path(folder) / check_file_name(artifact.file)

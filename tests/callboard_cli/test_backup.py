@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from sqlalchemy import text
 from typer.testing import CliRunner
 
 from backend.db.engine import make_engine
@@ -18,13 +19,18 @@ def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'lab' / 'callboard.sqlite3'}"
     upgrade(url)
     engine = make_engine(url)
-    make_checkpoint(engine, make_run(engine))
+    run_row = make_run(engine)
+    make_checkpoint(engine, run_row)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE runs SET tags = '{'"))
     engine.dispose()
     file = str(tmp_path / "lab.tar")
     code, output = run("lab", "backup", file)
     assert code == 0
     assert f"{file}: 1 run and 0 files" in output
     assert "callboard: 1 file listed in the database is missing or damaged" in output
+    damaged = f'callboard: 1 damaged value in the database (runs "{run_row.id}": tags): '
+    assert f"{damaged}a restore keeps them as they are" in output
     assert run("lab", "backup", file) == (1, f"callboard: {file} exists already: name another file\n")
     (tmp_path / "restored").mkdir()
     running = Installation(Settings(home=tmp_path / "restored"))
@@ -34,9 +40,12 @@ def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     assert code == 1
     assert f"callboard: `callboard up` or a restore is running in {tmp_path / 'restored'}: stop it" in output
     code, output = run("restored", "restore", file)
-    assert (code, output.splitlines()[-1]) == (
+    assert (code, output.splitlines()[-2:]) == (
         0,
-        f"restored 1 run and 0 files into {tmp_path / 'restored'}",
+        [
+            f"restored 1 run and 0 files into {tmp_path / 'restored'}",
+            f"{damaged}kept as in the backup, and shown as damaged",
+        ],
     )
     code, output = run("restored", "restore", file)
     assert code == 1

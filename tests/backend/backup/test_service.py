@@ -1,4 +1,5 @@
 import hashlib
+import json
 import random
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from sqlalchemy import Engine, Table, delete, insert, select
+from sqlalchemy import Engine, Table, delete, insert, select, text
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind, ArtifactStore, observations_file, thumbnail_file
@@ -369,6 +370,7 @@ def small(tmp_path: Path, sqlite_template: Path) -> tuple[Settings, Path]:
     with writing(engine) as session:
         session.add_all(
             [
+                episode_row(run.id, replay="r.npz"),
                 Sweep(id=new_id(), created_at=NOW, name="s", spec=SWEEP, state="running"),
                 Study(id=new_id(), created_at=NOW, name="s", spec=STUDY, state="running"),
                 RetentionSettings(scope="installation", settings={"videos_days": 3}, changed_at=NOW),
@@ -596,27 +598,68 @@ def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> N
             service.restore(_settings(tmp_path / "target", None), tmp_path / f"{name}.tar")
 
 
+@pytest.mark.parametrize("damage", ["[]", "{", "null", "[" * 100_000], ids=lambda damage: damage[:4])
+def test_damaged_rows_are_named_in_a_backup_and_restored_as_they_are(
+    small: tuple[Settings, Path], target: Settings, tmp_path: Path, damage: str
+) -> None:
+    source, named = small[0], []
+    columns = [("retention_settings", "scope", "settings")]
+    columns += [(table, "id", "spec") for table in ("runs", "studies", "sweeps")]
+    with closing(sqlite3.connect(source.home_dir / "callboard.sqlite3")) as connection:
+        for table, key_column, column in columns:
+            connection.execute(f"UPDATE {table} SET {column} = ?", (damage,))
+            [[key]] = connection.execute(f"SELECT {key_column} FROM {table}")
+            named.append(f'{table} "{key}": {column}')
+        connection.execute("UPDATE sweeps SET state = 'nonsense'")
+        named.append(f'sweeps "{key}": state')
+        connection.commit()
+    manifest = service.create(source, tmp_path / "damaged.tar")
+    assert (sorted(manifest.damaged_rows), manifest.n_damaged_rows) == (sorted(named), 5)
+    assert manifest.unrestorable is None
+    assert archive.verify(tmp_path / "damaged.tar")[0] == manifest
+    restored = service.restore(target, tmp_path / "damaged.tar").manifest
+    assert sorted(restored.damaged_rows) == sorted(named)
+    engine = make_engine(target.database)
+    try:
+        kept = json.loads(damage)
+    except (ValueError, RecursionError):
+        kept = damage
+    with engine.connect() as connection:
+        for table, _, column in columns:
+            stored = connection.execute(text(f"SELECT CAST({column} AS TEXT) FROM {table}"))
+            assert json.loads(stored.scalar_one()) == kept
+    engine.dispose()
+
+
+REFUSED = [
+    "UPDATE runs SET created_at = '9999-99-99 00:00:00'",
+    "UPDATE checkpoints SET file = '../../x'",
+    "UPDATE episodes SET recorded_at = 'x'",
+]
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_backup_says_which_row_has_a_restore_refused(
+    small: tuple[Settings, Path], tmp_path: Path, statement: str
+) -> None:
+    source, path = small[0], tmp_path / "damaged.tar"
+    with closing(sqlite3.connect(source.home_dir / "callboard.sqlite3")) as connection:
+        assert connection.execute(statement).rowcount == 1
+        connection.commit()
+    manifest = service.create(source, path)
+    assert (manifest.unrestorable or "").startswith(f"a row of its table {statement.split()[1]} is damaged: ")
+    with pytest.raises(BackupError, match="is damaged, or not a backup of Callboard: a row of its table"):
+        service.restore(_settings(tmp_path / "target", None), path)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE runs SET spec = '[]'",
-        "UPDATE runs SET spec = '{'",
-        "UPDATE runs SET state = 'nonsense'",
-        "UPDATE sweeps SET spec = '[]'",
-        "UPDATE sweeps SET spec = '{}'",
-        "UPDATE sweeps SET state = 'nonsense'",
-        "UPDATE studies SET spec = '{'",
-        "UPDATE studies SET spec = json_remove(spec, '$.arms')",
-        "UPDATE studies SET state = 'nonsense'",
-        "UPDATE hosts SET custom_environments = '{}'",
-        "UPDATE hosts SET queues = '[1]'",
-        "UPDATE retention_settings SET settings = '[]'",
-        "UPDATE runs SET created_at = '9999-99-99 00:00:00'",
-        "UPDATE checkpoints SET file = '../../x'",
+        *REFUSED,
         "CREATE VIEW v AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c",
     ],
 )
-def test_backup_with_a_damaged_row_is_refused_and_changes_nothing(
+def test_backup_with_a_row_that_no_page_can_show_is_refused_and_changes_nothing(
     small: tuple[Settings, Path], tmp_path: Path, statement: str
 ) -> None:
     database, path = tmp_path / "database.sqlite3", tmp_path / "damaged.tar"

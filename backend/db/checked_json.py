@@ -21,6 +21,10 @@ class StandIn(dict[str, Any]):
     person, or another version, can still read."""
 
 
+class DamagedList(list[Any]):
+    """What is read in place of a damaged list. It is empty, and must not be stored either."""
+
+
 class DamagedRow(ValueError):
     """A change of a row whose specification is damaged."""
 
@@ -62,7 +66,7 @@ class CheckedJson(TypeDecorator[Any]):
         """What stands for a damaged value."""
         if NoneType in get_args(self.form):
             return None
-        return [] if get_origin(self.form) is list else {}
+        return DamagedList() if get_origin(self.form) is list else {}
 
     def is_damaged(self, value: Any) -> bool:
         """Whether a stored value has another form."""

@@ -10,6 +10,7 @@ from backend.checkpoints import service as checkpoints
 from backend.db import Checkpoint, PlaySession
 from backend.db.base import new_id, storable
 from backend.db.changes import host_queue, record_work
+from backend.db.checked_json import DAMAGED, DamagedList
 from backend.db.clock import database_now
 from backend.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from backend.hosts import service as hosts
@@ -215,8 +216,12 @@ def opened(session: Session, play: PlaySession) -> Opened | None:
     """What the worker that has claimed a session needs to play it.
 
     Returns:
-        None if the checkpoint of its agent has been removed meanwhile: the session has ended.
+        None if the checkpoint of its agent has been removed meanwhile, or its row is damaged: the session has
+        ended.
     """
+    if _is_damaged(play):
+        _end(session, play, DAMAGED)
+        return None
     beginning = None if play.moment is None else Beginning.loaded(play.moment)
     agent, checkpoint = None, None
     if play.agent is not None:
@@ -235,6 +240,12 @@ def opened(session: Session, play: PlaySession) -> Opened | None:
         environment=play.environment, environment_config=play.environment_config, moment=moment, agent=agent
     )
     return Opened(setup, checkpoint, states)
+
+
+def _is_damaged(play: PlaySession) -> bool:
+    """Whether it is unknown who can act in the session: one with an agent or a source has several actors."""
+    is_joint = play.agent is not None or play.source is not None
+    return isinstance(play.actors, DamagedList) or (is_joint and not play.actors)
 
 
 def renew(session: Session, host: str, ids: Collection[str], lease_s: float) -> set[str]:
@@ -327,17 +338,22 @@ def set_scripted(session: Session, session_id: str) -> None:
     play = get(session, session_id, for_update=True)
     if not play.scripted:
         play.scripted = True
-        play.actors = recordings.with_script(play.actors)
+        if not _is_damaged(play):
+            play.actors = recordings.with_script(play.actors)
         recordings.set_scripted(session, session_id)
 
 
 def start_game(session: Session, session_id: str, host: str, game: GameStart) -> str | None:
-    """Begin the recording of a game, and return its id; None if the host no longer holds the session.
+    """Begin the recording of a game, and return its id; None if the host no longer holds the session, or its
+    row is damaged.
 
     A game that goes on from an episode begins with the episode's decisions.
     """
     play = repository.get(session, session_id, for_update=True)
     if play is None or play.state != "running" or play.host != host:
+        return None
+    if _is_damaged(play):  # nobody knows whether the game is one of a person alone
+        _end(session, play, DAMAGED)
         return None
     recording = recordings.start(
         session,

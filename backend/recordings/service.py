@@ -216,7 +216,8 @@ def set_scripted(session: Session, session_id: str) -> None:
     place of its player."""
     for recording in repository.of_session(session, session_id):
         if recording.protocol == JOINT:
-            recording.actors = with_script(recording.actors)
+            if recording.actors:  # else the row is damaged
+                recording.actors = with_script(recording.actors)
         else:
             recording.protocol = SCRIPTED
 
@@ -227,14 +228,24 @@ def with_script(actors: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def actors(recording: Recording) -> list[Actor]:
-    """Who has acted in a game: its player, and in a joint one others."""
+    """Who has acted in a game: its player, and in a joint one others.
+
+    Raises:
+        Gone: it is a joint one, and its row is damaged.
+    """
     if recording.actors:
         return [Actor.model_validate(actor) for actor in recording.actors]
+    if recording.protocol == JOINT:
+        raise Gone(f"recording {recording.id} is damaged: it does not say who has acted")
     return [Actor(kind="script" if recording.protocol == SCRIPTED else "person", user_id=recording.user_id)]
 
 
 def in_words(session: Session, recording: Recording, acted: Turns) -> str:
-    """Who made some decisions of a recording, such as `ada` or `ada and an agent`."""
+    """Who made some decisions of a recording, such as `ada` or `ada and an agent`.
+
+    Raises:
+        Gone: it is a joint one, and its row is damaged.
+    """
     known = actors(recording)
     names = repository.user_names(session, {actor.user_id for actor in known if actor.user_id})
     words = [

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from backend.auth import repository as auth
 from backend.db import Recording
 from backend.db.base import new_id
+from backend.db.checked_json import DAMAGED
 from backend.db.engine import reading, writing
 from backend.play import service as play
 from backend.recordings import repository as recording_rows
@@ -233,6 +234,44 @@ def test_joint_game_begins_with_the_decisions_of_its_episode_and_records_who_act
     trace = service.client.get(f"/api/v1/recordings/{recording_id}/trace").json()
     assert trace["turns"] == [[1, 20], [0, 1], [2, 1]]
     assert _refused(service, **{"from": {"recording": recording_id, "decision": 0}})["from.recording"]
+
+
+@pytest.mark.parametrize("damage", ["[]", '"x"', "{"])
+def test_joint_session_whose_actors_are_damaged_never_makes_the_game_of_a_person(
+    sqlite_service: RunningService, damage: str
+) -> None:
+    service = sqlite_service
+    engine = service.engine
+    add_host(engine, "a")
+    run = make_run(engine, environment=BREAKOUT)
+    make_checkpoint(engine, run)
+
+    def damage_row(table: str) -> None:
+        with engine.begin() as connection:
+            connection.execute(text(f"UPDATE {table} SET actors = :damage"), {"damage": damage})
+
+    started = _opened(service, agent={"run": run.id})
+    assert _claimed(service) is not None
+    with writing(engine) as writer:
+        recording = play.start_game(writer, started["id"], "a", _game(0))
+    waiting = _opened(service, agent={"run": run.id})
+    for table in ("play_sessions", "recordings"):
+        damage_row(table)
+    assert _claimed(service) is None
+    with writing(engine) as writer:
+        play.set_scripted(writer, started["id"])
+        assert play.start_game(writer, started["id"], "a", _game(0)) is None
+    for opened in (started, waiting):
+        shown = service.client.get(f"/api/v1/play/{opened['id']}").json()
+        assert (shown["state"], shown["end_reason"]) == ("ended", DAMAGED)
+    stored = service.client.get(f"/api/v1/recordings/{recording}").json()
+    assert stored["protocol"] == "joint"
+    answer = service.client.get(f"/api/v1/recordings/{recording}/trace")
+    assert (answer.status_code, "does not say who has acted" in answer.json()["detail"]) == (410, True)
+    with engine.connect() as connection:
+        for table in ("play_sessions", "recordings"):
+            kept = connection.execute(text(f"SELECT actors FROM {table}"))
+            assert set(kept.scalars()) == {damage}
 
 
 def test_script_in_a_joint_session_takes_the_place_of_the_person(sqlite_service: RunningService) -> None:

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from backend.coordination import repository
 from backend.db import Attempt, Checkpoint, Run
 from backend.db.base import storable
+from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.external import service as external
 from backend.hosts import service as hosts
@@ -54,7 +55,7 @@ def claim(
     """Claim the eligible run with the highest priority, then the oldest; None if there is none.
 
     Eligibility follows the host's row: a run that needs an environment or GPU that the host lacks is left for
-    others.
+    others. Runs whose specification is damaged fail instead.
 
     Args:
         session: a writing session.
@@ -66,7 +67,12 @@ def claim(
     row = hosts.find(session, host)
     if row is None or row.draining:
         return None
-    run = repository.first_eligible(session, row, queues, free_memory_bytes)
+    while run := repository.first_eligible(session, row, queues, free_memory_bytes):
+        if not isinstance(run.spec, StandIn):
+            break
+        run.error = DAMAGED
+        runs.transition(session, run, RunState.FAILED, DAMAGED)
+        session.flush()
     if run is None:
         return None
     start_attempt(session, run, host, lease_s)

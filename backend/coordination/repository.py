@@ -15,10 +15,14 @@ from backend.specs.states import LEASED, RunState
 
 
 def first_eligible(session: Session, host: Host, queues: Sequence[str], free_memory_bytes: int) -> Run | None:
-    """The queued run that a host claims next, locked; runs that are locked already are left out."""
+    """The queued run that a host claims next, locked; runs that are locked already are left out.
+
+    One whose specification is damaged is among them.
+    """
     eligible = [Run.environment.in_(host.environments), Run.memory_estimate_bytes <= free_memory_bytes]
     device, has_gpu = json_text(Run.spec, ("device",)), any(name.startswith("cuda") for name in host.devices)
-    eligible.append(device.is_not(None) if has_gpu else device != "cuda")  # NULL where the spec is damaged
+    if not has_gpu:
+        eligible.append(or_(device.is_(None), device != "cuda"))  # NULL where the spec is damaged
     lacking = missing_extras(host.versions)
     eligible.append(Run.algorithm.not_in([a.id for a in ALGORITHMS.values() if a.extra in lacking]))
     return session.scalars(

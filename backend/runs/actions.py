@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.db.changes import record_run_change
+from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.errors import Conflict, NotFound, Overwritten
 from backend.runs import external, repository, service
@@ -74,8 +75,8 @@ def resume(
     unless its limits or schedule change. The log states what new limits do to an annealed learning rate.
 
     Raises:
-        Conflict: it has not ended, it is external or the demo run, or a limit is reached of a run that has
-            finished or whose limits or schedule change.
+        Conflict: it has not ended, is external, damaged or the demo run, or a limit is reached of a run that
+            has finished or whose limits or schedule change.
         InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
         Invalid: the start set of its evaluations has been deleted.
     """
@@ -86,6 +87,8 @@ def resume(
     state = RunState(run.state)
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")
+    if isinstance(run.spec, StandIn):
+        raise Conflict(f"{DAMAGED}: it cannot be resumed")
     starts.check_stored(session, run.spec)
     notice = None
     may_complete = state != RunState.FINISHED

@@ -28,7 +28,8 @@ class RunState(StrEnum):
 _S = RunState
 
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
-    _S.QUEUED: frozenset({_S.STARTING, _S.STOPPED}),
+    # One whose specification is damaged fails.
+    _S.QUEUED: frozenset({_S.STARTING, _S.STOPPED, _S.FAILED}),
     # An engine that dies before its first report is queued again.
     _S.STARTING: frozenset({_S.RUNNING, _S.STOPPING, _S.FINISHED, _S.STOPPED, _S.FAILED, _S.LOST, _S.QUEUED}),
     # SIGTERM to a worker requeues the run; so does an engine killed by a signal.

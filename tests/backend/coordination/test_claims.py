@@ -3,14 +3,16 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from backend.coordination import claims
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.db.base import new_id
+from backend.db.checked_json import DAMAGED
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.errors import Conflict
 from backend.runs import actions, repository, service
 from backend.specs.states import RunState
 from tests.support.rows import add_host, episode_row, evaluation_row, make_run
@@ -125,6 +127,24 @@ def test_claim_skips_run_whose_environment_or_device_the_host_lacks(engine: Engi
 
 
 @pytest.mark.service
+@pytest.mark.parametrize("devices", [["cpu"], ["cpu", "cuda:0 (some card)"]], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("damage", [[], "x", {"device": "cpu"}], ids=str)
+def test_run_whose_specification_is_damaged_fails_and_blocks_no_other(
+    engine: Engine, devices: list[str], damage: Any
+) -> None:
+    add_host(engine, "a", devices=devices)
+    damaged, other = make_run(engine, priority=5), make_run(engine)
+    with writing(engine) as session:
+        session.execute(update(Run).where(Run.id == damaged.id).values(spec=damage))
+    won = claim(engine)
+    assert won is not None
+    assert won.run_id == other.id
+    row = run_row(engine, damaged.id)
+    assert (row.state, row.state_reason, row.error) == ("failed", DAMAGED, DAMAGED)
+    with writing(engine) as session, pytest.raises(Conflict, match="it cannot be resumed"):
+        actions.resume(session, damaged.id)
+
+
 def test_concurrent_claims_never_return_the_same_run(engine: Engine) -> None:
     hosts = [f"h{i}" for i in range(4)]
     for host in hosts:

@@ -19,14 +19,13 @@ from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
 from backend.runs.groups import (
     Brief,
-    GroupedRun,
     compute_once,
-    group_key,
     group_names,
+    keys_of,
     repetitions,
     significant_digits,
 )
-from backend.runs.repository import lineage_roots
+from backend.runs.repository import lineage_roots, with_specs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
@@ -146,18 +145,12 @@ def _keys(
 ) -> list[str]:
     """The key of each run's group. Clients list keys separated by commas."""
     if by == "seed":
-        keys = _keys_of(session, runs)
+        keys = keys_of(runs, partial(with_specs, session))
         return [keys[run.id] for run in runs]
     if setting is not None:
         return [quote(json.dumps(held[run.id]), safe="") for run in runs]
     values = [str(getattr(run, by) or "") for run in runs]
     return values if by in ("algorithm", "environment") else [quote(value, safe="") for value in values]
-
-
-def _keys_of(session: Session, runs: Sequence[GroupedRun]) -> dict[str, str]:
-    """The key of each run's group of seeds, by id; reads the specifications whose key is not known."""
-    briefs = [run for run in runs if isinstance(run, Brief)]
-    return compute_once(briefs, "key", group_key, partial(repository.with_specs, session))
 
 
 def _values_of(session: Session, runs: Sequence[Brief], setting: ConfigField) -> dict[str, Any]:
@@ -168,7 +161,7 @@ def _values_of(session: Session, runs: Sequence[Brief], setting: ConfigField) ->
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return compute_once(runs, setting.name, value_in, partial(repository.with_specs, session))
+    return compute_once(runs, setting.name, value_in, partial(with_specs, session))
 
 
 def _shown(value: Any, digits: int) -> str:
@@ -194,7 +187,7 @@ def _names(
 ) -> list[str]:
     """Names of groups, given one run of each."""
     if by == "seed":
-        return group_names(list(repository.with_specs(session, firsts)))
+        return group_names(firsts, partial(with_specs, session))
     if setting is not None:
         values = [held[run.id] for run in firsts]
         digits = significant_digits(values)
@@ -217,7 +210,7 @@ def _group(
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
-    repeated = repetitions(runs, lineages, keys=partial(_keys_of, session))
+    repeated = repetitions(runs, lineages, keys=partial(keys_of, read=partial(with_specs, session)))
     scores = [
         run.score for run in runs if run.score is not None and run.id not in repeated and one_environment
     ]

@@ -6,6 +6,7 @@ environment, protocol and evaluation config.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
@@ -30,7 +31,9 @@ _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 
 _NAMED_DIFFERENCES = 3
 _MAX_CACHED = 50_000
-"""Maximum number of cached values; the cache is emptied when it is full."""
+"""Maximum number of cached values; the oldest tenth is dropped when the cache is full."""
+_MAX_CACHED_CHARACTERS = 4_000
+"""Of the specification of a run whose settings are cached; external runs may have many."""
 _MISSING = object()
 
 
@@ -70,6 +73,15 @@ GroupedRun = Run | Brief
 Keys = Callable[[Sequence[GroupedRun]], Mapping[str, str]]
 """Computes the group's key of each of these runs, by id."""
 
+Read = Callable[[Sequence[Brief]], Iterable[Brief]]
+"""Yields runs with their specifications."""
+
+
+def _as_read(runs: Sequence[Brief]) -> Iterable[Brief]:
+    """The runs whose specifications have been read."""
+    return runs
+
+
 _cache: dict[tuple[str, str], tuple[int, Any]] = {}
 """By run and name of what is computed: the run's revision, which changes with its spec, and the value."""
 
@@ -78,7 +90,8 @@ def compute_once(
     runs: Sequence[Brief],
     name: str,
     compute: Callable[[dict[str, Any]], T],
-    read: Callable[[Sequence[Brief]], Iterable[Brief]] = lambda runs: runs,
+    read: Read = _as_read,
+    max_characters: int | None = None,
 ) -> dict[str, T]:
     """What follows from each run's specification alone, by the run's id; computed once for each revision.
 
@@ -87,6 +100,7 @@ def compute_once(
         name: name of what is computed.
         compute: computes the value from the specification.
         read: yields runs with their specifications; is called with those whose value is not known.
+        max_characters: of a longer specification the value is not kept.
     """
     values: dict[str, T] = {}
     unknown = []
@@ -97,17 +111,20 @@ def compute_once(
         else:
             unknown.append(run)
     for run in read(unknown) if unknown else ():
-        if len(_cache) >= _MAX_CACHED:
-            _cache.clear()
         value = values[run.id] = compute(run.spec)
+        if max_characters is not None and len(run.spec_text or "") > max_characters:
+            continue
+        if len(_cache) >= _MAX_CACHED:
+            for oldest in list(_cache)[: max(1, _MAX_CACHED // 10)]:
+                _cache.pop(oldest, None)  # another thread may have dropped it
         _cache[run.id, name] = run.revision, value
     return values
 
 
-def keys_of(runs: Sequence[GroupedRun]) -> dict[str, str]:
-    """The group's key of each run, by id; specifications have been read."""
+def keys_of(runs: Sequence[GroupedRun], read: Read = _as_read) -> dict[str, str]:
+    """The group's key of each run, by id. `read` is that of `compute_once`."""
     briefs = [run for run in runs if isinstance(run, Brief)]
-    keys = compute_once(briefs, "key", group_key)
+    keys = compute_once(briefs, "key", group_key, read)
     return keys | {run.id: group_key(run.spec) for run in runs if not isinstance(run, Brief)}
 
 
@@ -119,15 +136,21 @@ def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """
     if not is_whole(spec):
         return {"config": {}, "environment_config": {}}
+    config, environment_config = _defaults_of(spec)
     if is_external(spec):
-        _, environment_config = _defaults("", spec["environment"], "null")
         return {"config": spec["config"], "environment_config": environment_config}
-    custom = json.dumps(spec.get("custom"), sort_keys=True)
-    config, environment_config = _defaults(spec["algorithm"], spec["environment"], custom)
     return {
         "config": config | spec["config"],
         "environment_config": environment_config | spec["environment_config"],
     }
+
+
+def _defaults_of(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The defaults of the settings of algorithm and environment; an external run's algorithm has none."""
+    if is_external(spec):
+        return _defaults("", spec["environment"], "null")
+    custom = json.dumps(spec.get("custom"), sort_keys=True)
+    return _defaults(spec["algorithm"], spec["environment"], custom)
 
 
 @cache
@@ -251,15 +274,32 @@ def subject(runs: Iterable[GroupedRun]) -> str:
     return f"{title} on {where}" + (f", {len(several)} runs" if len(several) > 1 else "")
 
 
-def group_names(firsts: Sequence[GroupedRun]) -> list[str]:
-    """Names of groups, given one run of each: the group or the subject, and the settings that differ."""
-    return [_format_label(*label) for label in names_and_differences(firsts)]
+def group_names(firsts: Sequence[GroupedRun], read: Read = _as_read) -> list[str]:
+    """Names of groups, given one run of each: the group or the subject, and the settings that differ.
+
+    `read` is called with the runs of equal names whose settings are not known.
+    """
+    return [_format_label(*label) for label in names_and_differences(firsts, read)]
 
 
-def names_and_differences(firsts: Sequence[GroupedRun]) -> list[tuple[str, str]]:
-    """Group or subject of groups, given one run of each, and the settings that differ among equal ones."""
+def names_and_differences(firsts: Sequence[GroupedRun], read: Read = _as_read) -> list[tuple[str, str]]:
+    """Group or subject of groups, given one run of each, and the settings that differ among equal ones.
+
+    `read` is called with the runs of equal names whose settings are not known.
+    """
     names = [run.group or subject([run]) for run in firsts]
-    return _pair_with_differences(names, [_collect_settings(run.spec) for run in firsts])
+    counts = Counter(names)
+    alike = [run for run, name in zip(firsts, names, strict=True) if counts[name] > 1]
+    briefs = [run for run in alike if isinstance(run, Brief)]
+    kept = compute_once(briefs, "settings", _own_settings, read, _MAX_CACHED_CHARACTERS)
+    settings: list[dict[str, Any]] = []
+    for run, name in zip(firsts, names, strict=True):
+        if counts[name] == 1:
+            settings.append({})
+        else:
+            own = kept[run.id] if isinstance(run, Brief) else _own_settings(run.spec)
+            settings.append(own.all())
+    return _pair_with_differences(names, settings)
 
 
 def subject_key(run: Run) -> str:
@@ -324,17 +364,32 @@ def _format_label(name: str, settings: str) -> str:
     return f"{name} ({settings})" if settings else name
 
 
-def _collect_settings(spec: dict[str, Any]) -> dict[str, Any]:
+class _Settings(NamedTuple):
+    """The settings of a run: defaults, which many runs share, and its own. Small, since many are cached."""
+
+    shown: dict[str, Any]
+    defaults: tuple[dict[str, Any], ...]
+    own: tuple[dict[str, Any], ...]
+    annealing: dict[str, Any]
+
+    def all(self) -> dict[str, Any]:
+        """All of them, in the order of forms."""
+        settings = dict(self.shown)
+        for defaults, own in zip(self.defaults, self.own, strict=True):
+            settings |= defaults | own
+        return settings | self.annealing
+
+
+def _own_settings(spec: dict[str, Any]) -> _Settings:
     if not is_whole(spec):
-        return {}
+        return _Settings({}, (), (), {})
     shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")}
-    settings = configs_of(spec)
-    return {
-        **shown,
-        **settings["config"],
-        **settings["environment_config"],
-        **_annealing(spec, settings["config"]),
-    }
+    sections, defaults = configs_of(spec), _defaults_of(spec)
+    own = tuple(
+        {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
+        for section, known in zip(sections.values(), defaults, strict=True)
+    )
+    return _Settings(shown, defaults, own, _annealing(spec, sections["config"]))
 
 
 def _format_settings(settings: dict[str, Any], keys: Sequence[str], digits: Mapping[str, int]) -> str:
@@ -377,8 +432,17 @@ def is_measured_as_published(run: GroupedRun, environment: Environment, protocol
 
     Papers' scores were measured with the papers' settings, which are the defaults.
     """
-    published = _scored_as(environment.id, protocol, environment.config().model_dump(mode="json"))
-    return evaluation_key(run, protocol) == published
+    return run.environment == environment.id and is_specified_as_published(run.spec, environment, protocol)
+
+
+def is_specified_as_published(spec: dict[str, Any], environment: Environment, protocol: str) -> bool:
+    """The same of a run in this environment, by its specification."""
+    published = environment.config().model_dump(mode="json")
+    keys = [
+        _scored_as(environment.id, protocol, config)
+        for config in (configs_of(spec)["environment_config"], published)
+    ]
+    return keys[0] == keys[1]
 
 
 def published_scores(runs: Sequence[tuple[Run, Collection[str]]]) -> list[PublishedScore]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import Select, Text, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from backend.db import Attempt, DeletedRun, LogLine, Run, Transition, folding, keyset
@@ -13,7 +13,7 @@ from backend.db.run import WITH_DELETED
 from backend.runs.conditions import condition, expression
 from backend.runs.fields import MetricField, resolve
 from backend.runs.filters import Node
-from backend.runs.groups import GroupedRun
+from backend.runs.groups import Brief, GroupedRun
 from backend.specs.states import RunState
 
 SORTS: dict[str, InstrumentedAttribute[Any]] = {
@@ -39,6 +39,8 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
 """Columns that runs can be sorted by, apart from their settings and metrics."""
 
 _IDS_PER_STATEMENT = 10_000
+_READ_AT_ONCE = 100
+"""Specifications that are in memory at the same time: one may have more than 50 KiB."""
 
 _ATTEMPTS = select(Attempt).where(Attempt.run_id == bindparam("run_id")).order_by(Attempt.number)
 _TRANSITIONS = select(Transition).where(Transition.run_id == bindparam("run_id")).order_by(Transition.id)
@@ -300,3 +302,12 @@ def _roots_of_parents(session: Session, ids: list[str]) -> dict[str, str]:
 def _root(run_id: str, forked_at_agent_steps: int | None) -> str:
     """Root of the oldest run of a lineage that exists; it may be a fork itself."""
     return run_id if forked_at_agent_steps is None else f"forked at {forked_at_agent_steps}"
+
+
+def with_specs(session: Session, runs: Sequence[Brief]) -> Iterator[Brief]:
+    """These runs with their specifications, read in parts."""
+    for first in range(0, len(runs), _READ_AT_ONCE):
+        part = runs[first : first + _READ_AT_ONCE]
+        query = select(Run.id, cast(Run.spec, Text)).where(Run.id.in_([run.id for run in part]))
+        texts = {run_id: str(text) for run_id, text in session.execute(query)}
+        yield from (run._replace(spec_text=texts.get(run.id)) for run in part)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Text, cast, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, Run
@@ -39,7 +39,7 @@ class LastScore(NamedTuple):
 
 def last_scores(session: Session) -> list[LastScore]:
     """The last evaluation of every finished run under each protocol, in one pass: the run's own, or without
-    any under the protocol those that users requested.
+    any under the protocol those that users requested. Specifications are not read.
 
     Of several at the same agent steps the first counts: at the end of training DQN and Gorila evaluate their
     best parameters again, which is no score of the last. Archived runs and the demo run are left out.
@@ -74,13 +74,12 @@ def last_scores(session: Session) -> list[LastScore]:
             ranked.c.wall_time_s,
             ranked.c.n_episodes,
             *_COLUMNS,
-            cast(Run.spec, Text),
         )
         .join(ranked, ranked.c.run_id == Run.id)
         .where(ranked.c.place == 1, *_COUNTED)
         .order_by(Run.id)
     )
-    return [LastScore(Brief._make(row[5:]), *row[:5]) for row in session.execute(query)]
+    return [LastScore(Brief._make((*row[5:], None)), *row[:5]) for row in session.execute(query)]
 
 
 def revisions(session: Session) -> Sequence[tuple[str, int]]:

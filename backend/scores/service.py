@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,8 +18,15 @@ from backend.figures.figure import Figure
 from backend.figures.palette import Theme
 from backend.figures.study import Frame, gaps_figure, profile_figure
 from backend.recordings.service import PersonsMean, human_references
-from backend.runs.groups import compute_once, is_measured_as_published, keys_of, repetitions
-from backend.runs.repository import lineage_roots
+from backend.runs.groups import (
+    Brief,
+    Read,
+    compute_once,
+    is_specified_as_published,
+    keys_of,
+    repetitions,
+)
+from backend.runs.repository import lineage_roots, with_specs
 from backend.scores import repository
 from backend.scores.repository import LastScore
 from backend.scores.schemas import (
@@ -295,18 +303,22 @@ def _best(
     published scores were comes before any other."""
     used = [score for score in scored if protocols.get(score.run.environment) == score.protocol]
     briefs = [score.run for score in used]
-    repeated = repetitions(briefs, lineage_roots(session, briefs), {run.id for run in briefs})
-    keys = keys_of(briefs)
+    read = partial(with_specs, session)
+    lineages, ids = lineage_roots(session, briefs), {run.id for run in briefs}
+    repeated = repetitions(briefs, lineages, ids, partial(keys_of, read=read))
+    keys = keys_of(briefs, read)
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
     for score in used:
         if score.run.id not in repeated:
             members[score.run.environment, score.run.algorithm, keys[score.run.id]].append(score)
+    counted = {place: scores for place, scores in members.items() if len(scores) >= min_seeds}
+    comparable = _comparable([scores[0] for scores in counted.values()], read)
     candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for (environment, algorithm, _), scores in members.items():
-        if len(scores) >= min_seeds:
-            candidates[environment, algorithm].append(
-                _Candidate(_reduce(algorithm, environment, scores), scores[::-1], _is_comparable(scores[0]))
-            )
+    for (environment, algorithm, _), scores in counted.items():
+        is_comparable = comparable[scores[0].run.id]
+        candidates[environment, algorithm].append(
+            _Candidate(_reduce(algorithm, environment, scores), scores[::-1], is_comparable)
+        )
     best = {}
     for place, several in candidates.items():
         first = max(
@@ -335,16 +347,19 @@ def _reduce(algorithm: str, environment: str, scores: Sequence[LastScore]) -> Ce
     return cell
 
 
-def _is_comparable(scored: LastScore) -> bool:
-    environment = ENVIRONMENTS.get(scored.run.environment)
-    if environment is None:
-        return True
-    [is_comparable] = compute_once(
-        [scored.run],
-        f"as published under {scored.protocol}",
-        lambda _: is_measured_as_published(scored.run, environment, scored.protocol),
-    ).values()
-    return is_comparable
+def _comparable(scored: Sequence[LastScore], read: Read) -> dict[str, bool]:
+    """Whether each score can be compared with published ones, by the id of its run."""
+    runs: dict[tuple[str, str], list[Brief]] = defaultdict(list)
+    for score in scored:
+        runs[score.run.environment, score.protocol].append(score.run)
+    comparable: dict[str, bool] = {}
+    for (name, protocol), alike in runs.items():
+        if (environment := ENVIRONMENTS.get(name)) is None:
+            comparable |= dict.fromkeys((run.id for run in alike), True)
+            continue
+        compute = partial(is_specified_as_published, environment=environment, protocol=protocol)
+        comparable |= compute_once(alike, f"as published under {protocol}", compute, read)
+    return comparable
 
 
 def _our_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:

@@ -1,12 +1,24 @@
+import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from backend.db import Run
-from backend.runs.groups import evaluation_key, group_key, group_names, human_reference, repetitions
+from backend.runs import groups
+from backend.runs.groups import (
+    Brief,
+    compute_once,
+    evaluation_key,
+    group_key,
+    group_names,
+    human_reference,
+    repetitions,
+)
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.run import parse_run_spec
+from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE
 
 
@@ -36,6 +48,68 @@ def test_group_name_ignores_differences_to_other_groups() -> None:
     rates = [run(group="rates", config={"learning_rate": rate}) for rate in (0.01, 0.1)]
     names = group_names([*rates, run(environment="ALE/Pong-v5")])
     assert names[:2] == ["rates (learning_rate = 0.01)", "rates (learning_rate = 0.1)"]
+
+
+def brief(number: int, **changes: Any) -> Brief:
+    row = run(**changes)
+    return Brief(
+        id=f"{changes}{number}",
+        revision=1,
+        origin="callboard",
+        algorithm=row.algorithm,
+        environment=row.environment,
+        group=row.group,
+        seed=number,
+        state=RunState.FINISHED,
+        host=None,
+        queue="cpu",
+        score=None,
+        best_return=None,
+        agent_steps=0,
+        step_unit="agent_steps",
+        parent_id=None,
+        forked_at_agent_steps=None,
+        spec_text=json.dumps(row.spec),
+    )
+
+
+def test_names_need_the_specifications_of_groups_of_equal_names_only_and_once() -> None:
+    changes: list[dict[str, Any]] = [
+        {"config": {"n_e": 8}},
+        {"config": {"n_e": 16, "t_max": 10}},
+        {"group": "other", "config": {"n_e": 4}},
+        {"stop": {"agent_steps": 6_000}, "config": {"learning_rate_schedule": "linear"}},
+        {"environment": "ALE/Pong-v5", "environment_config": {"crop": True}},
+        {"environment": "ALE/Pong-v5"},
+    ]
+    briefs = [brief(number, **change) for number, change in enumerate(changes)]
+    asked: list[str] = []
+
+    def read(lacking: Sequence[Brief]) -> Sequence[Brief]:
+        asked.extend(run.id for run in lacking)
+        return [next(known for known in briefs if known.id == run.id) for run in lacking]
+
+    unread = [run._replace(spec_text=None) for run in briefs]
+    names = group_names(unread, read)
+    assert names == group_names([run(**change) for change in changes])
+    assert asked == [run.id for run in briefs if run.group is None]
+    assert group_names(unread, read) == names
+    assert len(asked) == 5
+    large = [brief(number, group="large", notes="x" * 5_000) for number in (7, 8)]
+    assert group_names(large) == ["large", "large"]
+    assert len({key for key in groups._cache if key[0] in {run.id for run in large}}) == 0  # noqa: SLF001
+
+
+def test_full_cache_drops_its_oldest_values_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "_cache", {})
+    monkeypatch.setattr(groups, "_MAX_CACHED", 20)
+    briefs = [brief(number) for number in range(21)]
+    compute_once(briefs, "n_e", len)
+    computed: list[dict[str, Any]] = []
+    compute_once(briefs[2:], "n_e", computed.append)
+    assert not computed
+    compute_once(briefs[:2], "n_e", computed.append)
+    assert len(computed) == 2
 
 
 def annealed(agent_steps: int, **changes: Any) -> Run:

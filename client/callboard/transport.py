@@ -35,6 +35,7 @@ MAX_ANSWER_BYTES = 16 * 2**20
 PROBLEM = "application/problem+json"
 """Media type of the server's errors."""
 _OF_THE_ENVIRONMENT = frozenset({"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+_ANY_PORT = 9
 _WRITTEN_BYTES = 16_384
 RETRIED = frozenset({408, 425, 429})
 """Statuses below 500 that ask to try again."""
@@ -415,14 +416,16 @@ def is_this_machine(host: str) -> bool:
         address = ip_address(host)
     except ValueError:
         return host.lower() == "localhost"
-    if address.is_loopback:
+    if address.is_loopback or address.is_unspecified:
         return True
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
-        with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6) as probe:
-            probe.bind((host, 0))  # only an own address can be bound
-    except OSError:
+        # Nothing is sent. To bind it instead proves nothing where ip_nonlocal_bind is set.
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, _ANY_PORT))
+            return ip_address(probe.getsockname()[0]) == address  # packets to an own address come from it
+    except (OSError, ValueError):
         return False
-    return True
 
 
 def check(response: httpx.Response) -> None:

@@ -29,7 +29,7 @@ import callboard
 from callboard.cleaning import as_number, as_steps, as_text
 from callboard.config import flat_config
 from callboard.limits import MAX_STEPS
-from callboard.transport import Server, Transport, find_server
+from callboard.transport import Server, Transport, find_server, is_this_machine
 from tests.client.support import NOBODY, Target
 from tests.support.waiting import PATIENCE_S
 
@@ -518,6 +518,16 @@ def test_address_of_this_machine_is_never_asked_for_from_a_proxy(
     for url in (None, published, f"{published}/", *own, "http://127.0.0.2:1", "http://[::1]:1"):
         assert proxied(Transport(find_server(url, "t"))) == [], url
     assert proxied(Transport(find_server("http://192.0.2.1:8642", "t"))) == ["http://"]
+
+
+def test_address_of_another_machine_is_none_of_this_one_although_it_can_be_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket.socket, "bind", lambda probe, address: None)  # as under ip_nonlocal_bind
+    for host in (*addresses_of_this_machine(), "127.0.0.2", "0.0.0.0", "::", "localhost"):
+        assert is_this_machine(host), host
+    for host in ("192.0.2.1", "198.51.100.7", "255.255.255.255", "2001:db8::1", "lab-3.invalid"):
+        assert not is_this_machine(host), host
 
 
 @pytest.mark.parametrize(

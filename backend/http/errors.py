@@ -266,7 +266,11 @@ def install(app: FastAPI) -> None:
 
     def on_bug(request: Request, error: Exception) -> Response:
         log.error("request.failed", exc_info=error)
-        return answer(request, Problem("internal error; see the log of the web process for this request id"))
+        problem = Problem("internal error; see the log of the web process for this request id")
+        response = answer(request, problem)
+        # uvicorn closes it after an exception: a client that is not told would send its next request on it.
+        response.headers["Connection"] = "close"
+        return response
 
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(InvalidSpec, on_spec)

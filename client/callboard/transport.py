@@ -11,7 +11,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
@@ -219,9 +219,7 @@ class Transport:
         try:
             with (
                 self._deadline.within(DEADLINE_S + len(content or b"") / LEAST_BYTES_PER_S),
-                self._client.stream(
-                    method, path, json=body, content=content, params=query, headers=headers
-                ) as answer,
+                self._open(method, path, json=body, content=content, params=query, headers=headers) as answer,
             ):
                 response = _read(answer)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -257,7 +255,7 @@ class Transport:
         try:
             with (
                 self._deadline.within(DEADLINE_S) as until_head,
-                self._client.stream("GET", path, params=params, timeout=timeout) as response,
+                self._open("GET", path, params=params, timeout=timeout) as response,
             ):
                 if not response.is_success:
                     check(_read(response))
@@ -265,6 +263,23 @@ class Transport:
                 yield response
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
+
+    @contextmanager
+    def _open(self, method: str, path: str, **options: Any) -> Iterator[httpx.Response]:
+        """Send a request and read the head of its answer.
+
+        A GET is sent again if the server closes its connection without an answer: it may have been closing
+        the idle connection when the request was sent.
+        """
+        request = self._client.build_request(method, path, **options)
+        try:
+            response = self._client.send(request, stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            if method != "GET":
+                raise
+            response = self._client.send(request, stream=True)
+        with closing(response):
+            yield response
 
     def _unreachable(self, error: httpx.HTTPError | httpx.InvalidURL) -> Unreachable:
         return Unreachable(f"{self.server.url}: {error or type(error).__name__}; is the server running?")

@@ -177,3 +177,29 @@ def test_script_is_not_held_by_a_server_that_answers_slowly_or_without_end(
     run.close()
     assert run.n_dropped == 0
     server.close()
+
+
+def test_read_is_sent_again_when_the_server_closes_the_idle_connection_that_it_is_sent_on() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    n_requests: list[int] = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    n_requests.append(0)
+                    while connection.recv(65_536):
+                        n_requests[-1] += 1
+                        if n_requests[-1] > 1:
+                            break  # as if it had closed the connection just before
+                        connection.sendall(answer(RUN))
+
+    threading.Thread(target=serve, daemon=True).start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with closing(listener), closing(Transport(Server(url, "t"))) as client:
+        for _ in range(3):
+            assert client.request("GET", "runs") == json.loads(RUN)
+        with pytest.raises(Unreachable):
+            client.request("POST", "runs", body={})
+    assert n_requests == [2, 2, 2]

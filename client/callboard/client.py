@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from callboard.rows import items, number, run_id_of
@@ -13,8 +13,6 @@ from callboard.transport import Transport, find_server
 
 if TYPE_CHECKING:
     from typing import Self
-
-DEFAULT_STOP = MappingProxyType({"agent_steps": 1_000_000})
 
 _PAGE = 200
 
@@ -52,7 +50,7 @@ class Client:
         *,
         seeds: Iterable[int] = (0,),
         config: Mapping[str, Any] | None = None,
-        stop: Mapping[str, Any] = DEFAULT_STOP,
+        stop: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> Runs:
         """Start a run for each seed. Callboard trains them.
@@ -62,7 +60,7 @@ class Client:
             environment: an id from `GET /environments`, such as `ALE/Pong-v5`.
             seeds: seeds, as `range(3)`.
             config: hyperparameters that differ from the defaults.
-            stop: limits, such as `{"agent_steps": 10_000_000}`; default: a million agent steps.
+            stop: limits, at least one: `agent_steps`, `wall_time_s` or `score`.
             fields: others of `POST /runs`, such as `name`, `group`, `tags`, `device`, `environment_config`.
 
         Raises:
@@ -72,6 +70,8 @@ class Client:
         """
         if "seed" in fields:
             raise ValueError(f"seed: give seeds, such as seeds=[{fields['seed']!r}]")
+        if stop is None:
+            raise ValueError('stop: set at least one limit, such as stop={"agent_steps": 10_000_000}')
         if not isinstance(stop, Mapping):
             raise ValueError(f'stop: must be limits, such as {{"agent_steps": 10_000_000}}: got {stop!r}')
         if config is not None and not isinstance(config, Mapping):

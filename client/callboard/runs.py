@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, overload
 
@@ -29,6 +30,8 @@ MAX_EXPORTED = 200
 MAX_METRICS = 50
 """Maximum number of metrics of one request for series: their names have to fit into an address."""
 
+_NAMED_RUNS = 5
+"""Finished runs whose metrics are named in place of one that none has."""
 _POLL_S = 1.0
 
 
@@ -129,6 +132,9 @@ class Run:
         Args:
             metrics: names, such as `rollout/episode_return`.
             sources: include the points of single actors, not only of the run as a whole.
+
+        Raises:
+            ValueError: no metric, or one that the run has not, which has finished.
         """
         return Runs(self._transport, [self]).series(*metrics, sources=sources)
 
@@ -271,8 +277,12 @@ class Runs(Sequence[Run]):
             metrics: names, such as `rollout/episode_return`.
             sources: include the points of single actors, not only of the runs as a whole.
 
+        Returns:
+            The points. A metric without one adds none: a run that has not finished may log it later.
+
         Raises:
-            ValueError: no metric.
+            ValueError: no metric, or one that none of the runs has, all of which have ended and one has
+                finished.
         """
         if not metrics:
             raise ValueError("metrics: name at least one, such as rollout/episode_return")
@@ -283,7 +293,30 @@ class Runs(Sequence[Run]):
             ids = [run.id for run in self._runs[first : first + MAX_EXPORTED]]
             points = Series.joined([self._series(ids, group, sources) for group in groups])
             parts.append(points if len(groups) == 1 else points.sorted_as(ids))
-        return Series.joined(parts)
+        series = Series.joined(parts)
+        self._refuse_unknown([name for name in names if not (series.metric == name).any()])
+        return series
+
+    def _refuse_unknown(self, names: Sequence[str]) -> None:
+        """Refuse metrics without points, unless a run may log them later.
+
+        Raises:
+            ValueError: none of the runs has one, all of which have ended and one has finished.
+        """
+        finished = [run for run in self if run.state == "finished"]
+        if not names or not finished or not all(run.has_ended for run in self):
+            return
+        known: dict[str, None] = {}
+        for run in finished[:_NAMED_RUNS]:
+            items = self._transport.request("GET", f"runs/{run.id}/series")["items"]
+            known |= dict.fromkeys(str(item["metric"]) for item in items)
+        unknown = [name for name in names if name not in known]
+        if known and unknown:
+            close = get_close_matches(unknown[0], known, n=3)
+            hint = (
+                f"; close to it: {', '.join(close)}" if close else f"; there are {', '.join([*known][:10])}"
+            )
+            raise ValueError(f"metrics: none of the runs has {unknown[0]!r:.200}{hint}")
 
     def plot(
         self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: Axes | None = None

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -62,10 +63,10 @@ def test_notes_at_steps_are_added_and_read(target: Target) -> None:
 def test_refused_requests_name_the_fields(target: Target) -> None:
     with callboard.connect() as client:
         with pytest.raises(callboard.Rejected) as refused:
-            client.start("paac", "CartPole-v1", config={"n_e": -1, "nonsense": 1})
+            client.start("paac", "CartPole-v1", config={"n_e": -1, "nonsense": 1}, stop={"score": 9})
         assert set(refused.value.fields) == {"config.n_e", "config.nonsense"}
         assert refused.value.status == 422
-        for wrong, message in [
+        cases: list[tuple[dict[str, Any], str]] = [
             ({"seeds": 3}, r"seeds: must be a list, such as range\(3\): got 3"),
             ({"seeds": "10"}, r"seeds: must be a list, such as range\(3\): got '10'"),
             ({"seeds": {7: "a"}}, "seeds: must be a list"),
@@ -75,10 +76,14 @@ def test_refused_requests_name_the_fields(target: Target) -> None:
             ({"seeds": ["1"]}, "seeds: must be a number: got '1'"),
             ({"seeds": [-1]}, r"seeds\.0: must be an integer from 0 to"),
             ({"seed": 1}, "seed: "),
-            ({"stop": 9}, "stop: "),
-        ]:
+            ({"stop": 9}, "stop: must be limits"),
+            ({"stop": None}, "stop: set at least one limit, such as stop="),
+            ({"stop": {}}, "stop: set at least one limit: agent_steps, wall_time_s or score"),
+        ]
+        for changes, message in cases:
+            wrong: dict[str, Any] = {"stop": {"score": 9}} | changes
             with pytest.raises(ValueError, match=f"^{message}"):
-                client.start("paac", "CartPole-v1", **wrong)  # type: ignore[arg-type]
+                client.start("paac", "CartPole-v1", **wrong)
         with pytest.raises(ValueError, match="filter"):
             client.runs("score>")
         with pytest.raises(callboard.Rejected):
@@ -118,10 +123,29 @@ def test_series_of_many_runs_come_as_columns(target: Target) -> None:
         assert list(frame.columns) == list(series.columns())
         assert frame[frame.metric == "rollout/episode_return"].value.tolist() == [0.0, 1.0, 2.0]
         assert np.isnan(runs[0].series("loss/value").value).all()
-        assert len(runs.series("loss/nothing")) == 0
+        message = r"none of the runs has 'rollout/epsode_return'; close to it: rollout/episode_return"
+        for of in (runs, runs[1]):
+            with pytest.raises(ValueError, match=message):
+                of.series("loss/policy", "rollout/epsode_return")
+        with pytest.raises(ValueError, match="'x'; there are loss/policy, loss/value, rollout/episode_"):
+            runs.series("x")
         assert len(client.runs("algorithm:b").series("loss/policy")) == 0
         with pytest.raises(ValueError, match="metrics"):
             runs.series()
+
+
+def test_metric_of_a_run_that_has_not_finished_may_come_later(target: Target) -> None:
+    with callboard.connect() as client:
+        with callboard.init(algorithm="a", environment="e", seed=1) as run:
+            run.log({"loss/policy": 1.0}, agent_steps=1)
+            assert run.flush(PATIENCE_S)
+            live = client.run(str(run.id))
+            assert len(live.series("loss/value")) == 0
+            run.close("stopped")
+        assert len(live.refresh().series("loss/value")) == 0
+        with callboard.init(algorithm="a", environment="e", seed=2) as empty:
+            pass
+        assert len(client.run(str(empty.id)).series("loss/value")) == 0
 
 
 def test_series_asks_for_its_metrics_and_sources_only(target: Target, proxy: Proxy) -> None:

@@ -65,5 +65,5 @@ def test_client_alone_lists_shows_stops_and_imports_runs(
     assert row.startswith(f"{run['id']}  ")
     assert f"{'state':28} finished" in called("runs", "show", run["id"])
     called("runs", "show", "0" * 26, status=2)
-    started = callboard.connect().start("paac", "CartPole-v1")
+    started = callboard.connect().start("paac", "CartPole-v1", stop={"agent_steps": 1_000_000})
     assert json.loads(called("runs", "stop", started[0].id, "--json"))["state"] == "stopped"

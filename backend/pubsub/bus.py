@@ -1,7 +1,9 @@
 """Redis pub/sub notifications that something has changed; the database holds the changes.
 
-A lost message is harmless: pages catch up by revision, and workers look for work at intervals. So an
-unavailable Redis never fails a request, and delays it by at most `TIMEOUT_S`.
+A lost message loses no data: workers look for work at intervals, and pages catch up by revision. So an
+unavailable Redis never fails a request, and delays it by at most `TIMEOUT_S`. The process that has lost a
+message reports this with its next one, and pages then read everything again. Until then an open page may show
+the former state, at most until its stream is opened again, `LIFETIME_S` later.
 """
 
 import json
@@ -22,6 +24,9 @@ CHANNEL = "callboard:events"
 """JSON messages: `{"run", "revision", "state"}`, `{"sweep", "revision", "state"}`,
 `{"study", "revision", "state"}`, `{"host"}` or `{"job", "kind", "run", "state"}`, without `run` for a job
 that belongs to no run."""
+
+LOST = '{"lost":true}'
+"""The message after earlier ones of the same process were lost."""
 
 LIFETIME_S = 3600.0
 """Maximum duration of a stream; the browser then reconnects and is authenticated again."""
@@ -58,6 +63,8 @@ class Bus:
             socket_connect_timeout=TIMEOUT_S,
             retry=Retry(NoBackoff(), 1),
         )
+        self._n_lost = self._n_reported = 0
+        """How often messages were lost, and after how many of these times subscribers have learnt it."""
         self._celery = Celery(broker=celery_url(url), set_as_current=False)
         self._celery.conf.broker_transport_options = {
             "socket_timeout": TIMEOUT_S,
@@ -76,13 +83,20 @@ class Bus:
 
     def publish(self, changes: Iterable[dict[str, Any]]) -> None:
         """Publish committed changes."""
+        messages = [json.dumps(change, separators=(",", ":")) for change in changes]
+        if not messages:
+            return
+        n_lost = self._n_lost
+        if n_lost > self._n_reported:
+            messages.append(LOST)
         try:
             with self._redis.pipeline(transaction=False) as pipeline:
-                for change in changes:
-                    pipeline.publish(CHANNEL, json.dumps(change, separators=(",", ":")))
-                if len(pipeline):
-                    pipeline.execute()
+                for message in messages:
+                    pipeline.publish(CHANNEL, message)
+                pipeline.execute()
+            self._n_reported = n_lost
         except RedisError as error:
+            self._n_lost += 1
             log.warning("redis.unavailable", operation="publish", error=str(error))
 
     def wake(self, queue: str) -> bool:

@@ -13,7 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from backend.pubsub.bus import CHANNEL, frames_channel
+from backend.pubsub.bus import CHANNEL, LOST, frames_channel
 
 RECONNECT_S = 1.0
 WAIT_S = 0.5
@@ -189,6 +189,9 @@ class Subscription:
                         self._signal(Signal.CONNECTED)
                 elif message["type"] == "message":
                     self._quiet_since = time.monotonic()
+                    if message["data"] == LOST.encode():
+                        self._signal(Signal.CONNECTED)
+                        continue
                     for listener in self._events:
                         listener.put(message["data"])
                 elif message["type"] == "pmessage":

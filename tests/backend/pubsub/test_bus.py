@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from backend.pubsub import bus as bus_module
-from backend.pubsub.bus import CHANNEL, WAKE_TASK, Bus, celery_url
+from backend.pubsub.bus import CHANNEL, LOST, WAKE_TASK, Bus, celery_url
 from tests.support.databases import short_folder
 from tests.support.redis_server import RedisServer
 from tests.support.waiting import PATIENCE_S
@@ -65,6 +65,15 @@ def test_bus_survives_redis_outage_without_delay() -> None:
         bus.wake("cpu")
         with redis.Redis.from_url(server.url) as client:
             assert client.llen("cpu") == 1
+            with client.pubsub(ignore_subscribe_messages=True) as listener:
+                listener.subscribe(CHANNEL)
+                listener.get_message(timeout=PATIENCE_S)
+                for _ in range(2):
+                    bus.publish([{"host": "h"}])
+                received = [listener.get_message(timeout=PATIENCE_S) for _ in range(3)]
+        host = b'{"host":"h"}'
+        messages = [message and message["data"] for message in received]
+        assert messages == [host, LOST.encode(), host], "messages before these were lost"
         bus.close()
         server.stop()
 

@@ -1,16 +1,18 @@
+import asyncio
 from contextlib import ExitStack
 
 import pytest
 import redis
 
 from backend.principals import Role
-from backend.pubsub.subscription import MAX_UNSENT, Events, Frames, Signal
+from backend.pubsub.bus import Bus
+from backend.pubsub.subscription import MAX_UNSENT, Events, Frames, Signal, Subscription
 from backend.specs.states import RunState
 from tests.support import asynchronous
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.sockets import connected, get_request, status_of
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 
 def test_slow_stream_gets_a_reload_event_instead_of_more_events() -> None:
@@ -43,6 +45,24 @@ def test_frame_that_was_not_sent_is_replaced() -> None:
 
 
 @pytest.mark.service
+def test_pages_read_all_anew_when_a_process_has_lost_messages(redis_url: str) -> None:
+    async def received() -> list[bytes | Signal | None]:
+        subscription, bus = Subscription(redis_url), Bus(redis_url)
+        try:
+            with subscription.events() as events:
+                first = await events.next(PATIENCE_S)
+                bus._n_lost = 1  # noqa: SLF001 - as after an outage that only this process has had
+                bus.publish([{"host": "h"}])
+                while (message := await events.next(PATIENCE_S)) == b'{"host":"h"}':
+                    pass
+                return [first, message]
+        finally:
+            await subscription.close()
+            bus.close()
+
+    assert asyncio.run(received()) == [Signal.CONNECTED, Signal.CONNECTED]
+
+
 def test_streams_share_one_subscription_and_are_bounded_per_user(
     sqlite_service: RunningService, redis_url: str
 ) -> None:

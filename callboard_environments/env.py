@@ -100,12 +100,17 @@ class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
             info,
         )
 
+    def get_action_meanings(self) -> list[str]:
+        """The names of the actions, by number, or of the numbers of a continuous action."""
+        return list(self._env.action_names)
+
     def render(self) -> Any:
         """The newest (H, W, 3) frame; None without `render_mode="rgb_array"`."""
         return self._frame
 
     def close(self) -> None:
         """Close the environment."""
+        self._is_over = True
         self._env.close()
 
     def _empty(self) -> NDArray[Any]:

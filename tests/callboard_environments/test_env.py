@@ -65,6 +65,24 @@ def test_action_that_an_environment_lacks_is_an_error(action: int) -> None:
         env.step(action)
 
 
+def test_actions_have_names() -> None:
+    for name, names in (("Catch-v0", ["LEFT", "STAY", "RIGHT"]), ("Memory-v0", ["LEFT", "RIGHT"])):
+        env = CallboardEnv(name)
+        assert env.get_action_meanings() == names
+        assert isinstance(env.action_space, gymnasium.spaces.Discrete)
+        assert env.action_space.n == len(names)
+    env = CallboardEnv("Pendulum-v1")
+    assert len(env.get_action_meanings()) == env.action_space.sample().size
+
+
+def test_step_after_close_is_an_error() -> None:
+    env = CallboardEnv("Catch-v0")
+    env.reset(seed=0)
+    env.close()
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(0)
+
+
 def test_step_before_the_first_reset_or_after_the_end_is_an_error() -> None:
     env = CallboardEnv("Memory-v0", delay_agent_steps=1)
     for _ in range(2):

@@ -7,12 +7,12 @@ Apart from `external`, which runs in the script's threads, and from `delivery`, 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,8 +40,6 @@ REPORT_INTERVAL_S = 60.0
 
 REFUSED = "refused by the server"
 _LISTS = "`callboard sync` lists it"
-
-log = logging.getLogger("callboard")
 
 
 class Background:
@@ -118,8 +116,12 @@ class Background:
         self._writer.start()
         self._sender.start()
 
-    def add(self, entry: Entry, n_rows: int) -> bool:
-        """Put into the buffer; False if it is dropped. Never waits for the disk or the network."""
+    def add(self, entry: Entry, n_rows: int, *, is_own: bool = False) -> bool:
+        """Put into the buffer; False if it is dropped. Never waits for the disk or the network.
+
+        An exception means that it is neither in the buffer nor counted as dropped. `is_own`: it is a line of
+        the client's own, which the script has not logged, and is not counted as dropped.
+        """
         with self._mutex:
             self.n_logged += n_rows
             n_then = self._n_rows + n_rows
@@ -132,14 +134,13 @@ class Background:
                 and not self._forked
             )
             if is_accepted:
+                if n_then >= WAKING_ROWS:
+                    self._to_write.set()  # the writer waits for the mutex
                 self._entries.append(entry)
                 self._n_rows = n_then
-        if not is_accepted:
+        if not is_accepted and not is_own:
             self._refuse(n_rows)
-            return False
-        if self._n_rows >= WAKING_ROWS:
-            self._to_write.set()
-        return True
+        return is_accepted
 
     def _refuse(self, n_rows: int) -> None:
         if self._gone is not None:
@@ -167,12 +168,13 @@ class Background:
             self._drop(1, error)
             return
         if not self.add(File(kind, {"upload": upload} | fields), 1):
-            self._spool.remove_file(upload)
+            with suppress(Exception):  # its row is counted already
+                self._spool.remove_file(upload)
         self._to_write.set()
 
     def add_line(self, level: str, message: str) -> None:
         """Write a line of the client's own into the run's log."""
-        self.add(Line(time.time(), level, clean(message)), 1)
+        self.add(Line(time.time(), level, clean(message)), 1, is_own=True)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything logged before has been sent; False if that takes longer."""
@@ -202,13 +204,13 @@ class Background:
         self._to_send.set()
         self._sender.join(timeout_s)
         if self._sender.is_alive():
-            log.warning("%s: not all is sent after %.0f s; %s", self._name, timeout_s, self._later)
+            warn("%s: not all is sent after %.0f s; %s", self._name, timeout_s, self._later)
             return
         if self._spool.n_waiting and self._gone is None:
-            log.warning("%s: the server cannot be reached; %s", self._name, self._later)
+            warn("%s: the server cannot be reached; %s", self._name, self._later)
             self._spool.close()
         elif not self._spool.finish():
-            log.warning("%s: what the server has refused is kept in %s: %s", self._name, self._folder, _LISTS)
+            warn("%s: what the server has refused is kept in %s: %s", self._name, self._folder, _LISTS)
         self._transport.close()
 
     @classmethod
@@ -239,17 +241,11 @@ class Background:
             final = self._final
             with self._mutex:
                 entries, self._entries, n_rows = self._entries, [], self._n_rows
-            entries += self._report()
-            try:
-                self._unwritten = self._write_frames(
-                    [*self._unwritten, *frames_of(entries)], final is not None
-                )
-                if final is not None:
-                    self._append("state", 0, final)
-            except Exception:  # an error here must never end the script that trains
-                log.exception("%s: %d rows could not be written", self._name, n_rows)
-                self._tally.drop(n_rows, "an error of the client while it was written")
-                self._unwritten = []
+            n_entries = n_rows - sum(n for _, n, _ in self._unwritten)
+            frames = self._unwritten + self._frames_of(entries, n_entries)
+            self._unwritten = self._write_frames(frames, final is not None)
+            if final is not None:
+                self._write_frames([("state", 0, final)], is_last=True)
             with self._mutex:
                 self._n_rows += sum(n for _, n, _ in self._unwritten) - n_rows
             if entries or final is not None or self._spool.n_waiting:
@@ -257,6 +253,16 @@ class Background:
             if final is not None:
                 self._written.set()
                 return
+
+    def _frames_of(self, entries: list[Entry], n_rows: int) -> list[Frame]:
+        """What is logged, and a line about what was dropped, as frames; what has none is dropped."""
+        lines: list[Entry] = []
+        try:
+            lines = self._report()
+            return [*frames_of(entries + lines)]
+        except Exception:  # an error here must never end the script that trains
+            self._drop_after_error(n_rows + len(lines))
+            return []
 
     def _write_frames(self, frames: list[Frame], is_last: bool) -> list[Frame]:
         """Write frames to the spool; returns those that wait until it has room.
@@ -271,25 +277,31 @@ class Background:
                 left.append((kind, n_rows, rows))
                 continue
             try:
-                self._spool.append(kind, n_rows, rows)
-            except OSError as error:
-                if not is_last and kind not in FILE_KINDS:
+                if not self._append(kind, n_rows, rows, is_last or kind in FILE_KINDS):
                     left.append((kind, n_rows, rows))
-                    if not self._unwritten:
-                        problem = "the spool is full or cannot be written"
-                        log.warning("%s: %s: %s; what is logged waits in memory", self._name, problem, error)
-                    continue
-                self._drop(n_rows, error)
-                if kind in FILE_KINDS:
-                    [fields] = json.loads(rows)
-                    self._spool.remove_file(fields["upload"])
+            except Exception:  # an error here must never end the script that trains
+                self._drop_after_error(n_rows)
         return left
 
-    def _append(self, kind: str, n_rows: int, rows: bytes) -> None:
+    def _append(self, kind: str, n_rows: int, rows: bytes, is_last: bool = True) -> bool:
+        """Write a frame to the spool, or drop it; False if it waits, unless this is the last time."""
         try:
             self._spool.append(kind, n_rows, rows)
         except OSError as error:
+            if not is_last:
+                if not self._unwritten:
+                    problem = "the spool is full or cannot be written"
+                    warn("%s: %s: %s; what is logged waits in memory", self._name, problem, error)
+                return False
             self._drop(n_rows, error)
+            if kind in FILE_KINDS:
+                with suppress(Exception):  # its row is counted already
+                    self._spool.remove_file(json.loads(rows)[0]["upload"])
+        return True
+
+    def _drop_after_error(self, n_rows: int) -> None:
+        warn("%s: %d rows could not be written", self._name, n_rows, exc_info=True)
+        self._tally.drop(n_rows, "an error of the client while it was written")
 
     def _drop(self, n_rows: int, error: OSError) -> None:
         self._tally.drop(n_rows, "the spool is full or cannot be written", str(error))
@@ -326,7 +338,7 @@ class Background:
                         return
                     self._await_entries()
             except RunUnavailable as error:
-                log.warning("%s: the server no longer accepts data for it: %s", self._name, error)
+                warn("%s: the server no longer accepts data for it: %s", self._name, error)
                 with self._mutex:
                     self._gone = f"{REFUSED}: {error}"
                 return
@@ -385,7 +397,7 @@ class Background:
         self._is_reachable = False
         unexpected = None if isinstance(error, Unreachable) else error
         message = "%s: %s; what is logged is kept in %s"
-        log.warning(message, self._name, error or type(error).__name__, self._folder, exc_info=unexpected)
+        warn(message, self._name, error or type(error).__name__, self._folder, exc_info=unexpected)
 
     def _on_refused(self, reason: str, n_rows: int) -> None:
         what = reason if reason == DAMAGED else f"{REFUSED}: {reason}"

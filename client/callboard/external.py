@@ -180,19 +180,27 @@ class ExternalRun:
                 and _FLOAT.issuperset(map(type, logged := [*values.values()]))
                 and not self._closed
             ):
-                self._add_points(agent_steps, frames, known, logged)
+                try:
+                    self._add_points(agent_steps, frames, known, logged)
+                except Exception as error:
+                    self._drop_after(error, len(logged))
                 return
         except Exception as error:  # of a name of the script's own, when it is compared
             pass_on(error)
+        n_left = len(values) if type(values) is dict else 1
         try:
-            self._log(values, agent_steps, frames)
+            pairs = self._pairs(values)
+            n_left = len(pairs)
+            for n_counted in self._log(pairs, agent_steps, frames):
+                n_left -= n_counted
         except Exception as error:
-            self._drop_after(error, 1)
+            self._drop_after(error, n_left)
 
-    def _log(self, values: Any, agent_steps: Any, frames: Any) -> None:
-        pairs = self._pairs(values)
+    def _log(self, pairs: list[tuple[Any, Any]], agent_steps: Any, frames: Any) -> Iterator[int]:
+        """Log or drop these values; yields how many have just been counted as one or the other."""
         if self._closed:
             self._tally.drop(len(pairs), _CLOSED)
+            yield len(pairs)
             return
         steps = self._steps("agent_steps", agent_steps)
         n_frames = None
@@ -207,6 +215,7 @@ class ExternalRun:
             number, kind = as_number(value)
             if number is None:
                 self._tally.drop(1, f"no number: {kind}", f"{shown(name)} is {shown(value)}")
+                yield 1
                 continue
             if kind:
                 self._tally.change(f"{kind}: it is logged as infinite", shown(name))
@@ -215,6 +224,7 @@ class ExternalRun:
         for first in range(0, len(logged), _ROWS_PER_ENTRY):
             part = slice(first, first + _ROWS_PER_ENTRY)
             self._add_points(steps, n_frames, tuple(metrics[part]), logged[part])
+            yield len(logged[part])
         if len(pairs) == len(logged) <= _ROWS_PER_ENTRY and _TEXT.issuperset(type(name) for name, _ in pairs):
             if len(self._metrics) >= _MAX_KNOWN_CALLS:
                 self._metrics = {}
@@ -453,7 +463,8 @@ class ExternalRun:
             pass_on(error)
             reason = as_text(error) or kind_of(error)
             self._tally.drop(1, f"a {kind} that cannot be sent", reason)
-            self._background.add_line("warning", f"A {kind} was not sent: {reason}")
+            with self._shield(0):
+                self._background.add_line("warning", f"A {kind} was not sent: {reason}")
             return
         self._agent_steps = max(self._agent_steps, agent_steps)
 
@@ -468,7 +479,8 @@ class ExternalRun:
                 self._tally.drop(1, f"values that are no mapping: {kind_of(values)}", example)
         except Exception as error:
             pass_on(error)
-            self._tally.drop(1, f"a mapping that cannot be read: {kind_of(error)}")
+            n_left = len(values) - len(pairs) if type(values) is dict else 1
+            self._tally.drop(n_left, f"a mapping that cannot be read: {kind_of(error)}")
         return pairs
 
     def _steps(self, argument: str, value: Any) -> int:

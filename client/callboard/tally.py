@@ -49,7 +49,8 @@ class Tally:
             details: what the report says in addition.
         """
         if n > 0 and self._count(self._dropped, n, reason):
-            self._warn(f"dropped and counted in `run.n_dropped`: {reason}", details)
+            with suppress(Exception):  # it is counted already: a caller would count it again
+                self._warn(f"dropped and counted in `run.n_dropped`: {reason}", details)
 
     def count(self, n: int, reason: str) -> None:
         """Count what is dropped for a reason that is known already."""
@@ -77,10 +78,10 @@ class Tally:
         warn("%s: %s%s; reported once", self._name(), what, f": {details}" if details else "")
 
 
-def warn(message: str, *arguments: object) -> None:
+def warn(message: str, *arguments: object, exc_info: BaseException | bool | None = None) -> None:
     """Warn in the script. A handler of the script's own that fails ends nothing."""
     with suppress(Exception):
-        log.warning(message, *arguments)
+        log.warning(message, *arguments, exc_info=exc_info)
 
 
 def in_words(counts: Mapping[str, int]) -> str:

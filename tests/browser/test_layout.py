@@ -113,6 +113,28 @@ def test_comparison_with_statistics_does_not_shift_while_it_loads(
     assert not faults
 
 
+def test_no_page_is_wider_than_a_phone_with_long_names(context: BrowserContext, script: httpx.Client) -> None:
+    context.add_init_script(f"({_OBSERVE})()")
+    name, metric = "x" * 100, "y" * 90
+    wanted = {
+        "origin": "external", "algorithm": "my_ppo", "environment": "CartPole-v1", "seed": 1, "group": name,
+        "name": name, "tags": [name[:50]], "config": {name: 1},
+    }  # fmt: skip
+    [run] = script.post("/api/v1/runs", json=wanted).raise_for_status().json()["items"]
+    steps = {"agent_steps": [1, 2], "wall_time_s": [1.0, 2.0], "value": [1.0, 2.0]}
+    batch = {"source": new_id(), "sequence": 1, "series": [steps | {"metric": f"loss/{metric}"}]}
+    script.post(f"/api/v1/runs/{run['id']}/points", json=batch).raise_for_status()
+    page = context.new_page()
+    page.set_viewport_size(SIZES[-1])
+    faults: dict[str, Any] = {}
+    for address in ("/", f"/compare?runs={run['id']}", *_tabs(run["id"])):
+        _load(page, address)
+        if address.endswith("=curves"):
+            page.get_by_text(metric).first.wait_for()
+        _check(page, address, faults)
+    assert not {what for what in faults if what.endswith("is too wide")}, faults
+
+
 def test_run_page_and_list_do_not_shift_while_data_stream_in(
     context: BrowserContext, script: httpx.Client
 ) -> None:

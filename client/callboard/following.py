@@ -23,6 +23,7 @@ _CATCH_UP_S = 10.0
 """Time without an event after which the run is read again: an event can be lost."""
 _MAX_POINTS = 10_000
 _METRICS_PER_REQUEST = 50
+_EPISODES_PER_REQUEST = 200
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class NewPoints:
     metric: str
     agent_steps: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
-    """NaN, Infinity and -Infinity are kept apart."""
+    """NaN, Infinity and -Infinity are preserved."""
     points_per_value: int
     """Number of consecutive points of which each value is the mean: 1, unless more than 10,000 are new."""
 
@@ -76,8 +77,8 @@ def follow(
     while True:
         try:
             for _ in _signals(transport, run_id):
-                give_up_at = time.monotonic() + _PATIENCE_S
                 yield from follower.changes()
+                give_up_at = time.monotonic() + _PATIENCE_S  # its consumer may have taken long
                 if follower.state in ended:
                     return
         except Unreachable:
@@ -87,7 +88,7 @@ def follow(
 
 
 class _Follower:
-    """What of a run has been received."""
+    """Knows which points and episodes of a run it has yielded, and yields the others."""
 
     def __init__(self, transport: Transport, run_id: str, metrics: Sequence[str]) -> None:
         self.state = ""
@@ -96,11 +97,12 @@ class _Follower:
         self._metrics = frozenset(metrics)
         self._revisions: dict[str, int] = {}
         self._seen: dict[str, tuple[int, int]] = {}
-        """Agent steps of a metric's last point, and how many of its points have just these."""
+        """Agent steps of a metric's last point, and how many of its points are at exactly these."""
         self._last_episode = ""
 
     def changes(self) -> Iterator[Change]:
-        """What has changed since the last call. The state comes last: with an ended run all is complete."""
+        """What has changed since the last call. A new state comes last, after all that led to it; the first
+        call begins with the state too."""
         run = self._transport.request("GET", f"runs/{self._run}")
         if not self.state:
             self.state = run["state"]
@@ -129,7 +131,7 @@ class _Follower:
         self._revisions |= changed
 
     def _curves(self, metrics: list[str]) -> Iterator[dict[str, Any]]:
-        """From the first agent steps on at which one of the metrics may have new points."""
+        """Yields the curves of these metrics, from the first agent steps at which one may have new points."""
         begin = min(self._seen.get(metric, (0, 0))[0] for metric in metrics)
         params: dict[str, Any] = {"run": self._run, "metric": metrics, "points": _MAX_POINTS}
         if begin > 0:
@@ -158,9 +160,7 @@ class _Follower:
         )
 
     def _episodes(self) -> Iterator[RecordedEpisode]:
-        items = self._transport.request("GET", f"runs/{self._run}/episodes")["items"]
-        new = sorted((item for item in items if item["id"] > self._last_episode), key=lambda item: item["id"])
-        for item in new:
+        for item in sorted(self._new_episodes(), key=lambda item: item["id"]):
             self._last_episode = item["id"]
             value = item["episode_return"]
             yield RecordedEpisode(
@@ -172,9 +172,21 @@ class _Follower:
                 item["length_steps"],
             )
 
+    def _new_episodes(self) -> list[dict[str, Any]]:
+        new: list[dict[str, Any]] = []
+        params: dict[str, Any] = {"limit": _EPISODES_PER_REQUEST}
+        while True:
+            page = self._transport.request("GET", f"runs/{self._run}/episodes", params=params)
+            of_page = [item for item in page["items"] if item["id"] > self._last_episode]
+            new += of_page
+            # The latest come first: those behind a page without a new one are known.
+            if not of_page or page["next_cursor"] is None:
+                return new
+            params["cursor"] = page["next_cursor"]
+
 
 def _signals(transport: Transport, run_id: str) -> Iterator[None]:
-    """One for each event that concerns the run, or may, and one if there is none for long."""
+    """Yields once for each event that concerns the run, or may, and once if there is none for long."""
     catch_up_at = time.monotonic() + _CATCH_UP_S
     with transport.stream("events", timeout=_READ_TIMEOUT) as response:
         name, data = "", ""

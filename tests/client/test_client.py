@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import callboard
+from backend.db.engine import writing
 from backend.pubsub.bus import Bus
 from tests.client.support import Proxy, Target
+from tests.support.rows import episode_row
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
@@ -196,6 +198,22 @@ def test_stream_yields_every_point_once_and_ends_with_the_run(target: Target) ->
     assert values == [0.0, *(step + half for step in range(1, 7) for half in (0.0, 0.5))][: len(values)]
     assert len(values) == 13
     assert {change.points_per_value for change in points} == {1}
+
+
+def test_stream_yields_every_recorded_episode_in_order(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where more were recorded than one page has."""
+    monkeypatch.setattr("callboard.following._EPISODES_PER_REQUEST", 3)
+    with callboard.init(algorithm="a", environment="e") as run:
+        run_id = str(run.id)
+    rows = [episode_row(run_id, agent_steps) for agent_steps in range(8)]
+    ids = [row.id for row in rows]
+    with writing(target.service.engine) as session:
+        session.add_all(rows)
+    with callboard.connect() as client:
+        changes = [*client.run(run_id).stream()]
+    assert [c.episode for c in changes if isinstance(c, callboard.RecordedEpisode)] == ids
 
 
 def test_stream_and_series_keep_values_that_are_not_finite_apart(target: Target) -> None:

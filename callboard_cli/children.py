@@ -24,7 +24,7 @@ _MAX_BACKOFF_S = 10.0
 _EARLY_EXIT_S = 10.0
 _HEALTH_INTERVAL_S = 5.0
 _MAX_UNHEALTHY_STEP_S = 2 * _HEALTH_INTERVAL_S
-"""What one failed check counts at most: the previous one may be long ago, as after a slow start."""
+"""Maximum time that one failed check adds: the previous one may be long ago, as after a slow start."""
 MAX_LOG_BYTES = 10 * 2**20
 """A larger log is rotated; one former log is kept."""
 
@@ -68,7 +68,7 @@ class ServiceProcess:
         self._checked_at = 0.0
         self._cpu_waits_s: Mapping[str, float] = {}
         self._early_exits = 0
-        self._start_at = 0.0
+        self._restart_not_before = 0.0
         log_file.parent.mkdir(parents=True, exist_ok=True)
         self._rotate_log()
 
@@ -97,7 +97,7 @@ class ServiceProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status of the last process; None while it runs."""
+        """Exit status of the last process; None before the first one and while one runs."""
         return self._process.poll() if self._process else None
 
     def check(self) -> None:
@@ -108,14 +108,14 @@ class ServiceProcess:
                 self._rotate_log()
                 self._check_health(self.pid)
             return
-        has_new_death = self._start_at < self._started_at
+        has_new_death = self._restart_not_before < self._started_at
         if has_new_death:
             early = now - self._started_at < _EARLY_EXIT_S
             self._early_exits = self._early_exits + 1 if early else 0
             wait_s = min(2.0 ** (self._early_exits - 1), _MAX_BACKOFF_S) if self._early_exits > 1 else 0.0
-            self._start_at = now + wait_s
+            self._restart_not_before = now + wait_s
             log.warning("child.died", child=self.name, status=self.exit_status, restart_in_s=wait_s)
-        if now >= self._start_at:
+        if now >= self._restart_not_before:
             self.start()
 
     def _check_health(self, pid: int) -> None:

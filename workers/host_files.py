@@ -61,7 +61,7 @@ def shorten_logs(
 
 
 def remove_all_copies(context: Context, stopping: Callable[[], bool] = lambda: False) -> None:
-    """Remove the checkpoints and replays of all runs that this host need not keep."""
+    """Remove, of every run, the checkpoints and replays that this host need not keep."""
     for folder in _folders(context):
         if stopping():
             return
@@ -89,30 +89,31 @@ def _logging_errors(run_id: str) -> Iterator[None]:
 def remove_copies(context: Context, run_id: str) -> int:
     """Remove the checkpoints and replays of a run that this host need not keep; return their number.
 
-    Of a run that has not ended the checkpoints stay that its engine may read. The run is locked meanwhile, so
-    that no worker claims it and finds a file that is about to be removed.
+    Those that changed within `UNCHANGED_S` stay for now. Of a run that has not ended, so do the checkpoints
+    that its engine may read. The run is locked meanwhile, so that no worker claims it and finds a file that
+    is about to be removed.
     """
     present = list(_copies(context, run_id))
     if not present:
         return 0
     with context.reading() as session:
         surplus = _surplus(session, run_id)
-    stored = [(kind, path) for kind, path in present if (kind, path.name) in surplus]
+    removable = [(kind, path) for kind, path in present if (kind, path.name) in surplus]
     # One that the store has lost is worth keeping.
-    stored = [
+    removable = [
         (kind, path)
-        for kind, path in stored
+        for kind, path in removable
         if surplus[kind, path.name]
         or context.store.size_or_zero(run_id, kind, path.name) == path.stat().st_size
     ]
-    if not stored:
+    if not removable:
         return 0
     with context.writing() as session:
         run = runs.find(session, run_id, for_update=True)
         if run is None or storage.has_running_job(session, run_id):
             return 0
         surplus = _surplus(session, run_id)
-        surplus_paths = [path for kind, path in stored if (kind, path.name) in surplus]
+        surplus_paths = [path for kind, path in removable if (kind, path.name) in surplus]
         for path in surplus_paths:
             path.unlink(missing_ok=True)
     return len(surplus_paths)

@@ -98,7 +98,7 @@ _LIKELY_CAUSES = {
     signal.SIGBUS: "possibly no room in /dev/shm",
     signal.SIGILL: "an instruction that this processor lacks",
 }
-"""Likely causes of signals that Callboard never sends to an engine that the supervisor still waits for."""
+"""Likely causes of signals. Where they are shown, the supervisor has not sent the signal itself."""
 
 
 def machine_fault(run: Run, number: int) -> AttemptOutcome:

@@ -29,7 +29,7 @@ from backend.specs.states import LEASED, RunState
 
 MAX_ATTEMPTS_WITHOUT_CHECKPOINT = 3
 """A run fails after this many attempts without a new checkpoint, not counting those that its worker or host
-ended."""
+ended, or that found their checkpoint damaged."""
 MAX_HOST_DEATHS_WITHOUT_CHECKPOINT = 10
 """A run fails after this many deaths of its worker or host without a new checkpoint."""
 
@@ -100,7 +100,8 @@ def renew(session: Session, host: str, held: Mapping[str, int], lease_s: float) 
     A lease that has expired is renewed too, unless `expire` has already processed it.
 
     Returns:
-        Run id -> `stop` or `kill` if requested, else None, for the runs still held. The others are lost.
+        Run id -> `stop` or `kill` if requested, else None, for the runs that it still holds. Runs that are
+        missing are no longer its own.
     """
     if not held:
         return {}
@@ -196,8 +197,8 @@ def state_after_death(run: Run) -> tuple[RunState, str]:
 
 
 def count_host_death(session: Session, run: Run) -> tuple[RunState, str]:
-    """Count the death of a locked run's worker or host, which does not count as an attempt of the run; return
-    the next state and the reason."""
+    """Count the death of a locked run's worker or host in place of the attempt; return the next state and the
+    reason."""
     uncount_attempt(run)
     run.host_deaths += 1
     if run.stop_requested or run.host_deaths < MAX_HOST_DEATHS_WITHOUT_CHECKPOINT:

@@ -21,7 +21,7 @@ from backend.metrics.rollups import bucket_rows
 _NEARBY_BUCKETS = 4
 """Buckets that are read first; x usually changes within them."""
 _ROWS_BEFORE = 256
-"""Rows before the new ones that smoothing and merging mostly need: they are fetched at once."""
+"""Rows before the new ones that are fetched with them: smoothing and merging rarely need more."""
 
 _KEPT_ROWS = 2**20
 """Decoded rows that are kept: about 24 MB with three columns each."""
@@ -31,13 +31,13 @@ _KEPT_RANGES = 2**16
 """Chunks whose ranges are kept, by column."""
 _RANGES_AT_ONCE = 64
 _Key = tuple[str, ChunkInfo]
-"""A run's id and a chunk of it. Within a run, no two chunks with different points are equal; a database may
-give the id of a deleted series to one of another run."""
+"""A run's id and a chunk of it. Within a run, chunks with different points differ. Across runs they may not,
+since a database may give the id of a deleted series to one of another run: hence the run's id."""
 
 
 class _DecodedChunks:
-    """The latest decoded columns of a database's chunks, which are replaced and never changed. Each request
-    for the tail of a live curve needs almost the same ones."""
+    """The latest decoded columns of a database's chunks. Each request for the tail of a live curve needs
+    almost the same ones. A chunk never changes: another one replaces it."""
 
     def __init__(self) -> None:
         self._chunks: OrderedDict[_Key, Columns] = OrderedDict()
@@ -147,7 +147,8 @@ def rows_known(
 ) -> dict[int, int]:
     """By series id, how many rows arrived up to the client's revision; without series that were cut
     after it."""
-    n_rows_by_series, edges = {}, {}
+    n_rows_by_series = {}
+    edges = {}  # the first chunk with rows that the client lacks
     for member in series:
         revision = since[member.run_id]
         if member.cut_revision > revision:
@@ -177,15 +178,16 @@ def rows_kept(
     max_points: int,
     known: Mapping[int, int],
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """For clients that merge adjacent buckets with equal x.
+    """Reduce the known rows to those whose buckets a client keeps that merges adjacent buckets with equal x.
 
     The client keeps the whole buckets before the first new row. It does not keep the last merged one of them
     if any row of the next bucket has its x, since the client may have had fewer rows of the next bucket.
 
     Returns:
-        By series id, a number of known rows, of which the client keeps the whole buckets (all rows if none is
-        new), and the first row of the last merged bucket that it keeps. Where so few rows have smaller
-        buckets, `charts._plan` has the client start from scratch.
+        kept: by series id, a number of known rows, of which the client keeps the whole buckets; all rows if
+            none is new. If so few rows have smaller buckets than all have, `charts._plan` makes the client
+            start from scratch.
+        last_kept: by series id, the first row of the last merged bucket that it keeps.
     """
     kept, last_kept, undecided = dict(known), dict[int, int](), dict[int, tuple[int, int]]()
     for series_id, n in known.items():

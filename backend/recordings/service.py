@@ -337,7 +337,7 @@ def delete(session: Session, principal: Principal, recording_id: str) -> None:
     if recording.ended_at is None:
         raise Conflict("the game is being played: end the session first")
     repository.remove(session, recording_id)
-    storage.remove_all_files(session, recording_id)
+    storage.release_all_files(session, recording_id)
 
 
 def request_video(
@@ -415,7 +415,7 @@ def record_video(
     """Record the rendered video of a recording; that of one that has been deleted meanwhile is removed."""
     recording = repository.get(session, recording_id)
     if recording is None:
-        storage.remove_all_files(session, recording_id)
+        storage.release_all_files(session, recording_id)
     else:
         recording.video_sha256, recording.video_bytes = sha256, n_bytes
         recording.states_sha256 = states_sha256
@@ -425,7 +425,7 @@ def remove_orphans(session: Session) -> int:
     """Remove the videos of recordings that were deleted with their player; return their number."""
     orphans = repository.orphaned_jobs(session, database_now(session))
     for job in orphans:
-        storage.remove_all_files(session, job.target_id)
+        storage.release_all_files(session, job.target_id)
         session.delete(job)
     return len(orphans)
 

@@ -47,6 +47,7 @@ class Removal:
     uploaded_videos: list[Video] = field(default_factory=list)
     """Videos that the run's script has uploaded."""
     old_log_lines: bool = False
+    """Whether there are log lines to delete; in what `apply` returns, whether there may be more."""
     event_logs: list[Attempt] = field(default_factory=list)
     """Attempts whose logs the hosts compress or remove; `apply` does not."""
 

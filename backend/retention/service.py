@@ -142,7 +142,8 @@ def plan(session: Session, run_id: str, policies: Policies) -> Removal | None:
 
 
 def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
-    """Remove what the run's policy removes; its event logs are left to their hosts.
+    """Remove what the run's policy removes from the database. Its event logs are left to their hosts, files
+    to the clean-up a quarter of an hour later.
 
     The run is locked, so that no request evaluates a checkpoint and no worker claims the run meanwhile.
 
@@ -160,25 +161,25 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
     if removal.checkpoints:
         parts.add("checkpoints")
         repository.mark_checkpoints_removed(session, [row.id for row in removal.checkpoints])
-        storage.remove_files(session, run_id, "checkpoints", [row.file for row in removal.checkpoints])
+        storage.release_files(session, run_id, "checkpoints", [row.file for row in removal.checkpoints])
     if removal.episodes or removal.videos:
         parts.add("episodes")
         repository.update_episodes(session, removal.episodes, {"removed": True})
-        storage.remove_files(session, run_id, "replays", [row.replay for row in removal.episodes])
+        storage.release_files(session, run_id, "replays", [row.replay for row in removal.episodes])
         rendered = [row for row in (*removal.episodes, *removal.videos) if row.video is not None]
         repository.update_episodes(session, rendered, dict.fromkeys(_OF_VIDEO))
         for row in rendered:
             files = [row.video or "", observations_file(row.id), states_file(row.id)]
-            storage.remove_files(session, run_id, "videos", files)
+            storage.release_files(session, run_id, "videos", files)
         with_thumbnail = [row for row in removal.episodes if row.thumbnail_bytes is not None]
         repository.update_episodes(session, with_thumbnail, dict.fromkeys(_OF_THUMBNAIL))
-        storage.remove_files(session, run_id, "videos", [thumbnail_file(row.id) for row in with_thumbnail])
+        storage.release_files(session, run_id, "videos", [thumbnail_file(row.id) for row in with_thumbnail])
     if removal.uploaded_videos:
         parts.add("videos")
         for video in removal.uploaded_videos:
             thumbnail = None if video.thumbnail_bytes is None else thumbnail_file(video.id)
             stored = [name for name in (video.video, video.sent, thumbnail) if name is not None]
-            storage.remove_files(session, run_id, "videos", stored)
+            storage.release_files(session, run_id, "videos", stored)
             repository.delete_uploaded_video(session, video)
     if removal.old_log_lines:
         parts.add("log")
@@ -195,7 +196,7 @@ def remove_thinned_checkpoints(session: Session, run_id: str, files: Collection[
     session.flush()
     awaited = awaited_checkpoints(session, run_id)
     thinned = [file for file in files if file not in awaited]
-    storage.remove_files(session, run_id, "checkpoints", thinned)
+    storage.release_files(session, run_id, "checkpoints", thinned)
     checkpoints.mark_removed(session, run_id, thinned)
 
 

@@ -243,7 +243,7 @@ def record_report(run: Run, report: ReportEvent) -> None:
 def remove(session: Session, run: Run) -> None:
     """Delete a locked run with all its rows, and record that it existed; clean-up deletes its files."""
     session.add(DeletedRun(id=run.id))
-    storage.remove_all_files(session, run.id)
+    storage.release_all_files(session, run.id)
     record_run_change(session, run.id, run.revision + 1, "deleted")
     repository.delete(session, run)
 

@@ -28,13 +28,13 @@ EXPECTED_S = 3600.0
 """How long an expected file may take until its row is added. `SHORT_GRACE_S` later clean-up may delete it."""
 
 
-def remove_files(session: Session, run_id: str, kind: ArtifactKind, files: Iterable[str]) -> None:
+def release_files(session: Session, run_id: str, kind: ArtifactKind, files: Iterable[str]) -> None:
     """Record that no row needs these files of a run any longer."""
     now = database_now(session)
     session.add_all(RemovedFile(run_id=run_id, kind=kind, file=file, removed_at=now) for file in files)
 
 
-def remove_all_files(session: Session, run_id: str) -> None:
+def release_all_files(session: Session, run_id: str) -> None:
     """Record that a run is deleted, and that its files are no longer needed."""
     session.add(RemovedFile(run_id=run_id, removed_at=database_now(session)))
 

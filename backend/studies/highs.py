@@ -54,7 +54,7 @@ _known: WeakKeyDictionary[Pool, _KnownHighs] = WeakKeyDictionary()
 """By the pool of the database's connections: engines with other options share it."""
 
 
-def known_highs(session: Session, versions: Mapping[str, int]) -> dict[str, History]:
+def training_highs(session: Session, versions: Mapping[str, int]) -> dict[str, History]:
     """By run, the training scores that exceed all before.
 
     Args:

@@ -41,7 +41,7 @@ from backend.statistics.profiles import TARGET, profiles
 from backend.statistics.reducers import Last, RatioTo, normalise
 from backend.studies import expansion, repository, rules
 from backend.studies.cells import CellRow
-from backend.studies.highs import known_highs
+from backend.studies.highs import training_highs
 from backend.studies.tables import Column, Table, TableCell, TableRow
 
 MAX_RUNS_PER_CURVE = 20
@@ -223,7 +223,7 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
     kept = repository.best_kept(session, study.id) if rule.rule == "best_kept" else {}
     needs_curves = rule.source == "training" and rule.rule in ("time_to", "time_to_peak")
     versions = {cell.run_id: cell.revision for cell in done if cell.run_id} if needs_curves else {}
-    highs = known_highs(session, versions)
+    highs = training_highs(session, versions)
     values = repository.metric_means(session, study.id, [rule.metric]) if rule.metric else {}
     for cell in done:
         run_id = cell.run_id or ""
@@ -720,7 +720,9 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
         if mean is not None:
             sentences.append(f"{labels[-1]}: {mean:.2g}×.")
         elif by_place and all(cell.n for cell in by_place.values()):
-            sentences.append(f"{labels[-1]}: no speed-up, for not every run reached the reference.")
+            is_of_times = rule.rule in ("time_to", "time_to_peak")
+            why = "not every run reached the reference" if is_of_times else "a value is missing or 0"
+            sentences.append(f"{labels[-1]}: no speed-up, since {why}.")
     if rule.reference_arm is not None:  # an environment without its score has no cell yet
         n_planned = data.n_planned
     caption = f"{caption}; {n_in} of {n_planned} runs are in"

@@ -147,5 +147,5 @@ def record_thumbnail(session: Session, video_id: str, *, sha256: str, n_bytes: i
 
 def _forget_sent(session: Session, video: Video) -> None:
     if video.sent is not None:
-        storage.remove_files(session, video.run_id, "videos", [video.sent])
+        storage.release_files(session, video.run_id, "videos", [video.sent])
     video.sent, video.sent_bytes = None, 0

@@ -201,11 +201,12 @@ class Spool:
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """A spool that another process has left; None if that process runs, or the spool was deleted.
+        """A spool that another process has left; None if that process runs, or if nothing is in it:
+        it was deleted, or nothing was logged.
 
         Raises:
-            SpoolUnreadable: nothing of it can be sent, for a reason that only a user can remove.
-            SpoolUnavailable: it cannot be locked or read at present, and must not be discarded.
+            SpoolUnreadable: nothing of it can be sent, until a user removes the reason or discards it.
+            SpoolUnavailable: a subclass; it cannot be locked or read at present, and must not be discarded.
         """
         try:
             lock = (folder / "lock").open("r+")

@@ -223,8 +223,8 @@ def test_many_files_that_cannot_be_deleted_are_tried_once_and_do_not_delay_other
 ) -> None:
     run = make_run(engine, RunState.FINISHED)
     with writing(engine) as session:
-        storage.remove_files(session, run.id, "videos", [f"{n}.mp4" for n in range(130)])
-        storage.remove_files(session, run.id, "replays", ["1.npz", "2.npz"])
+        storage.release_files(session, run.id, "videos", [f"{n}.mp4" for n in range(130)])
+        storage.release_files(session, run.id, "replays", ["1.npz", "2.npz"])
     store = _StoreWithLockedVideos(context.settings.artifacts)
     assert delete_removed_files(replace(context, store=store), grace_s=0) == 2
     assert store.n_tries == 130
@@ -412,7 +412,7 @@ def test_unreadable_log_of_one_run_delays_neither_other_runs_nor_deletion(
     _old(paths[1])
     stored = _run(context, tmp_path, RunState.FINISHED, n=2)
     with writing(engine) as session:
-        storage.remove_files(session, stored.id, "videos", ["gone.mp4"])
+        storage.release_files(session, stored.id, "videos", ["gone.mp4"])
         session.execute(update(RemovedFile).values(removed_at=LONG_AGO))
     _set(engine, InstallationPolicy(checkpoints_last=1))
     clean_up = CleanUpThread(context)

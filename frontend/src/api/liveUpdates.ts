@@ -7,8 +7,8 @@ import { ApiProblem } from './problem';
 import { updateRunInLists, runQuery, type RunList } from './runs';
 import { hasMember, type SweepDetail } from './sweeps';
 
-/** First elements of the keys of queries that events invalidate. */
-const LIVE: ReadonlySet<string> = new Set([
+/** First elements of the keys of queries that are refetched after a gap in the events. */
+const RESYNCED: ReadonlySet<string> = new Set([
   'runs',
   'run',
   'series',
@@ -81,7 +81,8 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
     updateRunInLists(client, await client.query({ ...runQuery(id), staleTime: 0 }));
 }
 
-/** What has to change for a resource of a run to be refetched; one that is not listed may depend on anything. */
+/** What has to change for a resource of a run to be refetched; a resource that is not listed is refetched
+ * on any change. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   episodes: ['episodes', 'job video'],
   episode: ['job video'],
@@ -111,14 +112,14 @@ const sectionOf = (metric: unknown): string => `series/${String(metric).split('/
 
 /** Whether a query, with the data that it has, shows something that an event has changed. */
 export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?: unknown): boolean {
-  const [kind, ids, name] = queryKey;
+  const [kind, idOrIds, name] = queryKey;
   if (kind === 'hosts') return event.host !== undefined;
   if (kind === 'sweeps') return event.sweep !== undefined;
   if (kind === 'papers') return event.study !== undefined;
-  if (kind === 'study') return ids === event.study;
-  // The one job that belongs to no run verifies a start set.
+  if (kind === 'study') return idOrIds === event.study;
+  // The only kind of job without a run verifies a start set.
   if (kind === 'start-sets') return event.job !== undefined && event.run === undefined;
-  if (kind === 'sweep' && event.sweep !== undefined) return ids === event.sweep;
+  if (kind === 'sweep' && event.sweep !== undefined) return idOrIds === event.sweep;
   if (event.run === undefined) return false;
   if (kind === 'thumbnail')
     return ENDED.has(event.state ?? '') && event.job !== undefined && event.job === jobOf(data);
@@ -127,12 +128,12 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   if (kind === 'sweep')
     return changed === undefined && data !== undefined && hasMember(data as SweepDetail, event.run);
   if (kind === 'run') {
-    if (ids !== event.run) return false;
+    if (idOrIds !== event.run) return false;
     if (typeof name !== 'string') return event.job === undefined;
     const parts = PARTS[name];
     return !changed || !parts || parts.some((part) => changed.includes(part));
   }
-  if (kind !== 'series' || !Array.isArray(ids) || !ids.includes(event.run)) return false;
+  if (kind !== 'series' || !Array.isArray(idOrIds) || !idOrIds.includes(event.run)) return false;
   const metrics: readonly unknown[] = Array.isArray(name) ? name : [];
   return !changed || metrics.some((metric) => changed.includes(sectionOf(metric)));
 }
@@ -155,7 +156,7 @@ export class Postponed {
 
   constructor(private readonly client: QueryClient) {}
 
-  /** Whether the query, affected by a routine event, is refetched later. */
+  /** Has a query that a routine event affects refetched later, if it is slow; returns whether it will be. */
   takes(query: Query): boolean {
     const { queryHash, queryKey, state } = query;
     // What is on its way may have left before the event.
@@ -217,7 +218,7 @@ class Batch {
     );
   }
 
-  /** Drops the events of a run, which another event has covered. */
+  /** Drops the events of a run: an urgent one, which is applied now, makes them superfluous. */
   drop(run: string): void {
     this.#events = this.#events.filter((event) => event.run !== run);
   }
@@ -244,7 +245,7 @@ export function startLiveUpdates(client: QueryClient): () => void {
     void applyEvents(client, postponed, events).catch(() => undefined);
   };
   const routine = new Batch(FLUSH_MS, apply);
-  // By themselves: the end of a thumbnail's job is no reason to refetch the run and its charts early.
+  // Urgent events do not flush the routine ones: the end of a thumbnail's job is no reason to refetch charts early.
   const urgent = new Batch(URGENT_MS, (events) => {
     for (const { run, job } of events) if (run !== undefined && job === undefined) routine.drop(run);
     apply(events);
@@ -252,11 +253,11 @@ export function startLiveUpdates(client: QueryClient): () => void {
   const stream = new EventStream({
     onEvent: (event) => (isRoutine(event) ? routine : urgent).add(event),
     onResync: (quietMs) => {
-      // Nothing has changed since the page was requested, whose first answers may have come before its stream.
+      // If nothing has changed since the page was requested, answers that came before the stream are current too.
       const isQuiet = quietMs > pageAgeMs();
       void client.invalidateQueries({
         predicate: (query) =>
-          LIVE.has(String(query.queryKey[0])) &&
+          RESYNCED.has(String(query.queryKey[0])) &&
           !isRefused(query) &&
           !(isQuiet && query.state.status === 'success'),
       });

@@ -2,11 +2,12 @@
 
 The episode is repeated up to that decision once, and the environment then copied for every continuation, so
 that all of them begin bit for bit equal. Where it cannot be copied (see `envs.copies`), the episode is
-repeated for each. The policy computes the actions of all continuations in one batch. A recurrent one has
-read every observation of the episode up to there, and each continuation begins with a copy of its memory.
+repeated for each, and `MAX_REPEATED` at a time are played. The policy computes the actions of all that are
+played at a time in one batch. A recurrent one has read every observation of the episode up to there, and each
+continuation begins with a copy of its memory.
 
 What differs between continuations is the policy's random numbers: one generator, of the plan's seed, draws
-those of every decision for all continuations that go on, in their order. With sticky actions the repeated
+those of every decision for all of them that go on, in their order. With sticky actions the repeated
 actions differ, too. All other random numbers of an environment go on as in the episode, and are equal in all
 continuations.
 """
@@ -102,7 +103,7 @@ class _Game:
     rewards: list[float] = field(default_factory=list)
     end: End | None = None
     n_valued: int | None = None
-    """As `Continuation.n_valued`; None while V predicts rewards."""
+    """As `Continuation.n_valued`; None until V predicts no more of them, as after a lost life."""
 
     def add(self, step: Step, lives: int, *, value_is_per_life: bool) -> None:
         """Add a decision, after which so many lives are left."""

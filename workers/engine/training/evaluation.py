@@ -34,7 +34,7 @@ class EvaluationResult:
     returns: list[float]
     lengths_frames: list[int]
     seeds: list[int]
-    """Seed of the start that each episode was played from."""
+    """Seed of each episode; with a start set, the number of its start."""
     first_episode: EpisodeEnd
     action_names: tuple[str, ...]
     time_s: float
@@ -89,7 +89,8 @@ def evaluate(
         policy = GreedyPolicy(policy)
     started = time.monotonic()
     B = min(episodes, MAX_EVALUATION_ENVIRONMENTS)
-    # Environment i plays episodes i, i + B, i + 2 B, …; the last two seeds drawn are not played to the end.
+    # Environment i plays episodes i, i + B, i + 2 B, …; it draws one seed ahead, and begins one more episode
+    # than it finishes.
     drawn = [0] * B
 
     def next_seed(i: int) -> int:

@@ -15,14 +15,14 @@ const PREFIXES: readonly (readonly [string, number])[] = [
 let texts: Readonly<Record<string, string>> | null = null;
 
 /**
- * The texts of tables by those of the chart library: `8.5k`, `10k`, `4M` and, on an axis to 4M, `0.5M` there. With
- * these, an axis has the same text for a number as a table. Ticks with more digits, such as 12.25k, stay as they are.
+ * Maps the chart library's text of a tick to the text that tables use, such as `0.5M` on an axis to 4M to `500k`. Texts
+ * with more digits, such as 12.25k, stay as they are.
  */
 export function tickTexts(): Readonly<Record<string, string>> {
   // With the first chart: these thousands of texts would delay the first paint of every page.
   texts ??= Object.fromEntries<string>(
     PREFIXES.flatMap(([prefix, unit]) => {
-      // Thousandths of the prefix; of k, hundredths to 10k, as larger ones keep their digits.
+      // From 0.001M to 0.999M, but from 0.01k to 9.99k: tables write larger ones with as many digits.
       const parts = upTo(999).map((at) => (prefix === 'k' ? at / 100 : at / 1000));
       return [...parts, ...upTo(99)].flatMap((at) => {
         const text = formatTick(at * unit);
@@ -64,7 +64,7 @@ function onLog(annotation: Partial<Annotations>): Partial<Annotations>[] {
 /** Values within this relative tolerance are equal but for rounding. */
 const TOLERANCE = 1e-9;
 
-/** Smaller values have no half, so that no range can be drawn around them. */
+/** Smaller values lose digits when they are halved, so that no range can be drawn around them. */
 const LEAST_NORMAL = 2 ** -1022;
 
 /** The y range for constant values, whose rounding errors would otherwise fill the plot; undefined for others. */
@@ -129,7 +129,7 @@ function equalSteps([min, max]: Range): number[] {
   ).filter((tick) => tick > 0 && Number.isFinite(tick));
 }
 
-/** Whether ticks need exponents, where SI prefixes would name thousandths. */
+/** Whether ticks need exponents, as `5e-3` in place of `5m`. */
 const isTiny = ([min, max]: Range): boolean => Math.max(Math.abs(min), Math.abs(max)) < 1e-2;
 
 /** The y axis for the traces in view. */

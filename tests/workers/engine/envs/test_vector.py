@@ -80,7 +80,7 @@ class CountingSocket:
 
 
 @pytest.mark.service
-def test_process_steps_its_environments_of_a_group_at_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_message_to_each_process_steps_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     socketpair = socket.socketpair
 
     def counted() -> tuple[Any, socket.socket]:
@@ -94,7 +94,8 @@ def test_process_steps_its_environments_of_a_group_at_one_message(monkeypatch: p
     for _ in range(10):
         env.step(np.zeros(12, np.int64), 0)
     env.close()
-    assert CountingSocket.messages == 10 * 2 * 2
+    n_steps, n_groups, n_processes = 10, 2, 2
+    assert CountingSocket.messages == n_steps * n_groups * n_processes
 
 
 def test_one_group_steps_while_the_other_rests() -> None:

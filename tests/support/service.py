@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import Engine
 
 from backend.app import create_app
@@ -46,6 +47,22 @@ REDIS_TIMEOUT_S = 3.0
 """Of the service's messages to Redis, in place of `bus.TIMEOUT_S`: a busy machine answers late."""
 
 
+_openapi_documents: dict[str, dict[str, Any]] = {}
+"""By base path, on which alone a document depends."""
+
+
+def _share_openapi_document(app: FastAPI, prefix: str) -> None:
+    """Have `app` give the document of the first service with its base path: a new one takes a second."""
+    create = app.openapi
+
+    def shared() -> dict[str, Any]:
+        if prefix not in _openapi_documents:
+            _openapi_documents[prefix] = create()
+        return _openapi_documents[prefix]
+
+    app.openapi = shared  # type: ignore[method-assign]
+
+
 class _Server(WebServer):
     """Ends when it is asked to; uvicorn looks every 0.1 s whether it was, in each of a thousand tests."""
 
@@ -72,6 +89,7 @@ class RunningServer:
             # A message to Redis that takes longer is lost, or sent again.
             patient.setattr(bus, "TIMEOUT_S", REDIS_TIMEOUT_S)
             self.app = create_app(settings)
+        _share_openapi_document(self.app, settings.prefix)
         self._server = _Server(self.app, settings)
         self._thread = Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate import DISTRIBUTED, run_gate, run_long
-from tests.support.stages import stage_of
+from tests.support.stages import sample, stage_of
 
 pytestmark = pytest.mark.service  # it starts pytest
 
@@ -224,3 +224,11 @@ def test_each_test_belongs_to_one_stage(marks: list[str], stage: str) -> None:
 def test_browser_test_that_no_stage_would_collect_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"^tests/cli/test_a.py::test_it: tests that need a browser are in"):
         stage_of("tests/cli/test_a.py::test_it", ["browser"])
+
+
+def test_sample_leaves_every_other_case_to_the_long_tests() -> None:
+    kept, long, last = sample(["a", ("b", 1), "c"], 0, 2)
+    assert (kept, last) == ("a", "c")
+    assert (long.values, [mark.name for mark in long.marks]) == (("b", 1), ["long"])
+    with pytest.raises(ValueError, match="there are 1 cases"):
+        sample(["a"], 1)

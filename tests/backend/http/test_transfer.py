@@ -80,8 +80,9 @@ def test_exports_of_points_alone_are_compressed_at_the_lowest_level(
 ) -> None:
     recorded = RecordedRun(sqlite_service.engine, seed=1)
     recorded.append({("loss/value", ""): 100})
-    for _ in range(10):
-        sqlite_service.client.post("/api/v1/auth/login", json={"name": "nobody", "password": "x"})
+    if path.startswith("audit"):
+        for _ in range(10):
+            sqlite_service.client.post("/api/v1/auth/login", json={"name": "nobody", "password": "x"})
     path = f"/api/v1/{path.format(run=recorded.run_id)}"
     with sqlite_service.client.stream("GET", path, headers={"Accept-Encoding": "gzip"}) as answer:
         assert answer.headers["content-encoding"] == "gzip"

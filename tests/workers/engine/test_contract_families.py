@@ -23,15 +23,19 @@ FAMILIES = {
 
 
 def _pairs() -> Iterator[Any]:
-    """Each algorithm in each family; for `make test`, one algorithm for each family, not always the same."""
+    """Each algorithm in each family; for `make test`, one algorithm for each family, not always the same.
+
+    Those of `make test` start no actors, which takes seconds: `test_contract.py` has them on one environment.
+    """
     for n, environment in enumerate(FAMILIES.values()):
         able = [
             algorithm.id
             for algorithm in ALGORITHMS.values()
             if environment.observation in algorithm.observations and environment.actions in algorithm.actions
         ]
-        for k, algorithm in enumerate(able):
-            mark = pytest.mark.service if k == n % len(able) else pytest.mark.long
+        quick = [name for name in able if "n_actors" not in ALGORITHMS[name].config.model_fields] or able
+        for algorithm in able:
+            mark = pytest.mark.service if algorithm == quick[n % len(quick)] else pytest.mark.long
             yield pytest.param(algorithm, environment.id, marks=mark)
 
 

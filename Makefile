@@ -200,26 +200,35 @@ endef
 # The client first, in the same command: else pip would look for it in the registry.
 EDITABLE := install --constraint constraints.txt --editable ./client --editable
 
+# Once for a new environment of `make test`: a prerequisite has the values of its target.
+EXTRAS := worker,docs
+$(VENV)/.ready-dev: EXTRAS := worker,dev
+
+# pip compiles in one process what this does in all cores, beside Numba's machine code for the first run.
+UNCOMPILED := --no-compile
+COMPILE_ALL = $(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1
+
 $(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py client/pyproject.toml
 	@echo "==> installing the Python packages, about a minute"
-	$(call fetch,$(PIP) $(EDITABLE) '.[worker$(comma)docs]')
+	$(call fetch,$(PIP) $(EDITABLE) '.[$(EXTRAS)]' $(UNCOMPILED))
 	@$(MAKE) --no-print-directory optional
-	@$(BIN)/python -c 'import workers.engine.nn.kernels' # compiles them: the first run would wait for it
-	@touch $@
+	@$(COMPILE_ALL) & $(BIN)/python -c 'import workers.engine.nn.kernels' || exit; wait
+	@echo '$(EXTRAS)' >$@
 
 # Extras of which not every Python has a wheel, with what they require. One that cannot be had is named.
 OPTIONAL := gorila=ray parquet=pyarrow racing=gymnasium[box2d]
 
 .PHONY: optional
 optional:
-	$(call fetch,(for extra in $(OPTIONAL); do \
-		$(PIP) install --constraint constraints.txt --only-binary=:all: "$${extra#*=}" \
+	$(call fetch,$(PIP) install --constraint constraints.txt --only-binary=:all: $(UNCOMPILED) \
+		$(foreach extra,$(OPTIONAL),'$(lastword $(subst =, ,$(extra)))') || (for extra in $(OPTIONAL); do \
+		$(PIP) install --constraint constraints.txt --only-binary=:all: $(UNCOMPILED) "$${extra#*=}" \
 			|| { grep -qE 'No matching distribution|ResolutionImpossible' "$$log" && ! grep -qiE $(NETWORK_FAULTS) "$$log"; } || exit 1; \
 	done))
 	@$(BIN)/python -m backend.specs.extras $(foreach extra,$(OPTIONAL),$(firstword $(subst =, ,$(extra))))
 
 $(VENV)/.ready-dev: $(VENV)/.ready
-	$(call fetch,$(PIP) $(EDITABLE) '.[worker$(comma)dev]')
+	$(call fetch,grep -q dev $< || $(PIP) $(EDITABLE) '.[$(EXTRAS)]')
 	@touch $@
 
 # Node.js and npm of the machine where they are new enough, else those of a Python package.

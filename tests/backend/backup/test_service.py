@@ -71,7 +71,6 @@ from tests.support.rows import (
     make_run,
     video_row,
 )
-from tests.support.stages import sample
 from tests.support.waiting import until
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)

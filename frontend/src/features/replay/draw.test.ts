@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { envelope, lostLives, range, ticks } from './draw';
+import { drawLine, envelope, lostLives, range, ticks } from './draw';
 
 describe('envelope', () => {
   it('keeps a single spike among a thousand values', () => {
@@ -18,6 +18,19 @@ describe('envelope', () => {
     const { low, high } = envelope([NaN, 3, NaN, 1], 1);
     expect([low[0], high[0]]).toEqual([1, 3]);
   });
+});
+
+it('drawLine leaves a gap where values are not known', () => {
+  const path: string[] = [];
+  const context = {
+    beginPath: () => undefined,
+    moveTo: (x: number, y: number) => path.push(`M${x} ${y}`),
+    lineTo: (x: number, y: number) => path.push(`L${x} ${y}`),
+    stroke: () => undefined,
+  } as unknown as CanvasRenderingContext2D;
+  const band = { top: 0, width: 5, height: 10 };
+  drawLine(context, [NaN, 0, 1, NaN, 1], [0, 1], 'red', band);
+  expect(path).toEqual(['M1 10', 'L1.5 10', 'L2.5 0', 'M4 0', 'L4.5 0']);
 });
 
 describe('range', () => {

@@ -32,7 +32,7 @@ export function range(values: ArrayLike<number>): [number, number] {
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
 }
 
-/** Draws `values` as a line in the band from `top` to `top + height`. */
+/** Draws `values` as a line in the band from `top` to `top + height`; NaN is a gap. */
 export function drawLine(
   context: CanvasRenderingContext2D,
   values: ArrayLike<number>,
@@ -47,10 +47,17 @@ export function drawLine(
   context.strokeStyle = colour;
   context.lineWidth = 1.25;
   context.beginPath();
+  let isGap = true;
   for (let column = 0; column < columns; column += 1) {
     const from = band.low[column] ?? NaN;
     const to = band.high[column] ?? NaN;
-    if (Number.isNaN(from)) continue;
+    if (Number.isNaN(from)) {
+      isGap = true;
+      continue;
+    }
+    // From the column's edge: a column between gaps would be no line.
+    if (isGap) context.moveTo(column, y(from));
+    isGap = false;
     context.lineTo(column + 0.5, y(from));
     if (to !== from) context.lineTo(column + 0.5, y(to));
   }

@@ -3,7 +3,7 @@ import type { Figure } from '@/api/tails';
 import { loadPlotly } from '../Chart';
 import { withTickTexts } from '../scale';
 import { FAMILY, type FontPart, fontsFor } from './fonts';
-import { printFigure, type PrintOptions, PX_PER_IN } from './printLayout';
+import { fewerTicks, printFigure, type PrintOptions, PX_PER_IN } from './printLayout';
 import { missingCharacters, replaceTexts, textsOf, widthIn } from './texts';
 
 const CONFIG = { staticPlot: true, displayModeBar: false, responsive: false };
@@ -36,7 +36,11 @@ export async function drawn(
     await plotly.newPlot(box, data, withTickTexts(layout), CONFIG);
     const [width, height] = [layout.width ?? 0, layout.height ?? 0];
     const height_px = Math.ceil(height + (layout.showlegend ? legendRoom(box, options.legend) : 0));
-    if (height_px > height) await plotly.relayout(box, { height: height_px });
+    const changes = {
+      ...fewerTicks(box._fullLayout ?? {}),
+      ...(height_px > height && { height: height_px }),
+    };
+    if (Object.keys(changes).length > 0) await plotly.relayout(box, changes);
     const image = { format: 'svg', width, height: height_px, imageDataOnly: true } as const;
     const text = await plotly.toImage(box, image);
     const svg = new DOMParser().parseFromString(text, 'image/svg+xml')

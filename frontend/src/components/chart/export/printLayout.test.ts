@@ -1,6 +1,6 @@
 import type { Data } from 'plotly.js';
 import { expect, it } from 'vitest';
-import { printFigure, wrapped } from './printLayout';
+import { fewerTicks, printFigure, wrapped } from './printLayout';
 
 const widthOf = (text: string): number => 10 * Array.from(text).length;
 
@@ -50,4 +50,18 @@ it('printFigure keeps the height of panels per size of the font, and room for th
   expect(of({ height: 600 }).height).toBe(Math.round((600 * font_px) / 12));
   const [above, without] = [of({ annotations: [titled] }), of({})];
   expect((above.margin?.t ?? 0) - (without.margin?.t ?? 0)).toBeCloseTo(1.3 * font_px);
+});
+
+it('fewerTicks leaves vertical axes as many ticks as they have room for', () => {
+  const tickfont = { size: 10 };
+  const drawn = {
+    xaxis: { _length: 20, tickfont },
+    yaxis: { _length: 300, tickfont },
+    yaxis2: { _length: 46, nticks: 0, tickfont },
+    yaxis3: { _length: 4, tickfont },
+    yaxis4: { _length: 100, nticks: 8, tickfont },
+    yaxis5: { _length: 30, nticks: 1, tickfont },
+    legend: {},
+  };
+  expect(fewerTicks(drawn)).toEqual({ 'yaxis2.nticks': 3, 'yaxis3.nticks': 1, 'yaxis4.nticks': 6 });
 });

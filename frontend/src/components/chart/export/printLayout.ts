@@ -227,3 +227,30 @@ export function printFigure(
     },
   };
 }
+
+/** What the chart library knows of an axis that it has drawn. */
+type DrawnAxis = {
+  _length?: number;
+  /** 0: as many as the library likes. */
+  nticks?: number;
+  tickfont?: { size?: number };
+};
+
+/** The chart library draws about so many ticks or more, however short an axis is. */
+const LEAST_TICKS = 5;
+/** From one tick of a vertical axis to the next, as a multiple of the font's size. */
+const TICK_DISTANCE = 1.5;
+
+/** How many ticks each vertical axis has room for, where that is fewer than it has: changes of a drawn layout. */
+export function fewerTicks(drawn: object): Record<string, number> {
+  const changes: Record<string, number> = {};
+  for (const [name, part] of Object.entries(drawn)) {
+    if (!/^yaxis\d*$/.test(name)) continue;
+    const { _length: length, nticks, tickfont } = part as DrawnAxis;
+    if (length === undefined || !tickfont?.size) continue;
+    const most = Math.max(1, Math.floor(length / (TICK_DISTANCE * tickfont.size)));
+    const present = nticks === undefined || nticks === 0 ? LEAST_TICKS : nticks;
+    if (most < present) changes[`${name}.nticks`] = most;
+  }
+  return changes;
+}

@@ -1,7 +1,7 @@
 """Figures for Plotly, or as files: whole, or what of them a client lacks."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -12,6 +12,7 @@ from backend.errors import Invalid
 from backend.figures import service
 from backend.figures.curve import Band
 from backend.figures.diagnostics import BY_ID
+from backend.figures.episode_trace import TRACE_PANELS, TracePanel
 from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
 from backend.figures.figure import Figure
 from backend.figures.palette import COLOUR_NAMES, N_STYLES, SYMBOLS, Theme, WantedStyles, all_colours
@@ -308,11 +309,36 @@ def episode_trace(
     artifacts: Artifacts,
     options: FormOptions,
     form: RequestedForm,
+    panel: Annotated[
+        list[TracePanel],
+        Query(
+            min_length=1,
+            max_length=len(get_args(TracePanel)),
+            description="Panels, top to bottom: rewards, V with the discounted return (max Q of agents that "
+            "learn Q), V minus the discounted return, and the policy (Q, or continuous actions). Those "
+            "without anything to draw are left out.",
+        ),
+    ] = list(TRACE_PANELS),  # noqa: B006 - FastAPI copies it
     points: MaxPoints = 1000,
 ) -> Response:
-    """Reward, value and policy over a recorded episode."""
-    figure = service.draw_episode_trace(session, artifacts, episode, points, options)
+    """Reward, value and policy over a recorded episode, whose agent steps count from 1."""
+    figure = service.draw_episode_trace(session, artifacts, episode, panel, points, options)
     return _answer(request, figure, form, "episode_trace")
+
+
+@router.get("/recording", response_model=None, responses=FORMATS)
+def recording_rewards(
+    request: Request,
+    recording: Annotated[Ulid, Query(description="Recording id.")],
+    principal: Viewer,
+    session: ReadSession,
+    options: FormOptions,
+    form: RequestedForm,
+    points: MaxPoints = 1000,
+) -> Response:
+    """Reward over a game that people have played, whose agent steps count from 1."""
+    figure = service.draw_recording(session, recording, points, options)
+    return _answer(request, figure, form, "recording")
 
 
 @router.get("/branch", response_model=None, responses=FORMATS)

@@ -1,7 +1,7 @@
-"""One episode step by step: reward, value estimate and policy."""
+"""One episode step by step: reward, value estimate, its error, and policy."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,10 +11,16 @@ from backend.figures.theme import layout, muted
 from backend.metrics.chunks import Array
 from backend.metrics.rollups import bucket_rows, last_rows
 
-_PANELS = tuple({"xaxis": f"x{panel}", "yaxis": f"y{panel}"} for panel in ("", "2", "3"))
-"""The axes of the panels, top to bottom, as traces name them."""
-_DOMAINS = ([0.78, 1], [0.412, 0.72], [0, 0.352])
-"""Bottom and top of the panels: 25, 35 and 40 % of the height without the gaps of 6 %."""
+TracePanel = Literal["reward", "value", "value_error", "policy"]
+"""`value_error`: V minus the discounted return that followed."""
+TRACE_PANELS: tuple[TracePanel, ...] = ("reward", "value", "policy")
+"""Panels, top to bottom, where none are requested."""
+
+_SHARES: dict[TracePanel, int] = {"reward": 25, "value": 35, "value_error": 25, "policy": 40}
+"""Of the height, relative to each other."""
+_GAP = 0.06
+"""Between two panels, as a share of the height."""
+_FRAME_PX, _PANEL_PX = 110, 110
 
 
 def discount(rewards: Array, gamma: float, clip: float | None) -> Array:
@@ -34,103 +40,120 @@ def episode_trace_figure(
     policies: Array,
     action_names: Sequence[str],
     *,
+    panels: Sequence[TracePanel] = TRACE_PANELS,
     numbers: Array | None = None,
     returns: Array | None = None,
     lives: Array | None = None,
     action_values: bool = False,
     title: str = "Episode",
+    notes: Sequence[str] = (),
     max_points: int = 1000,
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> Figure:
-    """Three panels over the agent steps of the episode.
+    """Panels over the agent steps of the episode, which count from 1.
 
     Args:
         rewards: (T,) true reward of each agent step.
-        values: (T,) V(s_t).
+        values: (T,) V(s_t); empty where nobody has estimated them.
         policies: (T, A) pi(a | s_t); A may be 0.
         action_names: A names, or D names of action components.
+        panels: panels, top to bottom; those without anything to draw are left out.
         numbers: (T, D) continuous actions, shown instead of the policy.
-        returns: (T,), as from `discount`, drawn behind V.
+        returns: (T,), as from `discount`, drawn behind V, and what its error is measured from.
         lives: (T,) remaining lives; a lost life is marked by a dotted line.
         action_values: whether `policies` are Q(s_t, a) and `values` their maximum.
         title: title of the figure.
+        notes: further parts of its subtitle.
         max_points: a longer episode is drawn in buckets: rewards are summed, the rest is averaged.
         theme: light or dark.
         width_px: width for which the title is wrapped.
     """
     length = len(rewards)
     size = bucket_rows(length, max_points)
-    steps = last_rows(length, size).tolist()
-    lost = (np.flatnonzero(np.diff(lives) < 0) + 1).tolist() if lives is not None else []
-    subtitle = [f"{length:,} agent steps"] + (["dotted: life lost"] if lost else [])
-    figure = Figure(layout(title, theme, width_px, " · ".join(subtitle)))
-    blue, orange, *_ = colours(theme)
-    hover = {"mode": "lines", "hovertemplate": "%{y:.4~g}"}
-    figure.add_scatter(
-        x=steps,
-        y=_sum_each(rewards, size),
-        name="Reward" if size == 1 else f"Reward in {size} steps",
-        line={"color": orange, "width": 1, "shape": "hvh"},
-        **_PANELS[0],
-        **hover,
-    )
-    if returns is not None:
-        figure.add_scatter(
-            x=steps,
-            y=_average_each(returns, size),
-            name="Discounted return",
-            line={"color": muted(theme), "width": 1, "dash": "dot"},
-            **_PANELS[1],
-            **hover,
-        )
-    figure.add_scatter(
-        x=steps,
-        y=_average_each(values, size),
-        name="max Q" if action_values else "V",
-        line={"color": blue, "width": 2},
-        **_PANELS[1],
-        **hover,
-    )
+    steps = (last_rows(length, size) + 1).tolist()
+    lost = (np.flatnonzero(np.diff(lives) < 0) + 2).tolist() if lives is not None else []
     drawn = policies if numbers is None else numbers
+    is_known: dict[TracePanel, bool] = {
+        "reward": True,
+        "value": len(values) > 0,
+        "value_error": len(values) > 0 and returns is not None,
+        "policy": drawn.size > 0,
+    }
+    shown = [panel for panel in dict.fromkeys(panels) if is_known[panel]] or ["reward"]
+    value = "max Q" if action_values else "V"
+    subtitle = [f"{length:,} agent steps", *notes]
+    if size > 1:
+        subtitle.append(f"rewards summed and the rest averaged over {size} agent steps")
+    if "value_error" in shown:
+        subtitle.append(f"value error: {value} minus discounted return")
+    figure = Figure(layout(title, theme, width_px, " · ".join(subtitle + ["dotted: life lost"] * bool(lost))))
     shares = numbers is None and not action_values
+    axes = _axis_names(len(shown))
+    figure.layout |= _axes(shown, "π(a)" if shares else "Q(a)" if numbers is None else "Action")
+    figure.layout["height"] = _FRAME_PX + _PANEL_PX * len(shown)
+    blue, orange, *_ = colours(theme)
+    actions = action_names if "policy" in shown else ()
     # Not in the colours of reward and V, which the legend names too.
-    for action, name in enumerate(action_names if drawn.size else ()):
-        looks = look(2 + action, theme)
+    of_actions = [look(2 + action, theme) for action in range(len(actions))]
+    of_error = look(2 + len(actions), theme)
+
+    def add(panel: TracePanel, name: str, y: Array, line: dict[str, Any], **more: Any) -> None:
+        axis = axes[shown.index(panel)]
+        style = {"mode": "lines", "hovertemplate": "%{y:.4~g}", "meta": {"kind": "line"}} | more
+        figure.add_scatter(x=steps, y=y, name=name, line=line, yaxis=axis, **style)
+
+    line: dict[str, Any] = {"color": orange, "width": 1, "shape": "hvh"}
+    reward = "Reward" if size == 1 else f"Reward in {size} steps"
+    if "reward" in shown:
+        add("reward", reward, _sum_each(rewards, size), line)
+    if "value" in shown:
+        if returns is not None:
+            line = {"color": muted(theme), "width": 1}
+            add("value", "Discounted return", _average_each(returns, size), line)
+        add("value", value, _average_each(values, size), {"color": blue, "width": 2})
+    if "value_error" in shown and returns is not None:
+        errors, line = _average_each(values - returns, size), {"color": of_error.colour, "width": 2}
+        add("value_error", "Value error", errors, line, mode=of_error.mode, marker=of_error.marker)
+    for action, (name, looks) in enumerate(zip(actions, of_actions, strict=True)):
         line = {"color": looks.colour, "width": 0 if shares else 2}
-        shown = {"stackgroup": "pi"} if shares else {"mode": looks.mode, "marker": looks.marker}
-        figure.add_scatter(
-            x=steps,
-            y=_average_each(drawn[:, action], size),
-            name=name,
-            line=line,
-            **_PANELS[2],
-            **hover | shown,
-        )
-    if shares:
-        third: dict[str, Any] = {"title": {"text": "π(a)"}, "range": [0, 1]}
-    else:
-        third = {"title": {"text": "Q(a)" if action_values else "Action"}}
-    figure.layout |= _axes({"title": {"text": "Reward"}}, {"title": {"text": "Value"}}, third)
+        style = {"stackgroup": "pi"} if shares else {"mode": looks.mode, "marker": looks.marker}
+        add("policy", name, _average_each(drawn[:, action], size), line, **style)
     mark = {"color": muted(theme), "width": 1, "dash": "dot"}
     for at in lost:
-        for panel in _PANELS if drawn.size else _PANELS[:2]:
-            ends = {"x0": at, "x1": at, "y0": 0, "y1": 1}
-            figure.add_line(mark, **ends, xref=panel["xaxis"], yref=f"{panel['yaxis']} domain")
+        for axis in axes:
+            figure.add_line(mark, x0=at, x1=at, y0=0, y1=1, xref="x", yref=f"{axis} domain")
     return figure
 
 
-def _axes(*vertical: dict[str, Any]) -> dict[str, Any]:
-    """The axes of the panels, given the y axis of each; the x axes zoom together."""
-    axes: dict[str, Any] = {}
-    for panel, domain, y in zip(_PANELS, _DOMAINS, vertical, strict=True):
-        if panel is _PANELS[-1]:
-            x: dict[str, Any] = {"title": {"text": "Agent steps in the episode"}, "tickformat": "~s"}
-        else:
-            x = {"matches": _PANELS[-1]["xaxis"], "showticklabels": False}
-        x_name, y_name = panel["xaxis"].replace("x", "xaxis"), panel["yaxis"].replace("y", "yaxis")
-        axes[x_name] = {"anchor": panel["yaxis"], "domain": [0, 1], **x}
-        axes[y_name] = {"anchor": panel["xaxis"], "domain": domain, **y}
+def _axis_names(n: int) -> list[str]:
+    """The vertical axes of the panels, top to bottom, as traces name them."""
+    return ["y", *(f"y{number}" for number in range(2, n + 1))]
+
+
+def _axes(panels: Sequence[TracePanel], policy: str) -> dict[str, Any]:
+    """The axes of the panels, all over one horizontal axis below the last.
+
+    Args:
+        panels: panels, top to bottom.
+        policy: title of the policy's axis.
+    """
+    titles: dict[TracePanel, str] = {
+        "reward": "Reward",
+        "value": "Value",
+        "value_error": "Value error",
+        "policy": policy,
+    }
+    names = _axis_names(len(panels))
+    x = {"title": {"text": "Agent steps in the episode"}, "tickformat": "~s", "anchor": names[-1]}
+    axes: dict[str, Any] = {"xaxis": x}
+    height = (1 - _GAP * (len(panels) - 1)) / sum(_SHARES[panel] for panel in panels)
+    top = 1.0
+    for name, panel in zip(names, panels, strict=True):
+        bottom = max(0.0, top - _SHARES[panel] * height)
+        axis: dict[str, Any] = {"title": {"text": titles[panel]}, "anchor": "x", "domain": [bottom, top]}
+        axes[name.replace("y", "yaxis")] = axis | ({"range": [0, 1]} if titles[panel] == "π(a)" else {})
+        top = bottom - _GAP
     return axes
 
 

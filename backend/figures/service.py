@@ -27,7 +27,7 @@ from backend.figures.diagnostics import (
     available_panels,
     diagnostic_figure,
 )
-from backend.figures.episode_trace import discount, episode_trace_figure
+from backend.figures.episode_trace import TracePanel, discount, episode_trace_figure
 from backend.figures.export_caption import caption
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
@@ -527,7 +527,12 @@ def draw_scatter(
 
 
 def draw_episode_trace(
-    session: Session, store: ArtifactStore, episode_id: str, max_points: int, options: FigureOptions
+    session: Session,
+    store: ArtifactStore,
+    episode_id: str,
+    panels: Sequence[TracePanel],
+    max_points: int,
+    options: FigureOptions,
 ) -> Figure:
     """One recorded episode step by step.
 
@@ -539,22 +544,57 @@ def draw_episode_trace(
     trace = episodes.read_trace(session, store, episode)
     rewards = np.array(trace.rewards, "f8")
     config = run.spec["config"]
-    clip = config.get("reward_clip") or None
+    gamma, clip = config.get("gamma"), config.get("reward_clip") or None
     title = (
         f"Episode at {episode.agent_steps:,} agent steps, return {episode.episode_return:g}, {subject([run])}"
     )
+    notes = [] if gamma is None else [f"discount {gamma:g}"]
+    if gamma is not None and clip is not None:
+        notes.append(f"rewards clipped to ±{clip:g} in the discounted return")
     return episode_trace_figure(
         rewards,
         np.array(trace.values, "f8"),
         np.array(trace.policies, "f8").reshape(len(rewards), -1) if trace.policies else np.empty((0, 0)),
         trace.action_names,
+        panels=panels,
         numbers=np.array(trace.actions, "f8")
         if trace.actions and isinstance(trace.actions[0], list)
         else None,
-        returns=discount(rewards, config["gamma"], clip) if "gamma" in config else None,
+        returns=None if gamma is None else discount(rewards, gamma, clip),
         lives=np.array(trace.lives),
         action_values=trace.action_values,
         title=title,
+        notes=notes if {"value", "value_error"}.intersection(panels) else (),
+        max_points=max_points,
+        theme=options.theme,
+        width_px=options.width_px,
+    )
+
+
+def draw_recording(session: Session, recording_id: str, max_points: int, options: FigureOptions) -> Figure:
+    """The rewards of a game that people have played.
+
+    Raises:
+        NotFound: there is no such recording.
+        Conflict: it has no decision yet.
+        Gone: it is damaged.
+    """
+    recording = recordings.get(session, recording_id)
+    parts = recordings.read_parts(session, recording)
+    rewards = np.array([reward for part in parts for reward in part.rewards], "f8")
+    if not len(rewards):
+        raise Conflict("the game has no decision yet: there is nothing to draw")
+    environment = ENVIRONMENTS.get(recording.environment)
+    where = recording.environment if environment is None else environment.title
+    players = recordings.in_words(session, recording, recordings.turns(parts))
+    return episode_trace_figure(
+        rewards,
+        np.empty(0),
+        np.empty((0, 0)),
+        [],
+        panels=["reward"],
+        lives=np.array([lives for part in parts for lives in part.lives]),
+        title=f"Game of {where} by {players}, score {recording.episode_return:g}",
         max_points=max_points,
         theme=options.theme,
         width_px=options.width_px,

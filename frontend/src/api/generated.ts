@@ -624,9 +624,29 @@ export interface paths {
         };
         /**
          * Episode Trace
-         * @description Reward, value and policy over a recorded episode.
+         * @description Reward, value and policy over a recorded episode, whose agent steps count from 1.
          */
         get: operations["episode_trace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/figures/recording": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Recording Rewards
+         * @description Reward over a game that people have played, whose agent steps count from 1.
+         */
+        get: operations["recording_rewards"];
         put?: never;
         post?: never;
         delete?: never;
@@ -14407,6 +14427,74 @@ export interface operations {
             query: {
                 /** @description Episode id. */
                 episode: string;
+                /** @description Panels, top to bottom: rewards, V with the discounted return (max Q of agents that learn Q), V minus the discounted return, and the policy (Q, or continuous actions). Those without anything to draw are left out. */
+                panel?: ("reward" | "value" | "value_error" | "policy")[];
+                /** @description Maximum number of points per series. */
+                points?: number;
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description Width in inches, of the matplotlib script. */
+                width_in?: number;
+                /** @description Width of lines in points, of the matplotlib script. */
+                line_width_pt?: number;
+                /** @description Place of the legend, of the matplotlib script. */
+                legend?: "below" | "right" | "inside" | "none";
+                /** @description Title above the plot, of the matplotlib script. */
+                heading?: string;
+                /** @description Whether its vertical axes are logarithmic. */
+                log_y?: boolean;
+                /** @description Colours for light or for dark pages. */
+                theme?: "light" | "dark";
+                /** @description Width in CSS pixels, if known. */
+                width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or a file with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "x": "agent_steps",
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": [],
+                     *       "scale": 10000
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "application/zip": string;
+                    "text/plain": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            default: components["responses"]["BadRequest"];
+        };
+    };
+    recording_rewards: {
+        parameters: {
+            query: {
+                /** @description Recording id. */
+                recording: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
                 /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */

@@ -22,6 +22,7 @@ from tests.backend.figures.lines import numbers
 from tests.backend.metrics.oracle import RecordedRun
 from tests.support.rows import checkpoint_row, episode_row, evaluation_row
 from tests.support.service import RunningService
+from tests.support.start_sets import add_recording
 
 pytestmark = pytest.mark.service
 
@@ -519,6 +520,39 @@ def test_episode_trace_draws_rewards_values_and_policy(
     assert numbers(named["Discounted return"]["y"])[-2:] == pytest.approx([1.99, 1.0])
     assert answer["layout"]["width"] == 390
     assert "return 40" in answer["layout"]["title"]["text"].replace("<br>", " ")
+    assert "discount 0.99" in answer["layout"]["title"]["subtitle"]["text"]
+
+    timeline = ask | {"panel": ["reward", "value", "value_error"]}
+    answer = service.client.get(f"{FIGURES}/episode_trace", params=timeline).json()
+    named = {trace["name"]: trace for trace in answer["data"]}
+    assert list(named) == ["Reward", "Discounted return", "V", "Value error"]
+    v, r, error = (numbers(named[name]["y"]) for name in ("V", "Discounted return", "Value error"))
+    assert error == pytest.approx(np.subtract(v, r))
+    table = service.client.get(f"{FIGURES}/episode_trace", params=timeline | {"format": "csv"}).text
+    rows = list(csv.DictReader(table.splitlines()))
+    assert {row["kind"] for row in rows} == {"line"}
+    assert [row["x"] for row in rows if row["series"] == "Reward"] == [str(step) for step in range(1, 41)]
+    about = service.client.get(f"{FIGURES}/episode_trace", params=timeline | {"format": "caption"}).text
+    assert "Reward; Discounted return; V; Value error. 40 agent steps. Discount 0.99" in about
+    assert "Value error: V minus discounted return." in about
+    assert service.client.get(f"{FIGURES}/episode_trace", params=ask | {"panel": "lives"}).status_code == 422
+
+
+def test_rewards_of_a_game_are_a_figure_and_one_without_decisions_is_a_conflict(
+    service: RunningService,
+) -> None:
+    client = service.client
+    me = client.get("/api/v1/auth/me").json()["id"]
+    game = add_recording(service.engine, me, n=6, rewards=[0, 1, 0, 0, 4, 0])
+    answer = client.get(f"{FIGURES}/recording", params={"recording": game}).json()
+    [reward] = answer["data"]
+    assert (reward["name"], numbers(reward["y"])) == ("Reward", [0, 1, 0, 0, 4, 0])
+    assert answer["layout"]["title"]["text"] == "Game of Breakout by owner, score 5"
+    table = client.get(f"{FIGURES}/recording", params={"recording": game, "format": "csv"}).text
+    assert [row["x"] for row in csv.DictReader(table.splitlines())] == ["1", "2", "3", "4", "5", "6"]
+    empty = add_recording(service.engine, me, n=0, ended=False)
+    assert client.get(f"{FIGURES}/recording", params={"recording": empty}).status_code == 409
+    assert client.get(f"{FIGURES}/recording", params={"recording": "0" * 26}).status_code == 404
 
 
 def test_invalid_queries_return_422_and_unknown_ids_404(client: Client, recorded: RecordedRun) -> None:

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.figures.episode_trace import discount, episode_trace_figure
+from backend.figures.episode_trace import TracePanel, discount, episode_trace_figure
 from tests.backend.figures.lines import valid
 
 rewards = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
@@ -45,14 +46,15 @@ def test_all_actions_of_atari_look_different(action_values: bool) -> None:
     assert len(set(looks)) == 20
 
 
-def test_figure_has_three_panels_with_shared_x_axis() -> None:
+def test_figure_has_three_panels_over_one_x_axis_which_counts_from_1() -> None:
     figure = draw(50)
     assert list(by_name(figure)) == ["Reward", "V", "action 0", "action 1", "action 2"]
     assert [trace.yaxis for trace in figure.data] == ["y", "y2", "y3", "y3", "y3"]
-    assert figure.layout.xaxis.matches == figure.layout.xaxis2.matches == "x3"
-    assert figure.layout.xaxis3.title.text == "Agent steps in the episode"
+    assert {trace.xaxis or "x" for trace in figure.data} == {"x"}
+    assert figure.layout.xaxis.anchor == "y3"
+    assert figure.layout.xaxis.title.text == "Agent steps in the episode"
     assert figure.layout.yaxis3.range == (0, 1)
-    assert by_name(figure)["V"].x == tuple(range(50))
+    assert by_name(figure)["V"].x == tuple(range(1, 51))
 
 
 @pytest.mark.parametrize("length", [1, 999, 1000, 1001, 5000])
@@ -65,7 +67,8 @@ def test_long_episode_is_bucketed_without_losing_reward(length: int) -> None:
     assert len(reward.y) <= 1000
     assert sum(reward.y) == pytest.approx(rewards.sum())
     assert value.y == pytest.approx(np.ones(len(value.y)))
-    assert reward.x[-1] == length - 1
+    assert reward.x[-1] == length
+    assert ("summed" in figure.layout.title.subtitle.text) == (length > 1000)
 
 
 def test_stacked_policy_sums_to_one() -> None:
@@ -76,7 +79,7 @@ def test_stacked_policy_sums_to_one() -> None:
 
 def test_lost_lives_are_marked_by_dotted_lines() -> None:
     figure = draw(6, lives=np.array([3, 3, 2, 2, 2, 1]))
-    assert sorted({shape.x0 for shape in figure.layout.shapes}) == [2, 5]
+    assert sorted({shape.x0 for shape in figure.layout.shapes}) == [3, 6]
     assert "dotted: life lost" in figure.layout.title.subtitle.text
     assert not draw(6, lives=np.full(6, 3)).layout.shapes
 
@@ -87,7 +90,35 @@ def test_discounted_return_is_drawn_behind_value() -> None:
 
 
 def test_episode_without_policy_has_two_panels() -> None:
-    assert list(by_name(draw(5, n_actions=0))) == ["Reward", "V"]
+    figure = draw(5, n_actions=0)
+    assert list(by_name(figure)) == ["Reward", "V"]
+    assert figure.layout.yaxis2.domain[0] == pytest.approx(0.0)
+    assert "yaxis3" not in figure.layout
+
+
+def test_value_error_is_value_minus_discounted_return() -> None:
+    returns = np.arange(5.0)
+    figure = draw(
+        5, panels=["reward", "value", "value_error"], returns=returns, lives=np.array([2, 2, 1, 1, 1])
+    )
+    lines = by_name(figure)
+    assert list(lines) == ["Reward", "Discounted return", "V", "Value error"]
+    assert lines["Value error"].y == pytest.approx(np.array(lines["V"].y) - returns)
+    assert [lines[name].yaxis for name in lines] == ["y", "y2", "y2", "y3"]
+    assert len({line.line.color for line in lines.values()}) == 4
+    assert {shape.yref for shape in figure.layout.shapes} == {"y domain", "y2 domain", "y3 domain"}
+    heights = [axis.domain for axis in (figure.layout.yaxis, figure.layout.yaxis2, figure.layout.yaxis3)]
+    assert all(below[1] < above[0] for above, below in pairwise(heights))
+
+
+def test_panels_without_anything_to_draw_are_left_out() -> None:
+    nobody, none = np.empty(0), np.empty((0, 0))
+    ones = np.ones(4)
+    game = episode_trace_figure(ones, nobody, none, [], panels=["reward", "value", "value_error", "policy"])
+    assert list(by_name(valid(game))) == ["Reward"]
+    assert valid(game).layout.yaxis.domain == (0, 1)
+    without_discount = valid(episode_trace_figure(ones, ones, none, [], panels=["value_error"]))
+    assert list(by_name(without_discount)) == ["Reward"], "never an empty figure"
 
 
 def test_continuous_actions_are_drawn_as_lines() -> None:
@@ -98,3 +129,11 @@ def test_continuous_actions_are_drawn_as_lines() -> None:
     assert drawn == {"HIP": [0.5, 1.5, 0.0], "KNEE": [-2.0, 0.25, 3.0]}
     assert figure.layout.yaxis3.title.text == "Action"
     assert figure.layout.yaxis3.range is None
+
+
+@pytest.mark.parametrize("action_values", [True, False])
+def test_value_error_looks_different_from_every_action(action_values: bool) -> None:
+    panels: list[TracePanel] = ["reward", "value", "value_error", "policy"]
+    figure = draw(50, 18, panels=panels, returns=np.ones(50), action_values=action_values)
+    looks = [(trace.line.color, trace.marker.symbol) for trace in figure.data]
+    assert len(set(looks)) == len(looks) == 22

@@ -56,6 +56,7 @@ BOUNDED = {
     "/api/v1/figures/diagnostic",
     "/api/v1/figures/episode_trace",
     "/api/v1/figures/learning_curve",
+    "/api/v1/figures/recording",
     "/api/v1/figures/scatter",
     "/api/v1/figures/seed_curve",
     "/api/v1/recordings/{recording_id}/file",

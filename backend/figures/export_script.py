@@ -32,7 +32,7 @@ _DASHES = {
     "longdash": (0, (8, 3)),
     "longdashdot": (0, (8, 3, 1, 3)),
 }
-_STEPS = {"hv": "steps-post", "vh": "steps-pre"}
+_STEPS = {"hv": "steps-post", "vh": "steps-pre", "hvh": "steps-mid"}
 _BOWTIE = [(-1, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)]
 _SYMBOLS: dict[str, Any] = {
     "circle": "o",
@@ -470,7 +470,7 @@ def draw(axes, style, rows, line_width):
         errors = [[b - a for a, b in zip(low, y)], [b - a for a, b in zip(y, high)]]
         axes.errorbar(x, y, yerr=errors, fmt="none", ecolor=style["colour"], elinewidth=line_width / 2)
     elif style["fill"] and x:
-        step = {"steps-post": "post", "steps-pre": "pre"}.get(style["steps"])
+        step = {"steps-post": "post", "steps-pre": "pre", "steps-mid": "mid"}.get(style["steps"])
         area = {"facecolor": style["fill"], "linewidth": 0}
         if style["hatch"]:
             area.update(zip(("hatch", "edgecolor"), style["hatch"]))
@@ -625,7 +625,7 @@ def main():
     parser.add_argument("csv", nargs="?", type=Path, default=here.with_suffix(".csv"))
     parser.add_argument("--output", type=Path, help="file without its ending; default: beside the CSV")
     parser.add_argument("--width", type=float, default=FIGURE["width_in"], help="in inches")
-    parser.add_argument("--height", type=float, help="in inches; default: 0.62 of the width, plus the legend")
+    parser.add_argument("--height", type=float, help="in inches; default: by width and panels")
     parser.add_argument("--font-size", type=float, default=8 if FIGURE["width_in"] < 8 else 14)
     parser.add_argument("--font", help="such as 'Times New Roman'; it must be installed")
     parser.add_argument("--line-width", type=float, default=FIGURE["line_width_pt"])
@@ -650,7 +650,9 @@ def main():
     if options.font:
         style["font.family"] = options.font
     with matplotlib.rc_context(style):
-        height = options.height or 0.62 * options.width
+        n_rows = len({panel["rows"][0] for panel in FIGURE["panels"] if panel["y"]["visible"]})
+        least = (9 * n_rows + 5) * options.font_size / 72 if n_rows > 1 else 0.0
+        height = options.height or max(0.62 * options.width, least)
         figure = Figure(figsize=(options.width, height), layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         every = panels(figure)

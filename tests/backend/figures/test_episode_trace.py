@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.figures.episode_trace import TracePanel, discount, episode_trace_figure
+from backend.figures.export_script import matplotlib_script
 from tests.backend.figures.lines import valid
 
 rewards = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
@@ -119,6 +120,14 @@ def test_panels_without_anything_to_draw_are_left_out() -> None:
     assert valid(game).layout.yaxis.domain == (0, 1)
     without_discount = valid(episode_trace_figure(ones, ones, none, [], panels=["value_error"]))
     assert list(by_name(without_discount)) == ["Reward"], "never an empty figure"
+
+
+def test_script_draws_rewards_as_steps_around_their_agent_step() -> None:
+    script: dict[str, Any] = {"__name__": "script"}
+    exec(matplotlib_script(episode_trace_figure(np.ones(4), np.ones(4), np.empty((4, 0)), [])), script)
+    reward, value = script["FIGURE"]["series"]
+    assert (reward["steps"], value["steps"]) == ("steps-mid", "default")
+    assert [panel["has_x"] for panel in script["FIGURE"]["panels"]] == [False, True]
 
 
 def test_continuous_actions_are_drawn_as_lines() -> None:

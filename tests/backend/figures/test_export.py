@@ -16,6 +16,7 @@ import pytest
 
 from backend.errors import Invalid
 from backend.figures.diagnostics import BY_ID, diagnostic_figure
+from backend.figures.episode_trace import TracePanel, episode_trace_figure
 from backend.figures.export_caption import caption
 from backend.figures.export_script import ScriptOptions, matplotlib_script
 from backend.figures.export_series import COLUMNS, as_csv, drawn_series
@@ -282,6 +283,16 @@ def test_script_redraws_groups_of_seeds_with_embedded_fonts(tmp_path: Path) -> N
     corners = [path.count("L") for path in drawn_lines(folder)]
     assert corners.count(34) == 2, "a line of 35 points of all seeds for each group"
     assert corners.count(4) >= 2, "and one of five points of fewer seeds"
+
+
+@pytest.mark.service
+def test_script_is_higher_for_panels_below_one_another(tmp_path: Path) -> None:
+    ones = np.ones(5)
+    panels: list[TracePanel] = ["reward", "value", "value_error"]
+    episode = episode_trace_figure(ones, ones, np.empty((5, 0)), [], panels=panels, returns=np.zeros(5))
+    pdf = (redrawn(episode, tmp_path, width_in=3.25, legend="none") / "figure.pdf").read_bytes()
+    [height] = re.findall(rb"/MediaBox \[ 0 0 234 ([\d.]+) \]", pdf)
+    assert float(height) > 3 * 72
 
 
 @pytest.mark.parametrize(("mode", "way"), [("stack", "v"), ("group", "v"), ("group", "h")])

@@ -43,6 +43,17 @@ it('replaceTexts writes one outline for each line, in its colour and place', () 
   expect(heights[1]).toBeGreaterThan((heights[0] ?? 0) + 8);
 });
 
+it('outlines have all coordinates of each command where one is just below 0', () => {
+  const counts: Record<string, number> = { M: 2, L: 2, Q: 4, C: 6, Z: 0 };
+  const svg = svgWith(`<text x="5" y="-0.003" style="${STYLE}">l</text>`);
+  replaceTexts(svg, parts, 'outlines');
+  const data = svg.querySelector('path')?.getAttribute('d') ?? '';
+  const commands = data.split(/(?=[A-Z])/);
+  expect(commands.length).toBeGreaterThan(3);
+  for (const command of commands)
+    expect(command.slice(1).match(/-?[\d.]+/g) ?? []).toHaveLength(counts[command.charAt(0)] ?? NaN);
+});
+
 it('replaceTexts places lines by their anchor, each script in its part of the font', () => {
   const svg = svgWith(`<text x="100" y="10" style="${STYLE}" text-anchor="end">ab ε</text>`);
   replaceTexts(svg, parts, 'lines');

@@ -1,4 +1,5 @@
 /** The texts of a drawn SVG: as outlines, or as plain lines of text for a PDF. */
+import type { Command } from 'opentype.js';
 import { type FontPart, type Piece, piecesOf } from './fonts';
 
 const SVG = 'http://www.w3.org/2000/svg';
@@ -71,6 +72,23 @@ const missing = (x: number, y: number, size: number): string => {
   return `M${left} ${y}H${right}V${top}H${left}ZM${left + 1} ${y - 1}V${top + 1}H${right - 1}V${y - 1}Z`;
 };
 
+const COORDINATES = ['x1', 'y1', 'x2', 'y2', 'x', 'y'] as const;
+
+const rounded = (coordinate: number): number => Number(coordinate.toFixed(DIGITS)) || 0;
+
+/** A glyph's path. In that of the font library a coordinate just below 0 is no number of its own. */
+const pathData = (commands: readonly Command[]): string =>
+  commands
+    .map(
+      (command) =>
+        command.type +
+        COORDINATES.flatMap((name) => {
+          const coordinate = command[name];
+          return coordinate === undefined ? [] : [rounded(coordinate)];
+        }).join(' '),
+    )
+    .join('');
+
 function outlined({ text, x, y, size, fill, pieces, transform }: Placed, document: Document): Element {
   const path = document.createElementNS(SVG, 'path');
   let at = x;
@@ -79,7 +97,7 @@ function outlined({ text, x, y, size, fill, pieces, transform }: Placed, documen
       const start = at;
       at += part ? advance(part, character, size) : EM * size;
       if (!part) return missing(start, y, size);
-      return part.font.charToGlyph(character).getPath(start, y, size).toPathData(DIGITS);
+      return pathData(part.font.charToGlyph(character).getPath(start, y, size).commands);
     }),
   );
   path.setAttribute('d', data.join(''));

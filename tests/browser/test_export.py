@@ -22,9 +22,12 @@ from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations
+from tests.browser.test_scores import store_scores
+from tests.support.artifacts import make_episode
 from tests.support.pdf import PdfPage
 from tests.support.rows import make_run
 from tests.support.service import RunningService
+from tests.support.start_sets import add_recording
 
 pytestmark = pytest.mark.browser
 
@@ -189,3 +192,69 @@ def test_stretch_of_nan_is_hatched_and_counted_in_what_the_page_draws(
     assert "10 NaN" in [text.text for text in PdfPage(file).texts]
     assert b"/PatternType 1" in file
     expect(dialog).to_contain_text("Hatched where values are not finite: 10 NaN.")
+
+
+def assert_exported(page: Page, within: Locator, texts: set[str]) -> list[dict[str, str]]:
+    """The figure of the button can be read as PDF of every width, with these texts, and is there in the other
+    formats; returns the rows of its CSV."""
+    within.get_by_role("button", name="Export figure…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("img", name="Preview").locator("svg")).to_be_visible()
+    for width, width_in in (("slide", 10.0), ("page", 6.75), ("column", 3.25)):
+        dialog.get_by_label("Width", exact=True).select_option(width)
+        pdf = PdfPage(downloaded(dialog, "pdf"))
+        assert pdf.width_pt == pytest.approx(72 * width_in, abs=0.1)
+        assert (width, pdf.outside, pdf.overlapping) == (width, [], [])
+        assert texts <= {text.text for text in pdf.texts}
+    expect(dialog.get_by_role("status", name="Problems of the figure")).to_have_text("")
+    for form, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("zip", b"PK")):
+        assert downloaded(dialog, form).startswith(start)
+    return list(csv.DictReader(downloaded(dialog, "csv").decode().splitlines()))
+
+
+@pytest.mark.long
+def test_profile_of_the_scores_is_exported(service_page: Page, sqlite_service: RunningService) -> None:
+    store_scores(sqlite_service.engine)
+    page = service_page
+    page.emulate_media(color_scheme="dark")
+    page.goto("/scores?normalised=true")
+    profile = page.get_by_role("region", name="Performance profile")
+    rows = assert_exported(
+        page, profile, {"PAAC", "A3C", "Human-normalised score (%)", "Share of runs above"}
+    )
+    assert {row["series"] for row in rows} == {"PAAC", "A3C"}
+    expect(page.get_by_role("dialog")).to_contain_text("4 runs. Optimality gap: PAAC 0 %, A3C 32.9 %.")
+
+
+@pytest.mark.long
+def test_timeline_of_a_replay_is_exported_with_a_row_for_each_agent_step(
+    service_page: Page, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    run = make_run(sqlite_service.engine)
+    store = sqlite_service.artifacts
+    episode = make_episode(sqlite_service.engine, run, store, tmp_path, lives=(3, 3, 2, 2, 1))
+    page = service_page
+    page.goto(f"/runs/{run.id}/episodes/{episode.id}")
+    names = {"Reward", "V", "Discounted return", "Value error"}
+    texts = names | {"Value", "Agent steps in the episode"}
+    rows = assert_exported(page, page.get_by_role("group", name="Episode player"), texts)
+    assert {row["series"] for row in rows} == names
+    assert [row["x"] for row in rows if row["series"] == "V"] == ["1", "2", "3", "4", "5"]
+    values = [row["y"] for row in rows if row["series"] == "V"]
+    assert values == ["0.1", "", "", "2", "3"], "what is not finite is empty"
+    caption = page.get_by_role("dialog").get_by_role("region", name="Caption")
+    expect(caption).to_contain_text("Value error: V minus discounted return. Dotted: life lost.")
+    title = page.get_by_role("dialog").get_by_label("Title")
+    title.press_sequentially("Lives, 1 error.")
+    expect(title).to_have_value("Lives, 1 error.")  # none of them is a key of the player
+
+
+@pytest.mark.long
+def test_timeline_of_a_game_is_exported(service_page: Page, sqlite_service: RunningService) -> None:
+    me = sqlite_service.client.get("/api/v1/auth/me").json()["id"]
+    game = add_recording(sqlite_service.engine, me, n=6, rewards=[0, 1, 0, 0, 4, 0])
+    page = service_page
+    page.goto(f"/play/recordings/{game}")
+    player = page.get_by_role("group", name="Episode player")
+    rows = assert_exported(page, player, {"Reward", "Agent steps in the episode"})
+    assert [row["y"] for row in rows] == ["0", "1", "0", "0", "4", "0"]

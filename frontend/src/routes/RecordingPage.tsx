@@ -11,13 +11,14 @@ import {
   recordingVideoUrl,
   type Recording,
 } from '@/api/play';
+import { sourceAt } from '@/components/chart/export/source';
 import { useDownload } from '@/components/download';
 import { Empty, Loading, PageProblem, titleOf } from '@/components/feedback';
 import { AgentChoice } from '@/features/play/AgentChoice';
 import { PlayFromHere } from '@/features/play/PlayFromHere';
 import { SourceLink } from '@/features/play/SourceLink';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
-import type { Source } from '@/features/replay/source';
+import { MAX_POINTS, type Source } from '@/features/replay/source';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatExact, formatInteger, formatScore } from '@/lib/format';
 
@@ -35,6 +36,10 @@ const sourceOfRecording = ({ id, length_steps, episode_return, player }: Recordi
   label: `Video of the game of ${player} with a score of ${formatScore(episode_return)}`,
   byAgent: false,
   hasObservations: false,
+  timeline: sourceAt({ name: 'recording', title: 'Timeline of the game' }, '/api/v1/figures/recording', {
+    recording: id,
+    points: MAX_POINTS,
+  }),
 });
 
 /** The replay of a game that a person or a script has played. */

@@ -122,7 +122,8 @@ export function EpisodePlayer({
       className={large ? classes.large : classes.player}
       style={{ '--shape': shape } as CSSProperties}
       tabIndex={-1}
-      onKeyDown={onKey}
+      // Events of its dialogs come here too, though they are elsewhere on the page.
+      onKeyDown={(event) => event.currentTarget.contains(event.target as Node) && onKey(event)}
       role="group"
       aria-label="Episode player"
       ref={root}
@@ -252,6 +253,7 @@ export function EpisodePlayer({
               onSeek={seek}
               compact={!large}
               hasValues={source.byAgent}
+              exported={large ? source.timeline : undefined}
             />
           )}
         </div>

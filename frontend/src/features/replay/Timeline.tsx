@@ -1,6 +1,7 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { useEffect, useMemo, useRef, type KeyboardEvent, type PointerEvent } from 'react';
+import type { ExportSource } from '@/components/chart/export/source';
 import { formatNumber } from '@/lib/format';
 import { drawLine, lostLives, range, ticks, withZero } from './draw';
 import { snapped, type Jumps } from './jumps';
@@ -22,6 +23,8 @@ type Props = {
   compact?: boolean;
   /** Whether values were recorded: a person has none. */
   hasValues?: boolean;
+  /** As a figure for a paper, where it can be exported. */
+  exported?: ExportSource | undefined;
 };
 
 type Row = {
@@ -90,6 +93,7 @@ export function Timeline({
   onSeek,
   compact = false,
   hasValues = true,
+  exported,
 }: Props) {
   const errors = compact ? undefined : givenErrors;
   const { ref, width } = useElementSize();
@@ -185,6 +189,7 @@ export function Timeline({
         step={step}
         compact={compact}
         hasValues={hasValues}
+        exported={exported}
       />
       <div
         ref={ref}

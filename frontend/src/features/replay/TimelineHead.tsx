@@ -1,3 +1,5 @@
+import { ExportButton } from '@/components/chart/export/ExportFigure';
+import type { ExportSource } from '@/components/chart/export/source';
 import { Term } from '@/components/Term';
 import { formatNumber } from '@/lib/format';
 import classes from './replay.module.css';
@@ -11,10 +13,11 @@ type Props = {
   /** Only what the compact timeline draws. */
   compact?: boolean;
   hasValues: boolean;
+  exported: ExportSource | undefined;
 };
 
 /** The values at the current step. Their columns are as wide as the longest number, so that they stay in place. */
-export function TimelineHead({ trace, returns, errors, step, compact = false, hasValues }: Props) {
+export function TimelineHead({ trace, returns, errors, step, compact = false, hasValues, exported }: Props) {
   const steps = trace.rewards.length;
   const value = trace.actionValues ? 'max Q' : 'value V';
   const digits = String(steps).length;
@@ -52,6 +55,11 @@ export function TimelineHead({ trace, returns, errors, step, compact = false, ha
       {trace.lives.some((lives) => lives > 0) && (
         <span>
           <i style={{ background: 'var(--lost)' }} /> life lost
+        </span>
+      )}
+      {exported && (
+        <span className={classes.exportButton}>
+          <ExportButton source={exported} />
         </span>
       )}
     </div>

@@ -1,5 +1,6 @@
 import { keys } from '@/api/keys';
 import { readTrace, type Episode } from '@/api/runResources';
+import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import type { Recorded } from './trace';
 import { videoUrl } from './video';
 
@@ -16,7 +17,12 @@ export type Source = {
   byAgent: boolean;
   /** Whether there is a video of the network's input. */
   hasObservations: boolean;
+  /** The timeline as a figure for a paper. */
+  timeline: ExportSource;
 };
+
+/** Of a figure: a point for each agent step, but of the longest episodes. */
+export const MAX_POINTS = 10_000;
 
 export const sourceOfEpisode = ({
   id,
@@ -34,4 +40,9 @@ export const sourceOfEpisode = ({
   label: `Video of the episode that ended at agent step ${agent_steps}`,
   byAgent: true,
   hasObservations: observations,
+  timeline: sourceAt(
+    { name: 'episode_trace', title: 'Timeline of the episode' },
+    '/api/v1/figures/episode_trace',
+    { episode: id, panel: ['reward', 'value', 'value_error'], points: MAX_POINTS },
+  ),
 });

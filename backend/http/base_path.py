@@ -70,4 +70,5 @@ class BasePathMiddleware:
 def page_below(index: str, prefix: str) -> str:
     """The page with the addresses of its files below a base path, which its scripts read from it."""
     below = re.sub(r'\b(src|href)="/(?!/)', rf'\1="{prefix}/', index)
-    return below.replace("</head>", f'<meta name="callboard-base" content="{prefix}" />\n  </head>', 1)
+    # Before the scripts, as the first one does not wait for the rest of the page.
+    return below.replace("<head>", f'<head>\n    <meta name="callboard-base" content="{prefix}" />', 1)

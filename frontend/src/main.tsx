@@ -7,10 +7,11 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+// Before the router reads the address.
+import '@/start';
 import { meQuery } from '@/api/account';
 import { createQueryClient, onSignedOut } from '@/api/client';
 import { startLiveUpdates } from '@/api/liveUpdates';
-import { takeSecret } from '@/api/session';
 import { Toasts } from '@/components/toasts';
 import { served } from '@/lib/base';
 import { createAppRouter } from '@/router';
@@ -19,8 +20,6 @@ import { theme } from '@/theme';
 /** How long the page waits for the first answer before it shows itself. */
 const FIRST_ANSWER_MS = 2000;
 
-// Before the router reads the address.
-takeSecret();
 const client = createQueryClient();
 const router = createAppRouter(client);
 const schemes = localStorageColorSchemeManager({ key: 'callboard-color-scheme' });

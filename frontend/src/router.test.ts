@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { createQueryClient } from '@/api/client';
+import { loadSettingsFrame, PAGES, scriptsOf } from './pages';
 import { createAppRouter } from './router';
 
 const SOURCES = import.meta.glob<string>('./**/*.tsx', { query: '?raw', import: 'default', eager: true });
@@ -33,4 +34,28 @@ it('every page stands in the navigation, or another page links to it', () => {
     .map(({ fullPath }) => fullPath as string)
     .filter((path) => !sources.includes(`to="${path}"`) && !sources.includes(`to: '${path}'`));
   expect(lost).toEqual([]);
+});
+
+it('each page of the router is found by its address without the router', () => {
+  const { routesById } = createAppRouter(createQueryClient());
+  const paths = Object.entries(routesById)
+    .filter(
+      ([id, { options }]) =>
+        options.component !== undefined && !/__root__$|\/(shell|settings-pages)$/.test(id),
+    )
+    .map(([, { fullPath }]) => fullPath);
+  expect(paths.toSorted()).toEqual(Object.keys(PAGES).toSorted());
+});
+
+it.each([
+  ['/', [PAGES['/']]],
+  ['/compare/', [PAGES['/compare']]],
+  ['/runs/01M8', [PAGES['/runs/$runId']]],
+  ['/play/recordings/01M8', [PAGES['/play/recordings/$recordingId']]],
+  ['/settings', [loadSettingsFrame, PAGES['/settings']]],
+  ['/settings/audit', [loadSettingsFrame, PAGES['/settings/audit']]],
+  ['/runs', []],
+  ['/nowhere', []],
+])('the page at %s needs its own scripts', (address, scripts) => {
+  expect(scriptsOf(address)).toEqual(scripts);
 });

@@ -34,6 +34,7 @@ import {
   scoresSearch,
   sweepSearch,
 } from '@/lib/search';
+import { loadSettingsFrame, PAGES } from '@/pages';
 
 /** The page for an unknown URL. */
 function NotFound() {
@@ -54,7 +55,7 @@ const loginRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/login',
   validateSearch: loginSearch,
-  component: lazyRouteComponent(() => import('@/routes/LoginPage')),
+  component: lazyRouteComponent(PAGES['/login']),
 });
 
 const shellRoute = createRoute({ getParentRoute: () => rootRoute, id: 'shell', component: AppShell });
@@ -64,7 +65,7 @@ const runsRoute = createRoute({
   path: '/',
   staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted'] } },
   validateSearch: runsSearch,
-  component: lazyRouteComponent(() => import('@/routes/RunsPage')),
+  component: lazyRouteComponent(PAGES['/']),
 });
 
 // A run's URL without its id means the list.
@@ -77,28 +78,28 @@ const runsAliasRoute = createRoute({
 const deletedRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/deleted',
-  component: lazyRouteComponent(() => import('@/routes/DeletedPage')),
+  component: lazyRouteComponent(PAGES['/deleted']),
 });
 
 const newRunRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/new',
   validateSearch: newRunSearch,
-  component: lazyRouteComponent(() => import('@/routes/NewRunPage')),
+  component: lazyRouteComponent(PAGES['/new']),
 });
 
 const runRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/runs/$runId',
   validateSearch: runSearch,
-  component: lazyRouteComponent(() => import('@/routes/RunPage')),
+  component: lazyRouteComponent(PAGES['/runs/$runId']),
 });
 
 const replayRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/runs/$runId/episodes/$episodeId',
   validateSearch: replaySearch,
-  component: lazyRouteComponent(() => import('@/routes/ReplayPage')),
+  component: lazyRouteComponent(PAGES['/runs/$runId/episodes/$episodeId']),
 });
 
 const compareRoute = createRoute({
@@ -106,34 +107,34 @@ const compareRoute = createRoute({
   path: '/compare',
   staticData: { nav: { label: 'Compare', icon: IconChartLine } },
   validateSearch: compareSearch,
-  component: lazyRouteComponent(() => import('@/routes/ComparePage')),
+  component: lazyRouteComponent(PAGES['/compare']),
 });
 
 const sweepsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/sweeps',
   staticData: { nav: { label: 'Sweeps', icon: IconChartDots, underMore: true } },
-  component: lazyRouteComponent(() => import('@/routes/SweepsPage')),
+  component: lazyRouteComponent(PAGES['/sweeps']),
 });
 
 const sweepRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/sweeps/$sweepId',
   validateSearch: sweepSearch,
-  component: lazyRouteComponent(() => import('@/routes/SweepPage')),
+  component: lazyRouteComponent(PAGES['/sweeps/$sweepId']),
 });
 
 const papersRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/papers',
   staticData: { nav: { label: 'Papers', icon: IconBook2, underMore: true, covers: ['/studies/'] } },
-  component: lazyRouteComponent(() => import('@/routes/PapersPage')),
+  component: lazyRouteComponent(PAGES['/papers']),
 });
 
 const studyRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/studies/$studyId',
-  component: lazyRouteComponent(() => import('@/routes/StudyPage')),
+  component: lazyRouteComponent(PAGES['/studies/$studyId']),
 });
 
 const scoresRoute = createRoute({
@@ -141,7 +142,7 @@ const scoresRoute = createRoute({
   path: '/scores',
   staticData: { nav: { label: 'Scores', icon: IconTrophy } },
   validateSearch: scoresSearch,
-  component: lazyRouteComponent(() => import('@/routes/ScoresPage')),
+  component: lazyRouteComponent(PAGES['/scores']),
 });
 
 const playRoute = createRoute({
@@ -149,71 +150,71 @@ const playRoute = createRoute({
   path: '/play',
   staticData: { nav: { label: 'Play', icon: IconDeviceGamepad2, underMore: true } },
   validateSearch: playSearch,
-  component: lazyRouteComponent(() => import('@/routes/PlayPage')),
+  component: lazyRouteComponent(PAGES['/play']),
 });
 
 const playSessionRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/play/$sessionId',
-  component: lazyRouteComponent(() => import('@/routes/PlaySessionPage')),
+  component: lazyRouteComponent(PAGES['/play/$sessionId']),
 });
 
 const recordingRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/play/recordings/$recordingId',
   validateSearch: replaySearch,
-  component: lazyRouteComponent(() => import('@/routes/RecordingPage')),
+  component: lazyRouteComponent(PAGES['/play/recordings/$recordingId']),
 });
 
 const hostsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/machines',
   staticData: { nav: { label: 'Machines', icon: IconServer } },
-  component: lazyRouteComponent(() => import('@/routes/HostsPage')),
+  component: lazyRouteComponent(PAGES['/machines']),
 });
 
 const settingsRoute = createRoute({
   getParentRoute: () => shellRoute,
   id: 'settings-pages',
-  component: lazyRouteComponent(() => import('@/features/account/SettingsFrame')),
+  component: lazyRouteComponent(loadSettingsFrame),
 });
 
 const accountRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/settings',
   staticData: { nav: { label: 'Settings', icon: IconSettings, underMore: true } },
-  component: lazyRouteComponent(() => import('@/routes/AccountPage')),
+  component: lazyRouteComponent(PAGES['/settings']),
 });
 
 const tokensRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/settings/tokens',
-  component: lazyRouteComponent(() => import('@/routes/TokensPage')),
+  component: lazyRouteComponent(PAGES['/settings/tokens']),
 });
 
 const usersRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/settings/users',
-  component: lazyRouteComponent(() => import('@/routes/UsersPage')),
+  component: lazyRouteComponent(PAGES['/settings/users']),
 });
 
 const storageRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/settings/storage',
-  component: lazyRouteComponent(() => import('@/routes/StoragePage')),
+  component: lazyRouteComponent(PAGES['/settings/storage']),
 });
 
 const auditRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/settings/audit',
   validateSearch: auditSearch,
-  component: lazyRouteComponent(() => import('@/routes/AuditPage')),
+  component: lazyRouteComponent(PAGES['/settings/audit']),
 });
 
 const shortcutsRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/settings/shortcuts',
-  component: lazyRouteComponent(() => import('@/routes/ShortcutsPage')),
+  component: lazyRouteComponent(PAGES['/settings/shortcuts']),
 });
 
 /** Addresses without the part that the settings' pages have in common. */

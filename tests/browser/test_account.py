@@ -7,7 +7,7 @@ from threading import Thread
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, expect
 
 from backend.http.dependencies import COOKIE
 from backend.http.docs import STORED_PAGE_SECRET
@@ -45,6 +45,25 @@ def test_sign_in_accepts_a_password_and_rejects_a_used_link(
     page.get_by_role("textbox", name="Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Machines")).to_be_visible()
+
+
+def test_page_requests_session_and_its_scripts_beside_the_scripts_of_all_pages(service_page: Page) -> None:
+    page = service_page
+    held: list[Route] = []
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    page.route(re.compile(r"/assets/(index|shared)-[^/]+\.js"), lambda route: held.append(route))
+    with (
+        page.expect_request("**/api/v1/auth/me"),
+        page.expect_request(re.compile(r"/assets/HostsPage-[^/]+\.js")),
+    ):
+        page.goto("/machines", wait_until="commit")
+    assert held
+    page.unroute_all()
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("heading", name="Machines")).to_be_visible()
+    assert len([url for url in requested if url.endswith("/auth/me")]) == 1
 
 
 def test_page_without_its_part_of_the_session_asks_for_another_login(

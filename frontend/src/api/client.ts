@@ -3,8 +3,9 @@ import createClient from 'openapi-fetch';
 import { BASE } from '@/lib/base';
 import { namesSeeds, withExactSeeds } from './exactSeeds';
 import type { paths } from './generated';
+import { sessionHeaders, takeFirstAnswer } from './pageSecret';
 import { ApiProblem, toProblem } from './problem';
-import { isTicketOld, keepSession, sessionHeaders } from './session';
+import { isTicketOld, keepSession } from './session';
 
 /** With the session's cookie, but without the secret that the page keeps beside it. */
 type SignedOut = { secretLost: boolean };
@@ -27,7 +28,7 @@ const { fetch: fetched } = globalThis;
 
 async function send(request: Request): Promise<Response> {
   try {
-    const response = await fetched(request);
+    const response = await (takeFirstAnswer(request) ?? fetched(request));
     requested(true);
     return response;
   } catch (error) {

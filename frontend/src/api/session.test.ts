@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { forgetSession, isTicketOld, keepSession, sessionHeaders, takeSecret, withTicket } from './session';
+import { sessionHeaders, takeSecret } from './pageSecret';
+import { forgetSession, isTicketOld, keepSession, withTicket } from './session';
 
 beforeEach(forgetSession);
 afterEach(() => {

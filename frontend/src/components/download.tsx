@@ -3,7 +3,8 @@ import { useMutation } from '@tanstack/react-query';
 import type { MouseEvent, ReactNode } from 'react';
 import { renewTicket } from '@/api/client';
 import { toProblem } from '@/api/problem';
-import { sessionHeaders, withTicket } from '@/api/session';
+import { sessionHeaders } from '@/api/pageSecret';
+import { withTicket } from '@/api/session';
 import { Problem } from './feedback';
 
 /**

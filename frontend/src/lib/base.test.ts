@@ -15,6 +15,7 @@ const WITH_BASE =
 const NAMES = [
   '../api/client.ts',
   '../api/generated.ts',
+  '../pages.ts',
   '../router.tsx',
   '../components/chart/export/source.ts',
 ];

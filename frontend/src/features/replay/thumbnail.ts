@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { keys } from '@/api/keys';
 import { toProblem } from '@/api/problem';
-import { sessionHeaders } from '@/api/session';
+import { sessionHeaders } from '@/api/pageSecret';
 import { served } from '@/lib/base';
 
 /** Its job's end is an event, which a broken connection may lose; a refusal for too many jobs has none. */

@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { renewTicket } from '@/api/client';
 import { keys } from '@/api/keys';
 import { toProblem } from '@/api/problem';
-import { sessionHeaders } from '@/api/session';
+import { sessionHeaders } from '@/api/pageSecret';
 import { served } from '@/lib/base';
 import { environmentImage } from '@/lib/environments';
 

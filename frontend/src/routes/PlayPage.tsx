@@ -64,7 +64,12 @@ function NewSession() {
     onSuccess: ({ id }) => navigate({ to: '/play/$sessionId', params: { sessionId: id } }),
   });
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
-  if (!chosen) return <Loading label="Loading the environments" lines={2} />;
+  if (!chosen)
+    return (
+      <div className={classes.loadingForm}>
+        <Loading label="Loading the environments" lines={2} />
+      </div>
+    );
   const start = (): void =>
     open.mutate({
       environment: chosen.id,

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from backend.metrics import tfevents
 from callboard.errors import Unreachable
+from callboard.imports import sending
 from callboard.imports.log import Column, Log
 from callboard.imports.tensorboard import read
 from callboard.transport import Transport
@@ -406,3 +407,30 @@ def test_requests_of_an_import_have_less_than_a_million_bytes(
     series = target.client.get(f"/api/v1/runs/{run['id']}/series").json()["items"]
     assert [row["n_points"] for row in series] == [2] * len(names)
     assert 500_000 < proxy.largest < 1_000_000
+
+
+def test_import_that_replaces_another_stays_though_that_cannot_be_deleted(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("step,x\n1,2\n3,4\n")
+    first = imported("csv", path, "--step", "step")
+    assert first.exit_code == 0, first.output
+
+    [earlier] = target.runs()
+    delete = sending._delete  # noqa: SLF001
+
+    def delete_others(transport: Transport, run: str) -> None:
+        if run == earlier["id"]:
+            raise ValueError("it cannot be deleted now")
+        delete(transport, run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sending, "_delete", delete_others)
+        second = imported("csv", path, "--step", "step", "--algorithm", "b")
+    assert "it cannot be deleted now" in second.output
+    assert sorted(run["algorithm"] for run in target.runs()) == ["b", "unknown"]
+    third = imported("csv", path, "--step", "step", "--algorithm", "b")
+    assert third.exit_code == 0, third.output
+    [run] = target.runs()
+    assert rows(target, run["id"]) == {"x": [(1, 2.0), (3, 4.0)]}

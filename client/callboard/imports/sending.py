@@ -70,8 +70,8 @@ class Options:
         given |= self.of_reader or {}
         return {name: value for name, value in given.items() if value not in (None, [], {}, ())}
 
-    def earlier(self, stored: Mapping[str, Any]) -> Options:
-        """Those of an earlier import, if none are given now and the log was read in the same way."""
+    def or_those_of(self, stored: Mapping[str, Any]) -> Options:
+        """These, or, if none is given and the log was read in the same way, those of an earlier import."""
         if self.stored() or self.of_reader is not None:
             return self
         fields = {name: stored.get(name) for name in self.fields}
@@ -107,12 +107,12 @@ def send(log: Log, transport: Transport, options: Options, *, is_complete: bool 
 def _send(log: Log, transport: Transport, options: Options, done: Imported, *, is_complete: bool) -> None:
     mark = _mark(log.identity)
     earlier = _find(transport, mark)
-    options = options.earlier(_options_of(earlier[0])) if earlier else options
+    options = options.or_those_of(_options_of(earlier[0])) if earlier else options
     current = next((run for run in earlier if _options_of(run) == options.stored()), None)
     log.series = {metric: column for metric, column in log.series.items() if column.value}
     interpret(log, options.metrics, options.step_factor)
     if len(log.series) > MAX_METRICS:
-        done.not_kept["metrics after the first 5,000"] = len(log.series) - MAX_METRICS
+        done.not_kept[f"metrics after the first {MAX_METRICS:,}"] = len(log.series) - MAX_METRICS
         log.series = dict(list(log.series.items())[:MAX_METRICS])
     if not log.series and not log.lines:
         done.problem = "nothing in it can be imported"
@@ -126,6 +126,7 @@ def _send(log: Log, transport: Transport, options: Options, done: Imported, *, i
             answer = _request(transport, "POST", "runs", body=body, idempotency_key=new_ulid())
             done.run = created = str(answer["items"][0]["id"])
         _send_rest(log, transport, done.run, done, {} if current is None else current["spec"])
+        created = None  # it is whole, and stays though an earlier run cannot be deleted
         for run in (*earlier, *(run for identity in log.merged for run in _find(transport, _mark(identity)))):
             if run is not current:
                 _delete(transport, str(run["id"]))

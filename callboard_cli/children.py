@@ -24,7 +24,8 @@ _MAX_BACKOFF_S = 10.0
 _EARLY_EXIT_S = 10.0
 _HEALTH_INTERVAL_S = 5.0
 _MAX_UNHEALTHY_STEP_S = 2 * _HEALTH_INTERVAL_S
-"""Maximum time that one failed check adds: the previous one may be long ago, as after a slow start."""
+"""Maximum that one failed check adds to the unhealthy time: the previous one may be long ago, as after a slow
+start."""
 MAX_LOG_BYTES = 10 * 2**20
 """A larger log is rotated; one former log is kept."""
 
@@ -39,7 +40,7 @@ class ServiceProcess:
         environment: the process's environment variables.
         log_file: file for the process's output; a large one is rotated.
         healthy: health check; a child for which it is False for `unhealthy_timeout_s` is killed. The time
-            that it waits for a CPU does not count: on a loaded machine it is slow, not hanging.
+            that the child waits for a CPU does not count: on a loaded machine it is slow, not hanging.
         unhealthy_timeout_s: how long the health check may fail.
         pass_fds: file descriptors to inherit.
     """
@@ -121,6 +122,7 @@ class ServiceProcess:
     def _check_health(self, pid: int) -> None:
         healthy = self._healthy()
         now, waits_s = monotonic(), cpu_waits_s(pid)
+        # Of the thread that waited longest, which may be the one that answers.
         waited_s = max(
             (wait_s - self._cpu_waits_s.get(thread, 0.0) for thread, wait_s in waits_s.items()), default=0.0
         )

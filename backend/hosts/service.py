@@ -34,7 +34,7 @@ class PlaceInQueue:
     waiting: int
     """Number of these runs."""
     ahead: Sequence[Run]
-    """The first of the runs that are claimed earlier."""
+    """At most `MAX_LISTED` of the runs that are claimed before it, in order."""
     reason: str
     """Why no host has claimed the run."""
     expected_start_at: datetime | None
@@ -66,6 +66,7 @@ def queue_place(session: Session, run: Run, lease_s: float) -> PlaceInQueue:
     if run.state != RunState.QUEUED:
         raise Conflict(f"the run is {run.state}: only a queued run has a place in the queue")
     hosts = active_hosts(session, lease_s)
+    # If no host can run it, its place is that among the runs of the hosts that serve it.
     eligible = [active.host for active in hosts if can_run(active.host, run)] or [
         active.host for active in hosts if serves(active.host, run)
     ]
@@ -97,8 +98,8 @@ def queue_place(session: Session, run: Run, lease_s: float) -> PlaceInQueue:
 
 
 def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
-    """Why no host that may claim these runs, which are of one request, can run them well; none for external
-    runs, which no host may claim."""
+    """Why no host that may claim these runs, which are of one request, can run them well. There are no
+    warnings for external runs, which no host may claim."""
     return capacity_warnings(runs, repository.all_hosts(session))
 
 

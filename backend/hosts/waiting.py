@@ -44,7 +44,8 @@ def can_run(host: Host, run: Run) -> bool:
 
 
 def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
-    """Why no host has claimed a queued run: the first condition that no host meets."""
+    """Why no host has claimed a queued run: the first condition that no host meets of those
+    that meet the ones before."""
     allowed = [candidate for candidate in hosts if serves(candidate.host, run)]
     if not allowed:
         return (

@@ -23,7 +23,8 @@ _BUCKETS = 400
 
 
 def of(session: Session, run_id: str, low: float, high: float, x: X = "agent_steps") -> Changes:
-    """The metrics that changed most in a range of x against the range of the same length before it.
+    """The metrics that changed most in a range of x against the range of the same length before it, or what
+    there is of that from 0 on.
 
     Args:
         session: a reading session.
@@ -69,7 +70,7 @@ def of(session: Session, run_id: str, low: float, high: float, x: X = "agent_ste
 
 
 def _agent_steps(session: Session, series: Series, axes: Axes, low: float, high: float) -> tuple[int, int]:
-    """The agent steps at a range of x, between the points of a series."""
+    """The agent steps at both ends of a range of x, interpolated between the points of a series."""
     if axes.x == "agent_steps":
         return math.floor(low), math.ceil(high)
     chunks = repository.live_chunks(session, [series.id])[series.id]
@@ -87,6 +88,7 @@ def _agent_steps(session: Session, series: Series, axes: Axes, low: float, high:
         for name in ("agent_steps", axes.column)
     )
     conversion = conversions(session, [series.run_id], axes.x).get(series.run_id)
+    # The x of several actors may decrease a little.
     at = np.maximum.accumulate(convert(stored, conversion).astype("f8"))
     first, last = np.interp([low, high], at, np.maximum.accumulate(steps))
     return math.floor(first), math.ceil(last)

@@ -291,7 +291,7 @@ def choose(
     *,
     scored: bool = False,
 ) -> list[Series]:
-    """The requested series, in the requested order.
+    """The requested series, by run and then by metric in the requested order.
 
     The default source is the run as a whole, or, for a metric that only single sources have, all of these.
     Of a run without `rollout/episode_return` its return metric is taken instead, under that name; with

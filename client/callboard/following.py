@@ -28,7 +28,7 @@ _EPISODES_PER_REQUEST = 200
 
 @dataclass(frozen=True)
 class StateChange:
-    """The run has another state; the first one is the current state."""
+    """The run has another state; the first change of all is the state at the start."""
 
     run: str
     state: str
@@ -68,6 +68,12 @@ def follow(
     transport: Transport, run_id: str, metrics: Sequence[str], ended: frozenset[str]
 ) -> Iterator[Change]:
     """The changes of a run until it has ended.
+
+    Args:
+        transport: where the run is.
+        run_id: the run.
+        metrics: those whose points are yielded; none for all.
+        ended: the states in which it has ended.
 
     Raises:
         Unreachable: the server cannot be reached for a minute.
@@ -138,6 +144,7 @@ class _Follower:
             params["x_from"] = begin
         for curve in self._transport.request("GET", "series", params=params)["series"]:
             if curve["bucket_rows"] > 1 and len(metrics) > 1:
+                # Alone, it begins at its own last point, so that fewer points are averaged.
                 yield from self._curves([curve["metric"]])
             else:
                 yield curve
@@ -145,6 +152,7 @@ class _Follower:
     def _new(self, curve: dict[str, Any]) -> NewPoints | None:
         steps = np.array(curve["x"], "f8").astype("i8")
         last, n_last = self._seen.get(curve["metric"], (-1, 0))
+        # Of means of several points, the one at `last` was yielded.
         first = int(np.searchsorted(steps, last, "left")) + (n_last if curve["bucket_rows"] == 1 else 1)
         first = 0 if last < 0 else first
         if first >= len(steps):
@@ -186,7 +194,7 @@ class _Follower:
 
 
 def _signals(transport: Transport, run_id: str) -> Iterator[None]:
-    """Yields once for each event that concerns the run, or may, and once if there is none for long."""
+    """Yields once for each event that concerns the run, or may, and once in a while if there is none."""
     catch_up_at = time.monotonic() + _CATCH_UP_S
     with transport.stream("events", timeout=_READ_TIMEOUT) as response:
         name, data = "", ""

@@ -201,11 +201,11 @@ class Spool:
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """A spool that another process has left; None if that process runs, or if nothing is in it:
-        it was deleted, or nothing was logged.
+        """A spool that another process has left; None if that process runs, or if it cannot
+        be opened and has nothing in it: a script begins, or it was deleted.
 
         Raises:
-            SpoolUnreadable: nothing of it can be sent, until a user removes the reason or discards it.
+            SpoolUnreadable: nothing of it can be sent, until a user fixes the cause or discards it.
             SpoolUnavailable: a subclass; it cannot be locked or read at present, and must not be discarded.
         """
         try:

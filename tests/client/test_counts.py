@@ -1,5 +1,5 @@
 """Logged = stored + waiting + reported as dropped, whichever step inside of the client raises."""
-# ruff: noqa: SLF001 - what waits is nobody else's
+# ruff: noqa: SLF001 - it reads what waits inside of the client
 
 import atexit
 import sys
@@ -24,7 +24,7 @@ CLIENT = str(Path(sys.modules["callboard.external"].__file__ or "").parent)
 CATCH = {"_shield", "_drop_after", "_frames_of", "_write_frames", "_drop_after_error"}
 """The functions that catch what the others raise."""
 NO_STEPS = {"<genexpr>", "n_waiting"}
-"""Sums and counts of numbers."""
+"""They count, and do nothing that can raise."""
 MAX_STEPS = 1_000
 
 
@@ -58,7 +58,7 @@ class Steps:
 
 
 def n_steps_broken(call: Callable[[], object], check: Callable[[Steps], None]) -> int:
-    """Call as often as it has steps, each time with another one that raises; returns how many raised."""
+    """Repeat a call; in the n-th repetition its n-th step raises. Returns how many raised."""
     n_broken = 0
     for n in range(1, MAX_STEPS):
         with Steps(n) as steps:
@@ -183,5 +183,5 @@ def test_each_value_is_counted_once_whichever_step_of_the_writer_raises(
         n_broken += steps.function is not None
         if steps._n_calls <= n:
             break
-    assert n_broken > 10
+    assert n_broken > 10, "the steps of the writer were found"
     assert ("the spool is full or cannot be written" in run.dropped) == is_full

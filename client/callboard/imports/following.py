@@ -27,8 +27,8 @@ def follow_paths(
 ) -> list[Imported]:
     """Import these files and folders whenever they change; Ctrl-C or SIGTERM ends it, and their runs.
 
-    What cannot be read yet, or a server that does not answer, is tried again. Returns what became of each log
-    at the end.
+    What raises, such as a server that does not answer, is tried again in 5 s; a log with a problem when
+    a file changes. Returns what became of each log at the end.
 
     Args:
         paths: files and folders, which may not exist yet.

@@ -72,7 +72,8 @@ def evaluate(
         seed: seeds the starts.
         processes: number of processes that step the environments.
         protocol: id; the run's by default.
-        starts: file of the protocol's start set: episode k starts from its k-th point, modulo their number.
+        starts: file of the protocol's start set: episode k starts from its k-th point, modulo their
+            number; after a crash as for seeds.
         interrupted: called between decisions; True interrupts.
 
     Raises:

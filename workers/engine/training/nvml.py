@@ -106,7 +106,8 @@ def gpu_by_uuid(uuid: str) -> Gpu | None:
 
 
 def _kind(name: str) -> str | None:
-    """What a name in `CUDA_VISIBLE_DEVICES` is: `number`, `GPU-` or `MIG-`, how a UUID begins, or None."""
+    """What a name in `CUDA_VISIBLE_DEVICES` is: `number`, `GPU-` or `MIG-` for the beginning of a UUID, or
+    None."""
     if name.isascii() and name.isdigit():
         return "number"
     return next((prefix for prefix in ("GPU-", "MIG-") if name.startswith(prefix)), None)
@@ -120,6 +121,7 @@ def _find(name: str, gpus: Sequence[Gpu | None]) -> Gpu | None:
         case "number":
             return gpus[int(name)] if int(name) < len(gpus) else None
     matching = [gpu for gpu in gpus if gpu is not None and gpu.uuid.startswith(name)]
+    # Instances of MIG are not among `gpus`.
     return matching[0] if len(matching) == 1 else gpu_by_uuid(name)
 
 

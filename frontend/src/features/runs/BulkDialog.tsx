@@ -19,8 +19,8 @@ import { formatInteger, parseNumber, plural } from '@/lib/format';
 
 type ActionText = {
   label: string;
-  /** What was done, in the report of the action. */
-  past: string;
+  /** How the report of the action begins. */
+  reported: string;
   description: (runs: string) => string;
   danger?: boolean;
 };
@@ -28,35 +28,39 @@ type ActionText = {
 export const BULK_ACTIONS: Partial<Record<BulkAction, ActionText>> = {
   stop: {
     label: 'Stop',
-    past: 'Stopping',
+    reported: 'Stopping',
     description: (runs) =>
       `Stops ${runs}. Training runs save a checkpoint, queued runs leave the queue; all can be resumed.`,
   },
   resume: {
     label: 'Resume',
-    past: 'Queued',
+    reported: 'Queued',
     description: (runs) =>
       `Puts ${runs} back in the queue to continue from the latest checkpoint, or from the start if there is none.`,
   },
-  tag: { label: 'Tag', past: 'Changed the tags of', description: (runs) => `Changes the tags of ${runs}:` },
+  tag: {
+    label: 'Tag',
+    reported: 'Changed the tags of',
+    description: (runs) => `Changes the tags of ${runs}.`,
+  },
   prioritise: {
     label: 'Priority',
-    past: 'Changed the priority of',
-    description: (runs) => `Changes the priority of ${runs}. Runs with a higher priority start first:`,
+    reported: 'Changed the priority of',
+    description: (runs) => `Changes the priority of ${runs}. Runs with a higher priority start first.`,
   },
   archive: {
     label: 'Archive',
-    past: 'Archived',
+    reported: 'Archived',
     description: (runs) => `Archives ${runs}: hidden from the list, nothing is deleted.`,
   },
   unarchive: {
     label: 'Unarchive',
-    past: 'Unarchived',
+    reported: 'Unarchived',
     description: (runs) => `Unarchives ${runs}: shown in the list again.`,
   },
   delete: {
     label: 'Delete',
-    past: 'Deleted',
+    reported: 'Deleted',
     danger: true,
     description: (runs) =>
       `Deletes ${runs}, including curves, logs, episodes, videos and checkpoints. You can undo this for an hour, under “Recently deleted”.`,
@@ -65,7 +69,7 @@ export const BULK_ACTIONS: Partial<Record<BulkAction, ActionText>> = {
 
 const MAX_PRIORITY = 100;
 const MAX_LISTED = 5;
-/** Of more runs, it is not listed beforehand what would be done to each. */
+/** With more runs, there is no preview. */
 const MAX_PREVIEWED = 1000;
 
 type Props = {
@@ -100,6 +104,7 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
       previewBulk(
         action,
         target,
+        // Placeholders: which runs are left out does not depend on them.
         needsTags ? { tags: ['tag'] } : needsPriority ? { priority: 0 } : undefined,
       ),
     gcTime: 0,
@@ -192,7 +197,7 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
 /** Reports what was done, with a way to undo it. */
 function report(action: BulkAction, result: BulkResult, undo: () => Promise<unknown>): void {
   if (result.n_done === 0) return;
-  const past = BULK_ACTIONS[action === 'untag' ? 'tag' : action]?.past ?? 'Changed';
+  const past = BULK_ACTIONS[action === 'untag' ? 'tag' : action]?.reported ?? 'Changed';
   const skipped = result.n_refused > 0 ? `; ${plural(result.n_refused, 'run')} left unchanged` : '';
   showToast(`${past} ${plural(result.n_done, 'run')}${skipped}.`, canUndo(action) ? undo : undefined);
 }

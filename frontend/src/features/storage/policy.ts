@@ -35,13 +35,13 @@ export const EPISODES: readonly NumberField[] = [
     name: 'episodes_best',
     title: 'Best episodes',
     unit: 'episodes',
-    hint: 'Training and evaluation episodes with the highest returns, of each kind.',
+    hint: 'This many training episodes and this many evaluation episodes, with the highest returns.',
   },
   {
     name: 'episodes_last',
     title: 'Latest episodes',
     unit: 'episodes',
-    hint: 'Training and evaluation episodes, of each kind.',
+    hint: 'This many training episodes and this many evaluation episodes.',
   },
   {
     name: 'videos_days',
@@ -97,7 +97,7 @@ export function parseDraft(draft: Draft): { policy: Policy; errors: Map<string, 
 
 const days = (count: number): string => plural(count, 'day');
 
-/** What a policy keeps of each kind that it limits. */
+/** What a policy keeps of each kind of data that it limits, and what becomes of event logs. */
 export function describePolicy(policy: Policy): string[] {
   const { checkpoints_every_agent_steps: every, event_logs: logs, event_logs_days: after } = policy;
   const checkpoints = [

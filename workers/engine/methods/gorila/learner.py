@@ -40,7 +40,7 @@ class Replica(DqnNetworks):
 
     @property
     def updates(self) -> int:
-        """Updates of theta+ that theta contains."""
+        """Updates of theta+ that the newest part of theta contains."""
         return max(version.updates for version in self.versions)
 
     def pull(self) -> None:
@@ -71,8 +71,12 @@ class LossGuard:
         self._variance = 0.0
         self._n = 0
 
-    def is_outlier(self, loss: float, deviations: float) -> bool:
-        """Whether a loss exceeds the mean of those before by `deviations` standard deviations; 0: never."""
+    def add(self, loss: float, deviations: float) -> bool:
+        """Add a loss; return whether it is an outlier.
+
+        An outlier exceeds the mean of those before by `deviations` standard deviations. There is none with
+        `deviations` 0, nor among the first `MIN_LOSSES`.
+        """
         limit = self.mean + deviations * math.sqrt(self._variance)
         outlier = bool(deviations) and self._n >= MIN_LOSSES and loss > limit
         self._n += 1
@@ -98,13 +102,13 @@ class GradientWorker:
 
         Args:
             batch: the minibatch.
-            outlier_deviations: see `LossGuard.is_outlier`; the gradient of an outlier is not pushed.
+            outlier_deviations: see `LossGuard.add`; the gradient of an outlier is not pushed.
 
         Returns:
-            Metric -> mean over the minibatch.
+            Metric -> mean over the minibatch; of an outlier only `loss/td`.
         """
         metrics = self._replica.compute_gradient(batch)
-        if self._guard.is_outlier(metrics["loss/td"], outlier_deviations):
+        if self._guard.add(metrics["loss/td"], outlier_deviations):
             self.outliers += 1
             return {"loss/td": metrics["loss/td"]}
         self._replica.push()

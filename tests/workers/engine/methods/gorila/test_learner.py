@@ -114,10 +114,10 @@ def test_learner_counts_an_outliers_gradient_and_does_not_push_it() -> None:
 def test_guard_finds_outliers_by_mean_and_standard_deviation() -> None:
     rng = np.random.default_rng(0)
     guard = LossGuard()
-    outliers = [guard.is_outlier(float(loss), 4.0) for loss in rng.normal(5.0, 0.5, 5_000)]
+    outliers = [guard.add(float(loss), 4.0) for loss in rng.normal(5.0, 0.5, 5_000)]
     assert abs(guard.mean - 5.0) < 0.2
     assert sum(outliers) < 10
-    assert guard.is_outlier(8.0, 4.0)
-    assert not guard.is_outlier(8.0, 0.0)
+    assert guard.add(8.0, 4.0)
+    assert not guard.add(8.0, 0.0)
     # A lasting rise is accepted.
-    assert not all(guard.is_outlier(8.0, 4.0) for _ in range(100))
+    assert not all(guard.add(8.0, 4.0) for _ in range(100))

@@ -4,7 +4,8 @@ with callboard.init(name="my run", algorithm="my_ppo", environment="CartPole-v1"
     run.log({"loss/policy": 0.5}, agent_steps=100)
     run.episode(return_=200.0, length=200)
 
-runs = callboard.connect().start("paac", "ALE/Pong-v5", seeds=range(3))
+client = callboard.connect()
+runs = client.start("paac", "ALE/Pong-v5", seeds=range(3), stop={"agent_steps": 4_000_000})
 returns = runs.wait().series("rollout/episode_return").to_pandas()
 """
 

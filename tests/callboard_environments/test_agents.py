@@ -135,7 +135,7 @@ def test_runs_without_an_agent_are_refused(target: Target) -> None:
         assert run.id is not None
         with pytest.raises(ValueError, match="external run"):
             load_agent(client, run.id)
-        queued = client.start("paac", "CartPole-v1")
+        queued = client.start("paac", "CartPole-v1", stop={"agent_steps": 1_000})
         with pytest.raises(ValueError, match="has no checkpoint"):
             load_agent(client, queued[0])
         queued.stop()

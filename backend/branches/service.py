@@ -223,15 +223,16 @@ def human_continuations(session: Session, branch: Branch) -> list[HumanContinuat
     ):
         try:
             parts = recordings.read_parts(session, recording)
+            acted = later_turns(recordings.turns(parts), branch.decision)
+            if not acted:
+                continue
+            who = recordings.in_words(session, recording, acted)
         except Gone:
-            continue
-        acted = later_turns(recordings.turns(parts), branch.decision)
-        if not acted:
             continue
         lives = [left for part in parts for left in part.lives]
         games.append(
             HumanContinuation(
-                who=recordings.in_words(session, recording, acted),
+                who=who,
                 rewards=np.array([reward for part in parts for reward in part.rewards][branch.decision :]),
                 n_valued=valued_decisions(lives, branch.decision, value_is_per_life=value_is_per_life),
                 finished=recording.finished,

@@ -338,6 +338,7 @@ def _joint(
             "kind": "episode", "id": episode.id, "run_id": episode.run_id, "decision": decision
         }  # fmt: skip
         recording.ended_at = datetime.now(UTC)
+        recording.actors = [{"kind": "person", "user_id": user_id}]
         for name, value in changes.items():
             setattr(recording, name, value)
     return recording_id
@@ -357,6 +358,7 @@ def test_fan_has_the_games_that_people_played_from_its_decision(
     _joint(service, ada, episode, 1, 4, [(1, 2), (0, 1), (1, 1)], actors=both)
     _joint(service, ada, episode, 1, 4, [(0, 1), (1, 3)], actors=both)
     _joint(service, ada, episode, 1, 1)  # left at once
+    _joint(service, ada, episode, 1, 4, actors=[])  # damaged: it does not say who has acted
     elsewhere = _joint(service, ada, episode, 2, 4)
     damaged = _joint(service, ada, episode, 1, 4)
     with writing(service.engine) as session:

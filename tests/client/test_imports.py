@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import random
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +20,14 @@ from typer.testing import CliRunner, Result
 
 from backend.metrics import tfevents
 from callboard.errors import Unreachable
-from callboard.imports import sending
+from callboard.imports import following, sending
 from callboard.imports.log import Column, Log
+from callboard.imports.rows import CSV_ENDINGS
+from callboard.imports.sending import Options
+from callboard.imports.tables import ColumnMapping
+from callboard.imports.tables import read as read_table
 from callboard.imports.tensorboard import read
-from callboard.transport import Transport
+from callboard.transport import Transport, find_server
 from callboard_cli.main import app
 from tests.client.support import Proxy, Target
 
@@ -434,3 +440,35 @@ def test_import_that_replaces_another_stays_though_that_cannot_be_deleted(
     assert third.exit_code == 0, third.output
     [run] = target.runs()
     assert rows(target, run["id"]) == {"x": [(1, 2.0), (3, 4.0)]}
+
+
+def test_followed_path_that_cannot_be_read_does_not_hold_up_the_others(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it end their runs, which have a message at each look."""
+    (tmp_path / "a.csv").write_text("step,x\n1,2\n")
+    (tmp_path / "b.csv").write_text("step,x\n3,4\n")
+    looks: list[list[str]] = []
+    kept: list[str] = []
+
+    def read_logs(path: Path) -> Iterator[Log]:
+        if path.stem == "a":
+            looks.append([run["state"] for run in target.runs()])
+            if len(looks) == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            raise OSError("a.csv is locked")
+        yield from read_table(path, ColumnMapping(), CSV_ENDINGS)
+
+    monkeypatch.setattr(following, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(following, "keep_running", lambda _, run: kept.append(run))
+    transport = Transport(find_server())
+    try:
+        paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+        done = following.follow_paths(paths, read_logs, transport, Options({}), lambda imported: None)
+    finally:
+        transport.close()
+    [run] = target.runs()
+    assert looks[:3] == [[], ["running"], ["running"]]
+    assert kept == [run["id"]] * 2
+    assert (rows(target, run["id"]), run["state"]) == ({"x": [(3, 4.0)]}, "finished")
+    assert [imported.problem is None for imported in done] == [False, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,8 +28,9 @@ def follow_paths(
 ) -> list[Imported]:
     """Import these files and folders whenever they change; Ctrl-C or SIGTERM ends it, and their runs.
 
-    What raises, such as a server that does not answer, is tried again in 5 s; a log with a problem when
-    a file changes. Returns what became of each log at the end.
+    A path that cannot be read, or whose logs the server does not take now, is tried again in 5 s and does not
+    hold up the others. A log that is refused is tried again when a file of its path changes. Returns what
+    became of each log at the end.
 
     Args:
         paths: files and folders, which may not exist yet.
@@ -44,29 +46,30 @@ def follow_paths(
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     runs: dict[str, str] = {}
-    problems: set[str] = set()
-    seen: object = None
+    problems: set[tuple[str, str]] = set()
+    states: dict[Path, object] = {}
     try:
         while True:
             is_last = ended.is_set()
-            state = [_state_of(path) for path in paths]
             last: list[Imported] = []
-            try:
-                if state != seen or is_last:
-                    for path in paths:
-                        for log in read(path) if path.exists() else ():
-                            last.append(send(log, transport, options, is_complete=is_last))
-                            _report_new(last[-1], runs, problems, report)
-                    seen = state
-                else:
-                    for run in runs.values():
-                        keep_running(transport, run)
-            except Exception as error:  # of a file that is written, for example
-                problem = str(error) if isinstance(error, Unreachable) else problem_of(error)
-                last.append(Imported(str(paths[0]), problem=problem))
-                _report_new(last[-1], runs, problems, report)
+            for path in paths:
+                state = _state_of(path)
+                if state == states.get(path) and not is_last:
+                    continue
+                try:
+                    for log in read(path) if path.exists() else ():
+                        last.append(send(log, transport, options, is_complete=is_last))
+                        _report_new(last[-1], runs, problems, report)
+                    states[path] = state
+                except Exception as error:  # of a file that is written, for example
+                    problem = str(error) if isinstance(error, Unreachable) else problem_of(error)
+                    last.append(Imported(str(path), problem=problem))
+                    _report_new(last[-1], runs, problems, report)
             if is_last:
                 return last
+            for run in set(runs.values()) - {result.run for result in last}:
+                with suppress(Exception):  # the next look sends another
+                    keep_running(transport, run)
             ended.wait(INTERVAL_S)
     finally:
         for number, handler in before.items():
@@ -74,11 +77,14 @@ def follow_paths(
 
 
 def _report_new(
-    done: Imported, runs: dict[str, str], problems: set[str], report: Callable[[Imported], None]
+    done: Imported,
+    runs: dict[str, str],
+    problems: set[tuple[str, str]],
+    report: Callable[[Imported], None],
 ) -> None:
     if done.problem is not None:
-        if done.problem not in problems:
-            problems.add(done.problem)
+        if (done.name, done.problem) not in problems:
+            problems.add((done.name, done.problem))
             report(done)
     elif done.run is not None:
         if done.n_points or done.n_lines or done.run not in runs.values():

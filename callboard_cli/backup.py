@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from backend.backup.archive import BackupManifest
 
 _SHOWN_TOKENS = 20
-_SHOWN_ROWS = 10
+_SHOWN_VALUES = 10
 
 
 def backup(
@@ -37,7 +37,9 @@ def backup(
             "manifest.json lists them",
             err=True,
         )
-    _report_damaged_rows(manifest, "a restore keeps them as they are; the backup's manifest.json lists them")
+    _report_damaged_values(
+        manifest, "a restore keeps them as they are; the backup's manifest.json lists them"
+    )
     if manifest.unrestorable is not None:
         typer.echo(
             f"callboard: a restore will refuse this backup: {manifest.unrestorable}; repair or delete "
@@ -46,13 +48,13 @@ def backup(
         )
 
 
-def _report_damaged_rows(manifest: "BackupManifest", consequence: str) -> None:
+def _report_damaged_values(manifest: "BackupManifest", consequence: str) -> None:
     from callboard.display import counted
 
-    if manifest.n_damaged_rows:
-        values = counted(manifest.n_damaged_rows, "damaged value")
-        names = "; ".join(manifest.damaged_rows[:_SHOWN_ROWS])
-        more = manifest.n_damaged_rows - _SHOWN_ROWS
+    if manifest.n_damaged_values:
+        values = counted(manifest.n_damaged_values, "damaged value")
+        names = "; ".join(manifest.damaged_values[:_SHOWN_VALUES])
+        more = manifest.n_damaged_values - _SHOWN_VALUES
         rest = f"; and {more:,} more" if more > 0 else ""
         typer.echo(f"callboard: {values} in the database ({names}{rest}): {consequence}", err=True)
 
@@ -90,7 +92,7 @@ def restore(
         installation.release()
     manifest, expired = restored.manifest, restored.expired_tokens
     typer.echo(f"restored {_contents(manifest)} into {settings.home_dir}")
-    _report_damaged_rows(manifest, "kept as in the backup, and shown as damaged")
+    _report_damaged_values(manifest, "kept as in the backup, and shown as damaged")
     if expired:
         names = ", ".join(expired[:_SHOWN_TOKENS]) + (", …" if len(expired) > _SHOWN_TOKENS else "")
         tokens = f"{counted(len(expired), 'API token')} {'has' if len(expired) == 1 else 'have'} expired"

@@ -131,7 +131,7 @@ def apply_retention(
 
     Old entries of the audit trail, which belong to no pass, are deleted as well.
     """
-    changed = 0
+    n_reduced = 0
     while not stopping():
         with context.writing() as session:
             run_ids = retention.take_runs(session, interval_s, RUNS_PER_STEP)
@@ -139,12 +139,12 @@ def apply_retention(
             policies = retention.policies(session)
         for run_id in run_ids:
             if stopping():
-                return changed
+                return n_reduced
             with context.reading() as session:
                 planned = retention.plan(session, run_id, policies)
             if planned is None or planned.is_empty():
                 continue
-            changed += 1
+            n_reduced += 1
             more = True
             while more:  # one transaction each, so that others can write in between
                 with context.writing() as session:
@@ -153,8 +153,8 @@ def apply_retention(
             log.info("retention.applied", run_id=run_id)
         if len(run_ids) < RUNS_PER_STEP:
             _remove_audit_entries(context, policies.installation.audit_days, stopping)
-            return changed
-    return changed
+            return n_reduced
+    return n_reduced
 
 
 def _remove_audit_entries(context: Context, days: int | None, stopping: Callable[[], bool]) -> None:

@@ -49,9 +49,9 @@ class BackupManifest(BaseModel):
     n_files: int
     damaged: list[str]
     """Artifacts that the store did not have, or with another checksum than their rows have."""
-    n_damaged_rows: int = 0
+    n_damaged_values: int = 0
     """Number of values in the database that are damaged."""
-    damaged_rows: list[str] = []
+    damaged_values: list[str] = []
     """Table, key and column of the first of them. A restore keeps them as they are."""
     unrestorable: str | None = None
     """Why a restore refuses the backup: a row that no page can show. None if there is none."""

@@ -130,7 +130,7 @@ def refuse_active_schema(path: Path) -> None:
         raise DamagedRows(f"it has the view or trigger {names[0]!r:.80}")
 
 
-def damaged_rows(path: Path) -> Iterator[str]:
+def damaged_values(path: Path) -> Iterator[str]:
     """Read every row of a SQLite file with the newest schema, as pages will.
 
     Yields:

@@ -28,7 +28,7 @@ HOLD_S = 600.0
 RENEWAL_INTERVAL_S = HOLD_S / 4
 
 _MARKER = "restore.json"
-_NAMED_ROWS = 1_000
+_NAMED_VALUES = 1_000
 """Maximum number of damaged values that a manifest names."""
 
 
@@ -68,7 +68,7 @@ def create(settings: Settings, path: Path) -> BackupManifest:
             n_files=0,
             damaged=[],
         )
-        _check_rows(copy, manifest)
+        _check_values(copy, manifest)
         with opened(sqlite_url(copy)) as copied, reading(copied) as session:
             manifest.n_runs = repository.count_runs(session)
             for run_id, kind, name, sha256 in repository.named_files(session):
@@ -85,14 +85,14 @@ def create(settings: Settings, path: Path) -> BackupManifest:
     return manifest
 
 
-def _check_rows(database: Path, manifest: BackupManifest) -> None:
-    """Set what the manifest says of damaged rows."""
-    manifest.damaged_rows, manifest.n_damaged_rows, manifest.unrestorable = [], 0, None
+def _check_values(database: Path, manifest: BackupManifest) -> None:
+    """Set what the manifest says of damaged values."""
+    manifest.damaged_values, manifest.n_damaged_values, manifest.unrestorable = [], 0, None
     try:
-        for name in repository.damaged_rows(database):
-            manifest.n_damaged_rows += 1
-            if manifest.n_damaged_rows <= _NAMED_ROWS:
-                manifest.damaged_rows.append(name)
+        for name in repository.damaged_values(database):
+            manifest.n_damaged_values += 1
+            if manifest.n_damaged_values <= _NAMED_VALUES:
+                manifest.damaged_values.append(name)
     except repository.DamagedRows as error:
         manifest.unrestorable = str(error).splitlines()[0]
 
@@ -102,7 +102,7 @@ class Restored:
     """What a restore has done."""
 
     manifest: BackupManifest
-    """That of the backup, with the damaged rows that were found now."""
+    """That of the backup, with the damaged values that were found now."""
     expired_tokens: list[str]
     """Names of the tokens that were valid at the time of the backup, and have expired by the restore."""
 
@@ -147,7 +147,7 @@ def restore(
         try:
             repository.refuse_active_schema(copy)
             migrate.upgrade(sqlite_url(copy))
-            _check_rows(copy, manifest)
+            _check_values(copy, manifest)
         except (repository.DamagedRows, SQLAlchemyError) as error:
             manifest.unrestorable = str(error).splitlines()[0]
         if manifest.unrestorable is not None:

@@ -55,7 +55,7 @@ async def _events(state: AppState, ended: asyncio.Event) -> AsyncIterator[Server
                     if time.monotonic() < sent_at + HEARTBEAT_S:
                         continue
                     yield ServerSentEvent(event="heartbeat", data={})
-                case Signal.CONNECTED:
+                case Signal.RESYNC:
                     yield ServerSentEvent(event="resync", data=_quiet(events), id=_event_id())
                 case Signal.DISCONNECTED:
                     yield ServerSentEvent(event="stale", data={}, id=_event_id())

@@ -159,7 +159,7 @@ async def _forward(state: AppState, client: _Client, message: str | bytes) -> st
     """Pass a message of the player on to the worker; return why it is refused, if it is."""
     if not client.may_play:
         return "you watch this session: only the operator who has opened it plays"
-    if len(message) > MAX_MESSAGE_BYTES:
+    if len(message.encode() if isinstance(message, str) else message) > MAX_MESSAGE_BYTES:
         return f"a message has at most {MAX_MESSAGE_BYTES} bytes"
     try:
         parsed = PLAYER_MESSAGE.validate_json(message)

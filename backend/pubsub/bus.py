@@ -127,9 +127,10 @@ def celery_url(redis_url: str) -> str:
     return f"redis+socket://{redis_url.removeprefix(prefix)}" if redis_url.startswith(prefix) else redis_url
 
 
-def frames_channel(run_id: str) -> str:
-    """The channel of a run's frames: agent steps of the parameters (u64, little-endian), then a JPEG."""
-    return f"callboard:frames:{run_id}"
+def frames_channel(owner_id: str) -> str:
+    """The channel of the frames of a run or of a play session: agent steps of the parameters (u64,
+    little-endian), then a JPEG."""
+    return f"callboard:frames:{owner_id}"
 
 
 def play_channel(session_id: str) -> str:

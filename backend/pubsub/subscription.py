@@ -42,8 +42,8 @@ async def cancel_all(tasks: Collection[asyncio.Task[None]]) -> None:
 class Signal(Enum):
     """What a listener learns about the subscription itself."""
 
-    CONNECTED = "connected"
-    """Messages may have been lost before it."""
+    RESYNC = "resync"
+    """Messages may have been lost: Redis is connected anew, or a listener had too many unsent ones."""
     DISCONNECTED = "disconnected"
 
 
@@ -58,11 +58,11 @@ class Events:
         been lost."""
 
     def put(self, message: bytes | Signal) -> None:
-        """Append a message. `CONNECTED` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""
-        if message is Signal.CONNECTED or len(self._unsent) >= MAX_UNSENT:
+        """Append a message. `RESYNC` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""
+        if message is Signal.RESYNC or len(self._unsent) >= MAX_UNSENT:
             self._unsent.clear()
             self.quiet_since = None
-            message = Signal.CONNECTED
+            message = Signal.RESYNC
         self._unsent.append(message)
         self._arrived.set()
 
@@ -114,7 +114,7 @@ class Subscription:
         """Listen for changes. The first message is a `Signal`."""
         listener = Events()
         if self._client is not None:
-            listener.put(Signal.CONNECTED)
+            listener.put(Signal.RESYNC)
             listener.quiet_since = self._quiet_since
         self._events.add(listener)
         self._start()
@@ -124,10 +124,10 @@ class Subscription:
             self._events.discard(listener)
 
     @contextmanager
-    def frames(self, run_id: str) -> Iterator[Frames]:
-        """Listen for the frames of a run."""
+    def frames(self, owner_id: str) -> Iterator[Frames]:
+        """Listen for the frames of a run or of a play session."""
         listener = Frames()
-        channel = frames_channel(run_id)
+        channel = frames_channel(owner_id)
         listeners = self._frames.setdefault(channel, set())
         listeners.add(listener)
         self._start()
@@ -186,11 +186,11 @@ class Subscription:
                     if n_confirmed >= 2:
                         self._client = client
                         self._quiet_since = time.monotonic()
-                        self._signal(Signal.CONNECTED)
+                        self._signal(Signal.RESYNC)
                 elif message["type"] == "message":
                     self._quiet_since = time.monotonic()
                     if message["data"] == LOST.encode():
-                        self._signal(Signal.CONNECTED)
+                        self._signal(Signal.RESYNC)
                         continue
                     for listener in self._events:
                         listener.put(message["data"])

@@ -30,7 +30,7 @@ class Player:
 
     def send(self, **message: Any) -> None:
         """Send a message."""
-        self._socket.send(json.dumps(message))
+        self._socket.send(json.dumps(message, ensure_ascii=False))
 
     def hold(self, action: int | None, seq: int = 0) -> None:
         """Hold an action down."""

@@ -44,7 +44,7 @@ class Imported:
     resumed: bool = False
     """Whether the run already existed, from an earlier import."""
     problem: str | None = None
-    """Why nothing was imported."""
+    """Why the log was not imported, or not to its end."""
     not_kept: Counter[str] = field(default_factory=Counter)
     replaced: bool = False
     """Whether the run of an earlier import with other options was deleted."""

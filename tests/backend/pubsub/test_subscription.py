@@ -18,12 +18,12 @@ from tests.support.waiting import PATIENCE_S, until
 def test_slow_stream_gets_a_reload_event_instead_of_more_events() -> None:
     async def run() -> None:
         events = Events()
-        events.put(Signal.CONNECTED)
+        events.put(Signal.RESYNC)
         events.quiet_since = 0.0
         for n in range(MAX_UNSENT + 10):
             events.put(b"%d" % n)
         assert events.quiet_since is None
-        assert await events.next(0) is Signal.CONNECTED
+        assert await events.next(0) is Signal.RESYNC
         received = []
         while (message := await events.next(0)) is not None:
             received.append(message)
@@ -60,7 +60,7 @@ def test_pages_read_all_anew_when_a_process_has_lost_messages(redis_url: str) ->
             await subscription.close()
             bus.close()
 
-    assert asyncio.run(received()) == [Signal.CONNECTED, Signal.CONNECTED]
+    assert asyncio.run(received()) == [Signal.RESYNC, Signal.RESYNC]
 
 
 def test_streams_share_one_subscription_and_are_bounded_per_user(

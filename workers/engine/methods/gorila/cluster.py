@@ -59,7 +59,7 @@ class RayCluster:
         """
         self._folder: Path | None = None
         self._abandoned = False
-        self._clean_up: subprocess.Popen[bytes] | None = None
+        self._clean_up_process: subprocess.Popen[bytes] | None = None
         self._closed = threading.Event()
         self._servers: list[psutil.Process] = []
         address = os.environ.get(ADDRESS)
@@ -72,7 +72,7 @@ class RayCluster:
             _remove_stale_folders()
             # It holds sockets, whose paths must be short.
             self._folder = Path(tempfile.mkdtemp(prefix=f"callboard-ray-{os.getpid()}-", dir="/tmp"))
-            self._clean_up = _start_clean_up(self._folder)
+            self._clean_up_process = _start_clean_up(self._folder)
             # Despite its name it binds every service to 127.0.0.1.
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
             # A token that only these processes have keeps other users of this machine out.
@@ -202,10 +202,10 @@ class RayCluster:
         with suppress(Exception):
             self._ray.shutdown()
         self._closed.set()
-        if self._clean_up is not None:
+        if self._clean_up_process is not None:
             self._kill_servers()
             with suppress(subprocess.TimeoutExpired):  # it ends by itself
-                self._clean_up.communicate(timeout=_DEATH_TIMEOUT_S)
+                self._clean_up_process.communicate(timeout=_DEATH_TIMEOUT_S)
 
 
 def _start_clean_up(folder: Path) -> subprocess.Popen[bytes]:

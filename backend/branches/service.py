@@ -31,6 +31,7 @@ from backend.recordings import service as recordings
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.branches import BranchOutcome, BranchPlan, EpisodeOutcome, Outcome
+from backend.specs.problems import InvalidSpec
 from backend.specs.recordings import later_turns
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import MAX_SEED
@@ -244,9 +245,9 @@ def human_continuations(session: Session, branch: Branch) -> list[HumanContinuat
 def _value_is_per_life_of(session: Session, branch: Branch) -> bool:
     try:
         run = runs.get(session, branch.policy_run_id)
-    except NotFound:
+        return value_is_per_life(parse_run_spec(run.spec))
+    except (NotFound, InvalidSpec):  # deleted, damaged, or of a version with other config fields
         return False
-    return value_is_per_life(parse_run_spec(run.spec))
 
 
 def delete(session: Session, branch_id: str) -> None:

@@ -382,6 +382,10 @@ def test_fan_has_the_games_that_people_played_from_its_decision(
         "an agent (stopped before the end)": ([0, 1, 2, 3], [0, 1, 2, 3]),
     }, "as far as the continuations go"
     assert drawn("discounted")["ada (to the end)"][1] == [0, 1, 1.5, 1.75]
+    with writing(service.engine) as session:
+        run = session.get_one(Run, episode.run_id)
+        run.spec = run.spec | {"config": {"of_another_version": 1}}
+    assert "ada (to the end)" in drawn("true")
     games = service.client.get("/api/v1/recordings", params={"episode": episode.id}).json()["items"]
     assert {game["id"] for game in games} >= {finished, by_script, elsewhere, damaged}
     assert service.client.get("/api/v1/recordings", params={"episode": row["id"]}).json()["items"] == []

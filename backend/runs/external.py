@@ -54,6 +54,9 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
     for name in ("algorithm", "environment"):
         if spec[name] == UNKNOWN and changes.get(name):
             body[name] = changes[name]
+    # The id in a folder's name, as of `runs/ALE/Pong-v5__ppo__1`, lacks its namespace.
+    if (changes.get("environment") or "").endswith(f"/{spec['environment']}"):
+        body["environment"] = changes["environment"]
     body |= {name: changes[name] for name in ("return_metric", "step_unit") if changes.get(name)}
     changed = external_spec(ExternalFields.model_validate(body), spec) | {"seed_is_given": is_given}
     if run.name == default_name(spec):

@@ -125,6 +125,8 @@ def test_algorithm_of_a_writer_is_that_of_its_settings_else_the_name_of_the_scri
     with callboard.SummaryWriter("runs/table") as writer:
         writer.add_text("hyperparameters", table)
         writer.add_scalar("a/b", 1.0, 1)
+    with callboard.SummaryWriter("runs/ALE/Pong-v5__dqn__1__1700000000") as writer:
+        writer.add_text("hyperparameters", "|param|value|\n|-|-|\n|env_id|ALE/Pong-v5|\n|exp_name|ppo|")
     with callboard.SummaryWriter("runs/hparams") as writer:
         writer.add_hparams({"exp_name": "ppo", "env_id": "CartPole-v1"}, {"a/b": 1.0})
     with callboard.SummaryWriter("runs/given", algorithm="mine", environment="e") as writer:
@@ -137,6 +139,7 @@ def test_algorithm_of_a_writer_is_that_of_its_settings_else_the_name_of_the_scri
     assert stored == {
         "table": ("ppo", "CartPole-v1"),
         "hparams": ("ppo", "CartPole-v1"),
+        "Pong-v5__dqn__1__1700000000": ("dqn", "ALE/Pong-v5"),
         "given": ("mine", "e"),
         "neither": (script, "unknown"),
         "empty": (script, "unknown"),

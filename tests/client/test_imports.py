@@ -395,6 +395,10 @@ def test_seed_environment_and_algorithm_come_from_the_settings_if_nothing_else_n
     log.describe_by_config({"env_id": "Pong", "exp_name": "dqn", "seed": 3, "lr": 0.1})
     log.describe_by_config({"environment": "Other", "seed": 4})
     assert (log.environment, log.algorithm, log.seed) == ("Pong", "dqn", 4)
+    log.environment = "Pong-v5"
+    for environment in ("Alien-v5", "Xpong-v5", "ALE/Pong-v5", "ALE/Alien-v5"):
+        log.describe_by_config({"env_id": environment})
+    assert log.environment == "ALE/Pong-v5", "the id with its namespace, which a folder's name lacks"
     named = Log("a__dqn__5__1", "a", seed=5)
     named.describe_by_config({"seed": 6})
     assert named.seed == 5

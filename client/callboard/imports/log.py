@@ -149,7 +149,10 @@ class Log:
         is_given = self.seed is not None and not self._has_seed_of_config
         self.config |= config
         described = described_by(config)
-        self.environment = self.environment or described.get("environment")
+        environment = described.get("environment")
+        # The id in a folder's name, as of `runs/ALE/Pong-v5__ppo__1`, lacks its namespace.
+        if environment and (not self.environment or environment.endswith(f"/{self.environment}")):
+            self.environment = environment
         self.algorithm = self.algorithm or described.get("algorithm")
         seed = config.get("seed")
         if not is_given and is_seed(seed):

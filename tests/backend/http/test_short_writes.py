@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from backend.db.write_lock import WriteTurn
-from backend.errors import Invalid
 from backend.principals import Role
+from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.states import RunState
 from tests.support import external
 from tests.support.rows import CARTPOLE, add_host, make_checkpoint, make_run
@@ -47,6 +47,14 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/runs/{run_id}/episodes": external.episodes(1, [1.0, 2.0]),
 }
 """Bodies that their schema alone does not give."""
+
+WRONG_SPEC = CARTPOLE | {"config": {"no_such_setting": 1}}
+WRONG_SPECS: dict[str, dict[str, Any]] = {
+    "POST /api/v1/runs": WRONG_SPEC,
+    "POST /api/v1/sweeps": BODIES["POST /api/v1/sweeps"] | {"run": WRONG_SPEC},
+    "POST /api/v1/studies": {"study": STUDY | {"run": {"config": {"no_such_setting": 1}}}},
+}
+"""Bodies that their schema accepts, with a specification that is refused."""
 
 WRONG: dict[str, Any] = {"no_such_field": {}}
 """A body that every route refuses."""
@@ -96,7 +104,7 @@ def _on_event(event: str, details: tuple[Any, ...]) -> None:
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     """Watches until the end of the test."""
     watch = Watch()
-    begin, end, init = WriteTurn.begin, WriteTurn.end, Invalid.__init__
+    begin, end, init = WriteTurn.begin, WriteTurn.end, InvalidSpec.__init__
 
     def begun(turn: WriteTurn, *given: Any) -> None:
         begin(turn, *given)
@@ -106,14 +114,13 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
         watch.end(turn)
         end(turn)
 
-    def refused(error: Invalid, *given: Any, **named: Any) -> None:
-        if any("/backend/specs/" in frame.filename for frame in traceback.extract_stack()):
-            watch.note("a specification is refused")
-        init(error, *given, **named)
+    def refused(error: InvalidSpec, problems: list[FieldProblem]) -> None:
+        watch.note("a specification is refused")
+        init(error, problems)
 
     monkeypatch.setattr(WriteTurn, "begin", begun)
     monkeypatch.setattr(WriteTurn, "end", ended)
-    monkeypatch.setattr(Invalid, "__init__", refused)
+    monkeypatch.setattr(InvalidSpec, "__init__", refused)
     sys.addaudithook(_on_event)
     _watching.append(watch)
     yield watch
@@ -217,6 +224,9 @@ def test_nothing_but_statements_happens_while_a_request_holds_the_write_lock(
             answer = client.request(method, address, json=body)
             assert answer.status_code < 500, (watch.request, answer.text)
             n_accepted += answer.status_code < 300
+            if wrong := WRONG_SPECS.get(watch.request):
+                answer = client.request(method, address, json=wrong)
+                assert answer.status_code in (401, 403, 422), (watch.request, answer.text)
     assert not watch.problems, "\n".join(sorted(watch.problems))
     assert n_accepted >= least_accepted
     assert n_accepted == 0 or role != "nobody"

@@ -1,12 +1,23 @@
 """How commands reach the server. Apart from `remote`, which it imports late: httpx takes a fifth of the time
 of `callboard --help`."""
 
-from typing import TYPE_CHECKING
+import json
+import re
+from collections.abc import Callable
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from backend.settings import Settings
+from backend.specs.fields import ULID
+from backend.specs.problems import quoted
+from callboard_cli import fail, printable
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
+
+WAIT_INTERVAL_S = 1.0
 
 
 def connect() -> "Remote":
@@ -14,3 +25,34 @@ def connect() -> "Remote":
     from callboard_cli.remote import Remote
 
     return Remote(Settings())
+
+
+def id_check(kind: str, command: str) -> Callable[[Any], Any]:
+    """A callback of arguments that are ids of this kind, which `callboard COMMAND list` shows."""
+
+    def check(given: Any) -> Any:
+        for text in [given] if isinstance(given, str) else given or []:
+            if re.fullmatch(ULID, text) is None:
+                listed = f"`callboard {command} list` shows the ids"
+                raise fail(f"{kind}: {quoted(text)} is not the id of a {kind}; {listed}")
+        return given
+
+    return check
+
+
+def report_runs_of(remote: "Remote", path: str, row: dict[str, Any], *, wait: bool, as_json: bool) -> None:
+    """Print a sweep or study, after it has ended if `wait`."""
+    while wait and row["state"] == "running":
+        sleep(WAIT_INTERVAL_S)
+        row = remote.request("GET", f"{path}/{row['id']}")
+    if as_json:
+        typer.echo(json.dumps(row))
+    elif wait:
+        typer.echo(printable(f"{row['id']}  {row['state']}: {row['state_reason']}"))
+    else:
+        typer.echo(row["id"])
+
+
+def format_counts(runs: dict[str, int]) -> str:
+    """Numbers of runs by state."""
+    return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"

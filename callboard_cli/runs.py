@@ -1,7 +1,6 @@
 """`callboard runs`: runs on this machine's server or another, over REST."""
 
 import json
-import re
 import sys
 from pathlib import Path
 from time import sleep
@@ -11,11 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 from backend.specs.states import ENDED, RunState
 from callboard_cli import CommandGroup, Json, estimate_text, fail, printable, score_text
-from callboard_cli.connection import connect
+from callboard_cli.connection import WAIT_INTERVAL_S, connect, id_check
 from callboard_cli.import_run import import_run
 from callboard_cli.run_request import (
     AgentSteps,
@@ -34,7 +32,6 @@ from callboard_cli.run_request import (
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
 
-WAIT_INTERVAL_S = 1.0
 MAX_COMPARED = 100
 MAX_PIPED_WIDTH = 1_000
 """Columns of a table that is not printed on a terminal; it is as wide as its cells."""
@@ -44,14 +41,7 @@ app = typer.Typer(
 )
 
 
-def check_ids(given: Any) -> Any:
-    """The ids of runs, or an error for what cannot be one."""
-    for text in [given] if isinstance(given, str) else given or []:
-        if re.fullmatch(ULID, text) is None:
-            raise fail(f"run: {quoted(text)} is not the id of a run; `callboard runs list` shows the ids")
-    return given
-
-
+check_ids = id_check("run", "runs")
 RunId = Annotated[str, typer.Argument(help="Id of a run.", callback=check_ids)]
 RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.", callback=check_ids)]
 app.command("import")(import_run)

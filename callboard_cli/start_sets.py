@@ -1,7 +1,6 @@
 """`callboard start-sets`: states of recorded games from which agents are evaluated, over REST."""
 
 import json
-import re
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,15 +9,12 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.specs.fields import ULID
-from backend.specs.problems import quoted
 from callboard_cli import CommandGroup, Json, fail, printable
-from callboard_cli.connection import connect
+from callboard_cli.connection import WAIT_INTERVAL_S, connect, id_check
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
 
-WAIT_INTERVAL_S = 1.0
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -29,13 +25,7 @@ app = typer.Typer(
 Wait = Annotated[bool, typer.Option(help="Wait until a worker has verified it.")]
 
 
-def _checked_id(given: str) -> str:
-    if re.fullmatch(ULID, given) is None:
-        raise fail(f"set: {quoted(given)} is not the id of a set; `callboard start-sets list` shows the ids")
-    return given
-
-
-SetId = Annotated[str, typer.Argument(help="Id of a start set.", callback=_checked_id)]
+SetId = Annotated[str, typer.Argument(help="Id of a start set.", callback=id_check("set", "start-sets"))]
 
 
 @app.command("list")

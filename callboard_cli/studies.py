@@ -1,24 +1,19 @@
 """`callboard studies`: the papers' experiments and studies of one's own, over REST."""
 
 import json
-import re
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.specs.fields import ULID
-from backend.specs.problems import quoted
 from callboard_cli import CommandGroup, Json, fail, printable, score_text
-from callboard_cli.connection import connect
+from callboard_cli.connection import connect, format_counts, id_check, report_runs_of
 
 if TYPE_CHECKING:
-    from callboard_cli.remote import Remote
+    pass
 
-WAIT_INTERVAL_S = 1.0
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -29,13 +24,7 @@ app = typer.Typer(
 Wait = Annotated[bool, typer.Option(help="Wait until it has ended.")]
 
 
-def _checked_id(given: str) -> str:
-    if re.fullmatch(ULID, given) is None:
-        raise fail(f"study: {quoted(given)} is not the id of a study; `callboard studies list` shows the ids")
-    return given
-
-
-StudyId = Annotated[str, typer.Argument(help="Id of a study.", callback=_checked_id)]
+StudyId = Annotated[str, typer.Argument(help="Id of a study.", callback=id_check("study", "studies"))]
 
 
 @app.command("list")
@@ -58,7 +47,7 @@ def list_studies(
     whole_id = Column("id", min_width=26, no_wrap=True)  # as other commands need it
     table = Table(whole_id, "name", "state", "runs", box=None, pad_edge=False)
     for study in studies:
-        table.add_row(study["id"], printable(study["name"]), study["state"], _counts(study["runs"]))
+        table.add_row(study["id"], printable(study["name"]), study["state"], format_counts(study["runs"]))
     Console(markup=False, emoji=False).print(table)
 
 
@@ -115,7 +104,9 @@ def start(
         if estimate:
             _print_estimate(remote.request("POST", "/studies/estimate", body=body), as_json=as_json)
             return
-        _report(remote, remote.request("POST", "/studies", body=body), wait=wait, as_json=as_json)
+        report_runs_of(
+            remote, "/studies", remote.request("POST", "/studies", body=body), wait=wait, as_json=as_json
+        )
 
 
 def _read(file: Path) -> Any:
@@ -154,13 +145,16 @@ def show(study_id: StudyId, as_json: Json = False) -> None:
         typer.echo(json.dumps(study))
         return
     typer.echo(printable(f"{study['name']}: {study['state']}, {study['state_reason']}"))
-    typer.echo(f"runs: {_counts(study['runs'])}")
+    typer.echo(f"runs: {format_counts(study['runs'])}")
     for item in study["items"]:
         typer.echo(printable(f"{item['label']}: {item['claim']}"))
     table = Table("environment", "arm", "runs", "mean score", box=None, pad_edge=False)
     for cell in study["progress"]:
         table.add_row(
-            cell["environment"], printable(cell["arm"]), _counts(cell["runs"]), score_text(cell["score"])
+            cell["environment"],
+            printable(cell["arm"]),
+            format_counts(cell["runs"]),
+            score_text(cell["score"]),
         )
     Console(markup=False, emoji=False).print(table)
 
@@ -169,14 +163,26 @@ def show(study_id: StudyId, as_json: Json = False) -> None:
 def stop(study_id: StudyId, as_json: Json = False) -> None:
     """Start no further run of a study, and stop those that have not ended."""
     with connect() as remote:
-        _report(remote, remote.request("POST", f"/studies/{study_id}/stop"), wait=False, as_json=as_json)
+        report_runs_of(
+            remote,
+            "/studies",
+            remote.request("POST", f"/studies/{study_id}/stop"),
+            wait=False,
+            as_json=as_json,
+        )
 
 
 @app.command()
 def retry(study_id: StudyId, wait: Wait = False, as_json: Json = False) -> None:
     """Queue a study's failed and stopped runs again, fill its empty cells, and continue it."""
     with connect() as remote:
-        _report(remote, remote.request("POST", f"/studies/{study_id}/retry"), wait=wait, as_json=as_json)
+        report_runs_of(
+            remote,
+            "/studies",
+            remote.request("POST", f"/studies/{study_id}/retry"),
+            wait=wait,
+            as_json=as_json,
+        )
 
 
 @app.command()
@@ -195,7 +201,7 @@ def extend(
         body["draws"] = draws
     with connect() as remote:
         study = remote.request("POST", f"/studies/{study_id}/extend", body=body)
-        _report(remote, study, wait=wait, as_json=as_json)
+        report_runs_of(remote, "/studies", study, wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -222,20 +228,3 @@ def delete(study_id: StudyId) -> None:
     """Delete an ended study; its runs stay."""
     with connect() as remote:
         remote.request("DELETE", f"/studies/{study_id}")
-
-
-def _report(remote: "Remote", study: dict[str, Any], *, wait: bool, as_json: bool) -> None:
-    """Print a study, after it has ended if `wait`."""
-    while wait and study["state"] == "running":
-        sleep(WAIT_INTERVAL_S)
-        study = remote.request("GET", f"/studies/{study['id']}")
-    if as_json:
-        typer.echo(json.dumps(study))
-    elif wait:
-        typer.echo(printable(f"{study['id']}  {study['state']}: {study['state_reason']}"))
-    else:
-        typer.echo(study["id"])
-
-
-def _counts(runs: dict[str, int]) -> str:
-    return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"

@@ -1,20 +1,17 @@
 """`callboard sweeps`: sweeps on this machine's server or another, over REST."""
 
 import json
-import re
 from collections.abc import Sequence
-from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.specs.fields import ULID
 from backend.specs.problems import quoted, similar_names
 from backend.specs.sweep import Distribution
 from callboard_cli import CommandGroup, Json, estimate_text, fail, printable, score_text
-from callboard_cli.connection import connect
+from callboard_cli.connection import connect, format_counts, id_check, report_runs_of
 from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -30,22 +27,15 @@ from callboard_cli.run_request import (
 )
 
 if TYPE_CHECKING:
-    from callboard_cli.remote import Remote
+    pass
 
-WAIT_INTERVAL_S = 1.0
 
 app = typer.Typer(
     cls=CommandGroup, help="Sweeps on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True
 )
 
 
-def _check_id(given: str) -> str:
-    if re.fullmatch(ULID, given) is None:
-        raise fail(f"sweep: {quoted(given)} is not the id of a sweep; `callboard sweeps list` shows the ids")
-    return given
-
-
-SweepId = Annotated[str, typer.Argument(help="Id of a sweep.", callback=_check_id)]
+SweepId = Annotated[str, typer.Argument(help="Id of a sweep.", callback=id_check("sweep", "sweeps"))]
 Vary = Annotated[
     list[str],
     typer.Option(
@@ -149,7 +139,9 @@ def start(
     optional = {"n_configurations": configurations, "max_seeds": max_seeds, "concurrency": concurrency}
     body |= _without_none(optional | {"protocol": protocol})
     with connect() as remote:
-        _report(remote, remote.request("POST", "/sweeps", body=body), wait=wait, as_json=as_json)
+        report_runs_of(
+            remote, "/sweeps", remote.request("POST", "/sweeps", body=body), wait=wait, as_json=as_json
+        )
 
 
 @app.command("list")
@@ -167,7 +159,7 @@ def list_sweeps(
     for sweep in sweeps:
         remaining = f"{sweep['n_active']} of {sweep['n_configurations']}"
         table.add_row(
-            sweep["id"], printable(sweep["name"]), sweep["state"], remaining, _format_counts(sweep["runs"])
+            sweep["id"], printable(sweep["name"]), sweep["state"], remaining, format_counts(sweep["runs"])
         )
     Console(markup=False, emoji=False).print(table)
 
@@ -182,7 +174,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
         return
     typer.echo(printable(f"{sweep['name']}: {sweep['state']}, {sweep['state_reason']}"))
     saved = f"; {sweep['n_not_needed']} of {sweep['n_planned']} not needed" if sweep["n_not_needed"] else ""
-    typer.echo(f"runs: {_format_counts(sweep['runs'])}{saved}")
+    typer.echo(f"runs: {format_counts(sweep['runs'])}{saved}")
     fields = [*sweep["spec"]["space"]]
     heads = [field.removeprefix("config.") for field in fields]
     table = Table(*heads, "seeds", "IQM", "median [95 % CI]", "", box=None, pad_edge=False)
@@ -218,7 +210,9 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
 def stop(sweep_id: SweepId, as_json: Json = False) -> None:
     """Start no further run of a sweep, and stop those that have not ended."""
     with connect() as remote:
-        _report(remote, remote.request("POST", f"/sweeps/{sweep_id}/stop"), wait=False, as_json=as_json)
+        report_runs_of(
+            remote, "/sweeps", remote.request("POST", f"/sweeps/{sweep_id}/stop"), wait=False, as_json=as_json
+        )
 
 
 @app.command()
@@ -229,7 +223,9 @@ def retry(
 ) -> None:
     """Queue a sweep's failed and stopped runs again, and continue it."""
     with connect() as remote:
-        _report(remote, remote.request("POST", f"/sweeps/{sweep_id}/retry"), wait=wait, as_json=as_json)
+        report_runs_of(
+            remote, "/sweeps", remote.request("POST", f"/sweeps/{sweep_id}/retry"), wait=wait, as_json=as_json
+        )
 
 
 @app.command()
@@ -257,7 +253,7 @@ def extend(
         body["budget"] = budget
     with connect() as remote:
         sweep = remote.request("POST", f"/sweeps/{sweep_id}/extend", body=body)
-        _report(remote, sweep, wait=wait, as_json=as_json)
+        report_runs_of(remote, "/sweeps", sweep, wait=wait, as_json=as_json)
 
 
 def _parse_dimensions(option: str, texts: Sequence[str], *, with_n: bool | None) -> dict[str, dict[str, Any]]:
@@ -330,20 +326,3 @@ def _budget_body(runs: int | None, agent_steps: int | None, time_s: float | None
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _report(remote: "Remote", sweep: dict[str, Any], *, wait: bool, as_json: bool) -> None:
-    """Print a sweep, after it has ended if `wait`."""
-    while wait and sweep["state"] == "running":
-        sleep(WAIT_INTERVAL_S)
-        sweep = remote.request("GET", f"/sweeps/{sweep['id']}")
-    if as_json:
-        typer.echo(json.dumps(sweep))
-    elif wait:
-        typer.echo(printable(f"{sweep['id']}  {sweep['state']}: {sweep['state_reason']}"))
-    else:
-        typer.echo(sweep["id"])
-
-
-def _format_counts(runs: dict[str, int]) -> str:
-    return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"

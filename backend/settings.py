@@ -197,7 +197,7 @@ class Settings(BaseSettings):
 
     @field_validator("database_url")
     @classmethod
-    def _known_database(cls, url: str | None) -> str | None:
+    def _check_database(cls, url: str | None) -> str | None:
         # Without the value, which may contain a password.
         if url and re.match(r"(sqlite(\+pysqlite)?|postgresql(\+psycopg)?)://", url) is None:
             raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
@@ -205,14 +205,14 @@ class Settings(BaseSettings):
 
     @field_validator("redis_url")
     @classmethod
-    def _known_redis(cls, url: str | None) -> str | None:
+    def _check_redis(cls, url: str | None) -> str | None:
         if url and re.match(r"(rediss?|unix)://", url) is None:
             raise ValueError("must begin with redis://, rediss:// or unix://")
         return url
 
     @field_validator("artifacts_url")
     @classmethod
-    def _known_store(cls, url: str | None) -> str | None:
+    def _check_store(cls, url: str | None) -> str | None:
         if url:
             from fsspec.registry import known_implementations  # its import takes a while
 
@@ -224,7 +224,7 @@ class Settings(BaseSettings):
 
     @field_validator("trusted_proxies")
     @classmethod
-    def _networks(cls, trusted_proxies: list[str]) -> list[str]:
+    def _check_networks(cls, trusted_proxies: list[str]) -> list[str]:
         for number, network in enumerate(trusted_proxies, 1):
             try:
                 ipaddress.ip_network(network)
@@ -236,7 +236,7 @@ class Settings(BaseSettings):
 
     @field_validator("base_path")
     @classmethod
-    def _known_path(cls, path: str) -> str:
+    def _check_path(cls, path: str) -> str:
         if re.fullmatch(r"/([A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*", f"{path.rstrip('/')}/") is None:
             raise ValueError(
                 "must be a path such as /callboard/: letters, digits, dots, dashes and underscores between /"
@@ -247,7 +247,7 @@ class Settings(BaseSettings):
 
     @field_validator("cors_origins")
     @classmethod
-    def _known_origins(cls, origins: list[str]) -> list[str]:
+    def _check_origins(cls, origins: list[str]) -> list[str]:
         for number, origin in enumerate(origins, 1):
             try:
                 parts = urlsplit(origin)

@@ -53,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "explanation/methods.md": methods(),
     }
     for name in PROJECT:
-        pages[f"project/{name.lower()}.md"] = _moved((ROOT / f"{name}.md").read_text("utf-8"))
+        pages[f"project/{name.lower()}.md"] = _move_links((ROOT / f"{name}.md").read_text("utf-8"))
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
@@ -77,7 +77,7 @@ def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
     The theme's dialog gets a name, which screen readers need. `scheme.js` runs before anything is drawn.
     """
 
-    def moved(script: re.Match[str]) -> str:
+    def move(script: re.Match[str]) -> str:
         name = f"assets/javascripts/{hashlib.sha256(script[1].encode()).hexdigest()[:16]}.js"
         path = Path(config.site_dir) / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
     scheme = get_relative_url("scheme.js", page.url)
     output = output.replace("</head>", f'<script src="{scheme}"></script></head>', 1)
     output = output.replace('role="dialog">', 'role="dialog" aria-label="Search">', 1)
-    return _INLINE_SCRIPT.sub(moved, output)
+    return _INLINE_SCRIPT.sub(move, output)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -95,7 +95,7 @@ def on_post_build(config: MkDocsConfig) -> None:
     (Path(config.site_dir) / "404.html").unlink(missing_ok=True)
 
 
-def _moved(text: str) -> str:
+def _move_links(text: str) -> str:
     """A file of the root folder as a page of `project/`."""
     text = re.sub(r"\]\(docs/", "](../", text).replace("[MIT licence](LICENSE)", "MIT licence")
     names = "|".join(PROJECT)

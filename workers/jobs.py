@@ -226,7 +226,7 @@ class JobRunner(threading.Thread):
 
     def _take_thumbnail(self, run: Run, video: Video) -> Result:
         self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
-        source = self._retry(partial(resume.fetch_sent_video, self._context, video))
+        source = self._retry(partial(resume.fetch_encoded_video, self._context, video))
         if source is None:
             raise JobFailed(f"the video {video.video or video.id} is missing or damaged")
         out = source.with_name(thumbnail_file(video.id))

@@ -37,7 +37,8 @@ def prepare(context: Context, claim: Claim) -> str | None:
     """Write the engine's spec and fetch the checkpoint that it resumes from.
 
     First, if an earlier attempt ran on this host, its engine is killed if it still runs, and the rest of its
-    log is recorded, which may contain a newer checkpoint. A damaged disk can have the same effect.
+    log is recorded, which may contain a newer checkpoint. Checkpoints whose entries in that log are damaged
+    are looked for on the disk.
 
     After a restore of the database, a host may have a later attempt's folder, with the number of this one: it
     is renamed, so that its event log is not mistaken for this attempt's.
@@ -96,12 +97,13 @@ def _release_if_finished(session: Session, run: Run, final_event: EndedEvent | N
 def _newest_intact(context: Context, claim: Claim) -> Checkpoint | None:
     with context.reading() as session:
         candidates = checkpoints.resumable(session, claim.run_id)
-    for checkpoint in candidates:
+    for n_tried, checkpoint in enumerate(candidates, 1):
         if fetch(context, checkpoint) is not None:
             return checkpoint
         with context.writing() as session:
             claims.lock(session, claim.run_id, claim.attempt)
-            message = f"checkpoint {checkpoint.file} is missing or damaged: resuming from an older one"
+            way_out = "trying an older one" if n_tried < len(candidates) else "starting from scratch"
+            message = f"checkpoint {checkpoint.file} is missing or damaged: {way_out}"
             runs.log(session, claim.run_id, claim.attempt, "warning", message)
             runs.bump_revision(session, claim.run_id)
     return None
@@ -150,15 +152,15 @@ def fetch_uploaded_video(context: Context, video: Video) -> Path | None:
     return _fetch(context, video.run_id, "videos", video.sent, video.sent_sha256)
 
 
-def fetch_sent_video(context: Context, video: Video) -> Path | None:
-    """A video that a script has sent, as it was encoded, on this host; None unless intact."""
+def fetch_encoded_video(context: Context, video: Video) -> Path | None:
+    """The encoded form of a video that a script has sent, on this host; None unless intact."""
     if video.video is None:
         return None
     return _fetch(context, video.run_id, "videos", video.video, video.video_sha256)
 
 
 def _fetch(context: Context, run_id: str, kind: ArtifactKind, file: str, sha256: str | None) -> Path | None:
-    """A file whose checksum is `sha256`; None as a checksum accepts any content."""
+    """A file whose checksum is `sha256`; with None any content is accepted."""
     folder = context.run_dir(run_id) / kind
     local = folder / file
     if local.is_file() and sha256 in (None, file_sha256(local)):

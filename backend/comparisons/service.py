@@ -1,4 +1,4 @@
-"""Statistics of selected runs; runs that differ in their seed alone form a group."""
+"""Statistics of selected runs, by the groups of `backend.runs.groups`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

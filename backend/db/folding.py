@@ -26,25 +26,25 @@ def lowered(text: str) -> str:
 def contains(held: Any, text: str) -> ColumnElement[bool]:
     """Whether a column has a text in it."""
     text = lowered(text)
-    return _contains(_folded(held, text, json_text=False), text)
+    return _contains(_fold(held, text, json_text=False), text)
 
 
 def json_contains(held: Any, text: str) -> ColumnElement[bool]:
     """The same for a column of JSON as text, in which letters other than those of ASCII are escaped."""
     text = lowered(text)
-    return _contains(_folded(held, text, json_text=True), _escaped(text))
+    return _contains(_fold(held, text, json_text=True), _escaped(text))
 
 
 def equals(held: Any, text: str) -> ColumnElement[bool]:
     """Whether a column has this text."""
     text = lowered(text)
-    same: ColumnElement[bool] = _folded(held, text, json_text=False) == text
+    same: ColumnElement[bool] = _fold(held, text, json_text=False) == text
     return same
 
 
 def folded_json(held: Any, text: str) -> ColumnElement[str]:
     """A column of JSON as text in lower case, as far as it is compared with a text in lower case."""
-    return _folded(held, text, json_text=True)
+    return _fold(held, text, json_text=True)
 
 
 def _contains(held: ColumnElement[str], text: str) -> ColumnElement[bool]:
@@ -52,7 +52,7 @@ def _contains(held: ColumnElement[str], text: str) -> ColumnElement[bool]:
     return condition
 
 
-def _folded(held: Any, text: str, *, json_text: bool) -> ColumnElement[str]:
+def _fold(held: Any, text: str, *, json_text: bool) -> ColumnElement[str]:
     folded: ColumnElement[str] = func.lower(held)
     for letter in sorted({character for character in text if not character.isascii()})[:MAX_FOLDED]:
         for capital in sorted({letter.upper(), letter.title(), *_OTHER_FORMS.get(letter, "")} - {letter}):

@@ -45,7 +45,7 @@ class Uploads:
 
         Raises:
             Conflict: the upload has another number of bytes than `offset`.
-            Invalid: the upload is too large.
+            Invalid: the part is empty, or the upload is too large.
             Unavailable: the disk is nearly full, or the run has too many unfinished uploads.
         """
         if not part:
@@ -80,7 +80,7 @@ class Uploads:
                 problem = FieldProblem(field="offset", message=f"must be {stored}, got {offset}")
                 detail = f"{stored:,} bytes of upload {upload} are stored"
                 raise Conflict(detail, [problem], code="upload_offset", expected=stored)
-            # Last: JSON Schema cannot bound a sum of fields, and only uploads of that size get here.
+            # After the check of the offset: a request with a wrong one is a conflict, however long.
             if offset + len(part) > MAX_UPLOAD_BYTES:
                 message = f"makes the file longer than {MAX_UPLOAD_BYTES:,} bytes, the maximum"
                 raise Invalid.field("body", message)
@@ -92,7 +92,7 @@ class Uploads:
 
         Raises:
             Conflict: it is not complete.
-            Invalid: its checksum is another one; it is deleted.
+            Invalid: it is longer, or its checksum is another one; it is deleted.
         """
         path = self._folder / run_id / upload
         stored_bytes = path.stat().st_size if path.is_file() else 0

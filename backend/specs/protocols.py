@@ -50,7 +50,7 @@ FIXED_CHOICES = (
 of the run."""
 
 
-def _known(choice: str) -> str:
+def _check_choice(choice: str) -> str:
     if choice not in FIXED_CHOICES and not re.match(STARTS_PROTOCOL, choice):
         listed = ", ".join(FIXED_CHOICES)
         raise ValueError(
@@ -61,7 +61,7 @@ def _known(choice: str) -> str:
 
 ProtocolChoice = Annotated[
     str,
-    AfterValidator(_known),
+    AfterValidator(_check_choice),
     WithJsonSchema(
         {
             "anyOf": [

@@ -181,7 +181,7 @@ def _section(
         return None
 
 
-def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProblem]) -> Any:
+def _look_up(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProblem]) -> Any:
     if isinstance(name, str) and name in known:
         return known[name]
     if name is None:
@@ -221,7 +221,7 @@ def _environment(data: dict[str, Any], problems: list[FieldProblem]) -> Environm
     if custom is not None:
         message = "only a custom environment has a description"
         problems.append(FieldProblem(field="custom", message=message))
-    registered: Environment | None = _known("environment", name, ENVIRONMENTS, problems)
+    registered: Environment | None = _look_up("environment", name, ENVIRONMENTS, problems)
     return registered
 
 
@@ -284,7 +284,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
             environment are known: `config` needs both, `environment_config` the environment.
     """
     problems: list[FieldProblem] = []
-    algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
+    algorithm = _look_up("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     environment = _environment(data, problems)
     models = _models(algorithm, environment)
     paths = paths_by_name(models, REQUEST_FIELDS)

@@ -460,7 +460,9 @@ def _sorted(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str
 
 
 def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, str]:
-    known = [(cell.arm, value) for cell in reduction.cells if (value := _known(cell.value)) is not None]
+    known = [
+        (cell.arm, value) for cell in reduction.cells if (value := _finite_or_none(cell.value)) is not None
+    ]
     divisor, x = 1.0, "Agent steps"
     if reduction.unit == "s":
         divisor, x = _time_axis(max((value for _, value in known), default=0.0))
@@ -626,7 +628,7 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
             cells.append(
                 TableCell(None)
                 if cell is None
-                else TableCell(_known(cell.value), cell.low, cell.high, cell.n, cell.planned)
+                else TableCell(_finite_or_none(cell.value), cell.low, cell.high, cell.n, cell.planned)
             )
         scores = ENVIRONMENTS[environment].published if environment in ENVIRONMENTS else ()
         for label, protocol, _ in published:
@@ -646,7 +648,7 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     return Table(columns, rows, foot)
 
 
-def _known(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 

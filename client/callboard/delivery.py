@@ -16,7 +16,7 @@ from callboard.display import counted
 from callboard.errors import Rejected, RequestTooLarge, Unreachable
 from callboard.spool import DAMAGED, FILE_KINDS, Manifest, Request, Spool
 from callboard.transport import Transport
-from callboard.uploading import CopyUnreadable, FileUpload, unreachable_without_access
+from callboard.uploading import CopyUnreadable, FileUpload, call_with_access
 
 _PATHS = {
     "points": "points",
@@ -165,7 +165,7 @@ class Delivery:
         path = f"runs/{run_id}/{_PATHS[request.kind]}"
         send = partial(self._transport.request, "POST", path, content=self._body(batch))
         try:
-            answer = self._validate_stored(request, unreachable_without_access(send))
+            answer = self._validate_stored(request, call_with_access(send))
         except Rejected as error:
             self._raise_if_run_refused(error)
             if error.code != "batch_missing" or not 0 < (error.expected or 0) <= request.sequence:
@@ -247,7 +247,7 @@ class Delivery:
         with _oserror_as_unreachable():
             path = f"runs/{self.ensure_run()}/heartbeat"
         try:
-            answer = unreachable_without_access(
+            answer = call_with_access(
                 partial(self._transport.request, "POST", path, body={"state": "running"})
             )
         except Rejected as error:
@@ -267,7 +267,7 @@ class Delivery:
             self._rewind(manifest.run, manifest.rewind_to)
         if manifest.run is None:
             try:
-                run = unreachable_without_access(partial(create_run, self._transport, manifest))
+                run = call_with_access(partial(create_run, self._transport, manifest))
             except Rejected as error:
                 self._raise_if_run_refused(error, _ENDS_REQUEST)
                 raise Unreachable(str(error)) from None
@@ -285,7 +285,7 @@ class Delivery:
         """
         body = {"state": "running", "rewind_to": agent_steps}
         try:
-            answer = unreachable_without_access(
+            answer = call_with_access(
                 partial(self._transport.request, "POST", f"runs/{run_id}/heartbeat", body=body)
             )
         except Rejected as error:
@@ -306,9 +306,7 @@ class Delivery:
         while True:
             content = self._body(request)
             try:
-                answer = unreachable_without_access(
-                    partial(self._transport.request, "POST", path, content=content)
-                )
+                answer = call_with_access(partial(self._transport.request, "POST", path, content=content))
                 return request, self._validate_stored(request, answer)
             except Rejected as error:
                 # A server restored from a backup expects less than it had confirmed.

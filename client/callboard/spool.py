@@ -14,8 +14,8 @@ A spool is a folder `<source>` with these files:
   [row, ...]]`, and `refused.json`: why the server accepts nothing at all of what is still in the segments.
   They are kept until a user discards them.
 - `request.json`: the sequence number of the request that is being sent, and the part of the segments that it
-  contains. It is written before the request is sent. After a crash exactly the same request is sent
-  again, and the server stores a sequence number of a source only once.
+  contains. It is written before the request is sent. After a crash of the process exactly the same request
+  is sent again, and the server stores a sequence number of a source only once.
 """
 
 from __future__ import annotations

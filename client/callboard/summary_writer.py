@@ -255,7 +255,7 @@ class SummaryWriter:
         self.n_not_kept[kind] = self.n_not_kept.get(kind, 0) + 1
 
     def _name_algorithm(self) -> None:
-        """Name the algorithm by default, unless a setting has named it."""
+        """Send the default name of the algorithm, once; the server ignores it if a setting has named one."""
         algorithm, self._default_algorithm = self._default_algorithm, None
         if algorithm is not None:
             self.run._describe({"algorithm": algorithm})

@@ -77,7 +77,7 @@ class FileUpload:
             params={"offset": self._sent_bytes},
         )
         try:
-            answer = transport.fields_of(unreachable_without_access(send), received_bytes=int)
+            answer = transport.fields_of(call_with_access(send), received_bytes=int)
         except RequestTooLarge:
             if len(part) <= MIN_PART_BYTES:
                 raise
@@ -150,7 +150,7 @@ def _reading() -> Iterator[None]:
         raise CopyUnreadable(f"its copy in the spool cannot be read: {error}") from None
 
 
-def unreachable_without_access(send: Callable[[], Any]) -> Any:
+def call_with_access(send: Callable[[], Any]) -> Any:
     """Call `send`; raise `Unreachable` if the token is refused, since another token may be accepted later."""
     try:
         return send()

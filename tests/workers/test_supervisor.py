@@ -387,7 +387,7 @@ def test_run_resumes_from_older_checkpoint_when_newest_is_damaged_after_it_was_c
     warnings = _logged(engine, run.id, "warning")
     assert warnings[1:] == [
         f"queued: {reason}",
-        "checkpoint a1-s000000000030.pt is missing or damaged: resuming from an older one",
+        "checkpoint a1-s000000000030.pt is missing or damaged: trying an older one",
     ]
     assert stored_points(engine, run.id) == list(range(1, 51))
     with reading(engine) as session:
@@ -401,6 +401,11 @@ def test_run_without_intact_checkpoint_restarts_from_zero(context: Context, engi
             checkpoint.sha256 = "0" * 64
     _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 0
+    warnings = [
+        message for message in _logged(engine, run.id, "warning") if "is missing or damaged" in message
+    ]
+    ways_out = [message.partition(" is missing or damaged: ")[2] for message in warnings]
+    assert ways_out == ["trying an older one"] * (len(warnings) - 1) + ["starting from scratch"]
 
 
 def _flaky(context: Context) -> FlakyContext:

@@ -112,7 +112,7 @@ class _Reader:
                 steps = int(row["_step"]) if _is_number(row.get("_step")) else at
             seconds = row.get("_runtime")
             wall_time_s = float(seconds or 0.0) if _is_number(seconds) else 0.0
-            for name, value in _joined(row).items():
+            for name, value in _join_typed(row).items():
                 if name not in _OWN:
                     self._value(name, value, steps, wall_time_s)
         self.log.sort()
@@ -158,7 +158,7 @@ def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _joined(row: dict[str, Any]) -> dict[str, Any]:
+def _join_typed(row: dict[str, Any]) -> dict[str, Any]:
     """A row whose values with a type of W&B's, such as histograms, are one value each. Newer versions store
     the parts of one under names of their own."""
     types = {name[: -len(_TYPE)]: value for name, value in row.items() if name.endswith(_TYPE)}

@@ -9,8 +9,8 @@ for all of them at once: `_call` keeps each with what to do with its reply, and 
 
 Ray restarts a process that dies. Its requests then fail, and it is asked again after `RETRY_S`. A restarted
 process of parameter shards has no parameters: it is first restored from its last snapshots, as a new
-incarnation, and the updates since then are lost. The run fails if a process stays away for `DOWN_TIMEOUT_S`,
-or raises an error itself.
+incarnation, and the updates since then are lost. The run fails if a process stays away for `DOWN_TIMEOUT_S`
+or raises an error itself, or if a server of Ray ends.
 """
 
 import math

@@ -4,8 +4,8 @@ import { type FontPart, type Piece, piecesOf } from './fonts';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const DIGITS = 2;
-/** Of a character that the font lacks. */
-const EM = 0.6;
+/** The width of a character that the font lacks, in em. */
+const MISSING_WIDTH_EM = 0.6;
 
 /** One line of a text, at its start. */
 type Line = { text: string; x: number; y: number };
@@ -36,7 +36,7 @@ const advance = ({ font }: FontPart, character: string, size: number): number =>
   (font.charToGlyph(character).advanceWidth / font.unitsPerEm) * size;
 
 const pieceWidth = ({ text, part }: Piece, size: number): number =>
-  Array.from(text).reduce((sum, character) => sum + (part ? advance(part, character, size) : EM * size), 0);
+  Array.from(text).reduce((sum, character) => sum + (part ? advance(part, character, size) : MISSING_WIDTH_EM * size), 0);
 
 /** The lines of a text: plotly gives each a `tspan` with its own place. */
 function linesOf(element: Element, size: number): Line[] {
@@ -68,7 +68,7 @@ function placedLines(element: Element, parts: readonly FontPart[]): Placed[] {
 
 /** A box in place of a character that the font lacks. */
 const missing = (x: number, y: number, size: number): string => {
-  const [left, right, top] = [x + 0.08 * size, x + (EM - 0.08) * size, y - 0.7 * size];
+  const [left, right, top] = [x + 0.08 * size, x + (MISSING_WIDTH_EM - 0.08) * size, y - 0.7 * size];
   return `M${left} ${y}H${right}V${top}H${left}ZM${left + 1} ${y - 1}V${top + 1}H${right - 1}V${y - 1}Z`;
 };
 
@@ -76,7 +76,10 @@ const COORDINATES = ['x1', 'y1', 'x2', 'y2', 'x', 'y'] as const;
 
 const rounded = (coordinate: number): number => Number(coordinate.toFixed(DIGITS)) || 0;
 
-/** A glyph's path. In that of the font library a coordinate just below 0 is no number of its own. */
+/**
+ * A glyph's path. The font library's own leaves out the space before a coordinate below 0, for its sign, but writes
+ * -0.001 as 0, which then belongs to the number before it.
+ */
 const pathData = (commands: readonly Command[]): string =>
   commands
     .map(
@@ -95,7 +98,7 @@ function outlined({ text, x, y, size, fill, pieces, transform }: Placed, documen
   const data = pieces.flatMap(({ text: piece, part }) =>
     Array.from(piece, (character) => {
       const start = at;
-      at += part ? advance(part, character, size) : EM * size;
+      at += part ? advance(part, character, size) : MISSING_WIDTH_EM * size;
       if (!part) return missing(start, y, size);
       return pathData(part.font.charToGlyph(character).getPath(start, y, size).commands);
     }),
@@ -130,7 +133,7 @@ function written({ x, y, size, fill, pieces, transform }: Placed, document: Docu
       box.setAttribute(
         'd',
         Array.from(piece.text)
-          .map((_, n) => missing(at + n * EM * size, y, size))
+          .map((_, n) => missing(at + n * MISSING_WIDTH_EM * size, y, size))
           .join(''),
       );
       box.setAttribute('fill', fill);

@@ -104,7 +104,7 @@ class StartPoint(Strict):
 class StartSetContent(Strict):
     """The games and points of a start set."""
 
-    format: Literal[1] = 1
+    format: int = Field(default=1, ge=1, le=1)
     """Version of the format."""
     environment: str = Field(max_length=100, pattern=WITHOUT_CONTROLS)
     """Id of the games' environment."""

@@ -92,7 +92,8 @@ def run_in(extra: str, *arguments: object) -> str:
     variables = os.environ | {"PYTHONPATH": str(CLIENT), "WANDB_SILENT": "true", "WANDB_MODE": "offline"}
     variables["MLFLOW_ALLOW_FILE_STORE"] = "true"
     command = [str(pythons.with_extra(extra)), *map(str, arguments)]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    # In another folder: this one has the metadata of the server, which that environment has not.
+    done = subprocess.run(command, env=variables, cwd=CLIENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

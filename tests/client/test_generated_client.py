@@ -88,15 +88,21 @@ def _logged(home: Path, run_id: str) -> dict[str, list[tuple[float, ...]]]:
     return rows
 
 
-def test_client_covers_every_operation_but_videos(generator_output: str) -> None:
-    # The generator has no type for videos: their responses are read from `Response.content`. It sends points
-    # as JSON; it has no Arrow streams.
+def test_client_covers_every_operation_but_files(generator_output: str) -> None:
+    # The generator has no type for videos, images and archives: their responses are read from
+    # `Response.content`. It sends points as JSON; it has no Arrow streams.
     assert {line for line in generator_output.splitlines() if "WARNING" in line} == {
-        f"WARNING parsing GET /api/v1/episodes/{{episode_id}}/{video} within episodes."
-        for video in ("video", "observations")
-    } | {
-        "WARNING parsing GET /api/v1/videos/{video_id}/file within episodes.",
-        "WARNING parsing POST /api/v1/runs/{run_id}/points within runs.",
+        f"WARNING parsing {operation}."
+        for operation in (
+            "GET /api/v1/episodes/{episode_id}/observations within episodes",
+            "GET /api/v1/episodes/{episode_id}/thumbnail within episodes",
+            "GET /api/v1/episodes/{episode_id}/video within episodes",
+            "GET /api/v1/recordings/{recording_id}/video within play",
+            "GET /api/v1/studies/{study_id}/export within studies",
+            "GET /api/v1/videos/{video_id}/file within episodes",
+            "GET /api/v1/videos/{video_id}/thumbnail within episodes",
+            "POST /api/v1/runs/{run_id}/points within runs",
+        )
     }
     assert "Unable to parse" not in generator_output
 

@@ -9397,9 +9397,8 @@ export interface components {
              * Format
              * @description Version of the format.
              * @default 1
-             * @constant
              */
-            format: 1;
+            format: number;
             /**
              * Environment
              * @description Id of the games' environment.

@@ -279,6 +279,21 @@ def test_text_that_misses_a_pattern_is_answered_in_words(document: dict[str, Any
         assert pattern not in message_of(error), pattern
 
 
+def _constants(part: object) -> Iterator[Any]:
+    if isinstance(part, dict):
+        yield from (value for name, value in part.items() if name == "const")
+        part = list(part.values())
+    if isinstance(part, list):
+        for inner in part:
+            yield from _constants(inner)
+
+
+def test_every_constant_is_text(document: dict[str, Any]) -> None:
+    """The modules that openapi-python-client generates for others cannot be imported."""
+    constants = list(_constants(document["components"]["schemas"]))
+    assert {type(constant) for constant in constants} == {str}, constants
+
+
 def test_fields_of_one_name_have_the_texts_of_their_meanings(document: dict[str, Any]) -> None:
     def text(name: str, field: str) -> str:
         return str(document["components"]["schemas"][name]["properties"][field]["description"])

@@ -60,21 +60,27 @@ class Remote:
     """A client of one server, to be used as a context manager."""
 
     def __init__(self, settings: Settings) -> None:
-        from callboard.transport import is_this_machine
+        from callboard.transport import OF_THE_ENVIRONMENT, is_this_machine
 
         self._has_token = settings.token is not None
         url = _url(settings).rstrip("/")
         is_here = url == _running_url(settings) or is_this_machine(httpx.URL(url).host)
-        # No proxy knows what this machine calls itself. A transport of its own takes the environment's
-        # certificates, and no proxy.
-        transport = httpx.HTTPTransport() if is_here else None
-        self._client = httpx.Client(
-            base_url=f"{url}/api/v1",
-            auth=_auth(settings),
-            timeout=TIMEOUT_S,
-            trust_env=not is_here,
-            transport=transport,
-        )
+        is_https = httpx.URL(url).scheme == "https"
+        auth = _auth(settings)
+        try:
+            # No proxy knows what this machine calls itself. A transport of its own takes the environment's
+            # certificates, if it needs any, and no proxy.
+            transport = httpx.HTTPTransport(trust_env=is_https) if is_here else None
+            self._client = httpx.Client(
+                base_url=f"{url}/api/v1",
+                auth=auth,
+                timeout=TIMEOUT_S,
+                trust_env=not is_here,
+                transport=transport,
+            )
+        except (OSError, ValueError, ImportError) as error:  # of a file of certificates, or a proxy's scheme
+            names = sorted(name for name in os.environ if name.upper() in OF_THE_ENVIRONMENT)
+            raise fail(f"{', '.join(names)}: cannot be used: {error}") from None
 
     def __enter__(self) -> Self:
         """Return itself."""

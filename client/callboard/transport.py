@@ -34,7 +34,8 @@ MAX_ANSWER_BYTES = 16 * 2**20
 """Maximum size of an answer, as it comes and decompressed."""
 PROBLEM = "application/problem+json"
 """Media type of the server's errors."""
-_OF_THE_ENVIRONMENT = frozenset({"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+OF_THE_ENVIRONMENT = frozenset({"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+"""Variables that httpx reads: of proxies and certificates."""
 _ANY_PORT = 9
 _WRITTEN_BYTES = 16_384
 RETRIED = frozenset({408, 425, 429})
@@ -415,7 +416,7 @@ def _http_client(server: Server) -> httpx.Client:
         # A transport of its own takes the environment's certificates, and no proxy.
         return create(transport=httpx.HTTPTransport(), trust_env=False) if is_here else create()
     except Exception as error:  # of a proxy's scheme, or of a file of certificates
-        names = [name for name in os.environ if name.upper() in _OF_THE_ENVIRONMENT]
+        names = [name for name in os.environ if name.upper() in OF_THE_ENVIRONMENT]
         warn(
             "callboard: %s cannot be used and is ignored: %s",
             ", ".join(names) or "the environment's proxy",

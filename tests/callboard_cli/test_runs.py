@@ -142,6 +142,12 @@ def test_errors_are_printed_in_one_line(callboard: Callboard, sqlite_service: Ru
     assert json.loads(callboard("runs", "list", "--json").output) == []
     unreachable = callboard("runs", "list", CALLBOARD_URL="http://127.0.0.1:1", CALLBOARD_TOKEN="x")
     assert (unreachable.exit_code, unreachable.output.count("\n")) == (1, 1)
+    no_certificates = {"SSL_CERT_FILE": "/none", "CALLBOARD_TOKEN": "x"}
+    elsewhere = callboard("runs", "list", CALLBOARD_URL="https://callboard.example", **no_certificates)
+    assert (elsewhere.exit_code, elsewhere.output.count("\n")) == (2, 1)
+    assert "SSL_CERT_FILE: cannot be used" in elsewhere.output
+    here = callboard("runs", "list", CALLBOARD_URL="http://127.0.0.1:1", **no_certificates)
+    assert here.output == unreachable.output, "which needs none"
     no_url = callboard("runs", "list", CALLBOARD_URL="nonsense", CALLBOARD_TOKEN="x")
     assert no_url.exit_code == 2
     assert no_url.output.startswith("callboard: CALLBOARD_URL: must be a URL")

@@ -500,7 +500,8 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
         {"kind": "scatter", "setting": "config.learning_rate"}, {"kind": "curves"}, {"kind": "table"},
         {"kind": "stacked_bars", "metrics": ["paac/time_learning"]}, {"kind": "sorted"}, {"kind": "games"},
     ]  # fmt: skip
-    study = started(service.client, *figures, draws={"n": 3, "space": space})
+    arms = [ARMS[0] | {"label": "=1+1"}, *ARMS[1:]]
+    study = started(service.client, *figures, draws={"n": 3, "space": space}, arms=arms)
     finish(service, study)
     answer = service.client.get(f"{STUDIES}/{study}/export")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip")
@@ -514,6 +515,9 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
     assert len(files["runs.csv"].splitlines()) == len(files["specs.jsonl"].splitlines()) + 1 == 13
     assert "highest score 31" in files["README.md"]
     assert "CartPole,20.0,21.0" in files["f2.csv"]
+    for name in ("f2.csv", "runs.csv"):
+        assert ",'=1+1," in files[name], "text, and no formula of a spreadsheet"
+        assert ",=" not in files[name]
     again = service.client.post(STUDIES, json={"study": json.loads(files["study.json"])})
     assert again.status_code == 201, again.text
     for name in scripts:

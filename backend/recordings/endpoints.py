@@ -82,7 +82,7 @@ def list_human_references(principal: Viewer, session: ReadSession) -> HumanRefer
     )
 
 
-@router.get("/{recording_id}")
+@router.get("/{recording_id:ulid}")
 def read_recording(recording_id: RecordingId, principal: Viewer, session: ReadSession) -> RecordingOut:
     """One recording."""
     recording = service.get(session, recording_id)
@@ -152,7 +152,7 @@ async def read_recording_video(
     return await found_or_requested(state, principal, find, partial(service.request_video, again=again))
 
 
-@router.delete("/{recording_id}", status_code=204)
+@router.delete("/{recording_id:ulid}", status_code=204)
 def delete_recording(recording_id: RecordingId, principal: Operator, session: WriteSession) -> None:
     """Delete a recording: your own, or as an admin any."""
     service.delete(session, principal, recording_id)

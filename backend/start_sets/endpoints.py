@@ -95,7 +95,7 @@ def list_start_set_sources(principal: Viewer, session: ReadSession) -> StartSetS
     )
 
 
-@router.get("/{set_id}")
+@router.get("/{set_id:ulid}")
 def read_start_set(set_id: SetId, principal: Viewer, session: ReadSession) -> StartSetOut:
     """One version of a start set."""
     return StartSetOut.of(service.get(session, set_id), jobs.find(session, VERIFICATION, set_id))
@@ -111,7 +111,7 @@ def export_start_set(set_id: SetId, principal: Viewer, session: ReadSession) -> 
     return response
 
 
-@router.delete("/{set_id}", status_code=204)
+@router.delete("/{set_id:ulid}", status_code=204)
 def delete_start_set(set_id: SetId, principal: Operator, session: WriteSession) -> None:
     """Delete a version of a start set. Scores from it stay; nothing can be evaluated from it any more."""
     service.delete(session, set_id)

@@ -133,7 +133,7 @@ def list_studies(
     return StudyPage(items=[StudyOut.of(row, counts) for row in rows], next_cursor=next_cursor)
 
 
-@router.get("/{study_id}", response_model=StudyDetail)
+@router.get("/{study_id:ulid}", response_model=StudyDetail)
 def read_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> Response:
     """A study with its definition and its progress."""
     study = service.get(session, study_id)
@@ -215,7 +215,7 @@ def export_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> 
     return Response(content, media_type="application/zip", headers={"Content-Disposition": disposition})
 
 
-@router.patch("/{study_id}")
+@router.patch("/{study_id:ulid}")
 def change_study(
     study_id: StudyId, body: StudyChanges, principal: Operator, session: WriteSession
 ) -> StudyOut:
@@ -223,7 +223,7 @@ def change_study(
     return _summary(session, service.change(session, study_id, body.model_dump(exclude_unset=True)))
 
 
-@router.delete("/{study_id}", status_code=204)
+@router.delete("/{study_id:ulid}", status_code=204)
 def delete_study(study_id: StudyId, principal: Operator, session: WriteSession) -> None:
     """Delete an ended study. Its runs stay."""
     service.delete(session, study_id)

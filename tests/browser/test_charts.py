@@ -105,10 +105,11 @@ def test_chart_arrangement_is_kept_after_reload(service_page: Page, sqlite_servi
     page = service_page
     page.set_viewport_size({"width": 1280, "height": 1600})  # only charts in view are drawn
     page.goto(f"/runs/{run_id}")
-    charts = page.get_by_role("region", name="Metrics of loss").get_by_role("img", name="of charted")
+    section = page.get_by_role("region", name="Metrics of loss")  # key metrics have charts of the same
+    charts = section.get_by_role("img", name="of charted")
 
     def choose(chart: str, item: str) -> None:
-        page.get_by_role("button", name=f"Options for charted {chart}").click()
+        section.get_by_role("button", name=f"Options for charted {chart}").click()
         page.get_by_role("menu").get_by_text(item, exact=True).click()
         expect(page.get_by_role("menu")).to_have_count(0)
 

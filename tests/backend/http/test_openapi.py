@@ -26,9 +26,11 @@ from backend.db.changes import (
     record_sweep_change,
     take_changes,
 )
+from backend.http import frontend
 from backend.http.idempotency.route import KEY_PATTERN
 from backend.http.openapi import examples
 from backend.http.openapi.events import EVENT_SCHEMAS
+from backend.http.routing import HttpMethods
 from backend.settings import Settings
 from backend.specs.fields import Schema
 from backend.specs.problems import message_of
@@ -162,6 +164,20 @@ def test_run_request_schema_lists_its_fields(
     fields = document["components"]["schemas"]["RunFields"]
     assert {"algorithm", "environment", "stop", "config", "seeds"} <= set(fields["properties"])
     assert fields["required"] == ["algorithm", "environment", "stop"]
+
+
+def test_address_of_a_name_allows_the_documented_methods_only(document: dict[str, Any], app: FastAPI) -> None:
+    """Use `{some_id:ulid}` where a name such as `import` would be taken for an id."""
+    methods = HttpMethods(app, catch_all=frontend.CATCH_ALL)
+    others = {"head", "options"}
+    wrong = {
+        path: allowed
+        for path, operations in document["paths"].items()
+        if "{" not in path
+        and (allowed := {method.lower() for method in methods.of(path)} - others)
+        != operations.keys() - others
+    }
+    assert wrong == {}
 
 
 def test_every_body_of_a_request_is_a_model(app: FastAPI) -> None:

@@ -36,7 +36,10 @@ const advance = ({ font }: FontPart, character: string, size: number): number =>
   (font.charToGlyph(character).advanceWidth / font.unitsPerEm) * size;
 
 const pieceWidth = ({ text, part }: Piece, size: number): number =>
-  Array.from(text).reduce((sum, character) => sum + (part ? advance(part, character, size) : MISSING_WIDTH_EM * size), 0);
+  Array.from(text).reduce(
+    (sum, character) => sum + (part ? advance(part, character, size) : MISSING_WIDTH_EM * size),
+    0,
+  );
 
 /** The lines of a text: plotly gives each a `tspan` with its own place. */
 function linesOf(element: Element, size: number): Line[] {

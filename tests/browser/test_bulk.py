@@ -150,7 +150,7 @@ def test_bulk_action_lists_and_changes_only_runs_it_applies_to(
     expect(dialog).to_have_count(0)
     for name in ("waits", "done"):
         assert read(script, ids[name])["tags"] == ["kept", "for later"]
-    expect(page.get_by_role("row").filter(has_text="for later")).to_have_count(2)
+    expect(page.get_by_role("row").filter(has_text="kept+1")).to_have_count(2)
 
 
 @pytest.mark.long

@@ -59,7 +59,7 @@ def test_wide_tables_wrap_on_paper(service_page: Page, sqlite_service: RunningSe
     ]
     page.set_viewport_size({"width": width, "height": 1040})
     page.goto(f"/compare?runs={','.join(run.id for run in runs)}")
-    expect(page.get_by_role("cell", name="config.learning_rate")).to_be_visible()
+    expect(page.get_by_role("cell", name="Learning rate")).to_be_visible()
     page.emulate_media(media="print")
     edges = page.locator("table").evaluate_all(
         "tables => tables.map(table => table.getBoundingClientRect().right)"

@@ -64,7 +64,7 @@ def test_address_with_a_tab_lands_on_that_tab(
     tabs = service_page.get_by_role("tablist")
     expect(tabs).to_be_attached()
     if width == 1280:
-        assert _top(service_page) < 650, "a tab's first lines are in view"
+        assert _top(service_page) < 780, "the tabs are in view below curve and player"
     service_page.goto(f"/runs/{run.id}?tab=log")
     expect(service_page.get_by_role("log")).to_be_in_viewport()
     service_page.wait_for_function(
@@ -225,7 +225,7 @@ def test_evaluation_dialog_offers_protocols_of_the_game_and_explains_a_missing_o
     expect(dialog.get_by_text("at most 18,000 frames (5 minutes)")).to_be_visible()
     missing = dialog.get_by_role("option", name="human starts (not available)")
     expect(missing).to_be_disabled()
-    expect(dialog.get_by_text("Not available: human starts, because it starts from recorded")).to_be_visible()
+    expect(dialog.get_by_text("Not available: human starts, because it needs a start set")).to_be_visible()
     dialog.get_by_label("Checkpoint").select_option(newer.id)
     dialog.get_by_label("Protocol").select_option("noop_starts")
     dialog.get_by_role("button", name="Evaluate").click()

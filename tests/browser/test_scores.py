@@ -88,7 +88,7 @@ def test_scores_stand_beside_published_ones_and_are_normalised_on_demand(
     expect(page.get_by_text("dqn_zoo")).to_be_visible()
     profile = page.get_by_role("region", name="Performance profile")
     expect(profile).to_contain_text("Optimality gap: PAAC 0.00\u00a0%, A3C 32.9\u00a0%")
-    expect(profile.get_by_role("img")).to_be_visible()
+    expect(profile.get_by_role("img", name=re.compile("^Performance profile"))).to_be_visible()
     assert serious_violations(page) == {}
 
     # Without PAAC, whose only score is of Pong, the foot is over both games.

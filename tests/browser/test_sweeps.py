@@ -49,7 +49,7 @@ def test_sweep_page_restores_sort_setting_and_scale_from_its_url(
     expect(table.get_by_role("link", name="Configuration 0, seed 2: score 202.0")).to_have_attribute(
         "href", re.compile("/runs/")
     )
-    expect(page.get_by_role("img", name=re.compile("^Score against"))).to_contain_text("log scale")
+    expect(page.get_by_role("switch", name="Log scale")).to_be_checked()
 
     table.get_by_role("button", name="Learning rate").click()
     header = table.get_by_role("columnheader", name="Learning rate")

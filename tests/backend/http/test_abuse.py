@@ -231,7 +231,7 @@ def test_points_of_thousands_of_metrics(attacked: Attacked) -> None:
         nonlocal sequence
         series = [
             {"metric": f"m/{i}", "agent_steps": [sequence], "wall_time_s": [1.0], "value": [0.5]}
-            for i in range(500)
+            for i in range(sequence % 10 * 250, sequence % 10 * 250 + 250)
         ]
         body = {"source": SOURCE, "sequence": sequence + 1, "series": series}
         path = f"/api/v1/runs/{flooded['id']}/points"

@@ -251,7 +251,7 @@ class Recorder:
                     message = f"other package versions than in the attempt before: {', '.join(changes)}"
                     lines.append(_log_line(event.time, "warning", message))
         # The transition logs a line of its own, which comes after them.
-        runs.add_log_lines(session, run.id, self._attempt, lines)
+        runs.add_log_lines(session, run.id, self._attempt, self._bounds_after.lines(lines))
         lines.clear()
         if run.state == RunState.STARTING and self._fence == self._attempt:
             reason, at = f"training on {event.device}", datetime.fromtimestamp(event.time, UTC)

@@ -248,7 +248,9 @@ def test_full_screen_chart_fills_the_screen_and_restores_its_size(
     run_id = _run(sqlite_service.engine, "loss/value", "rollout/episode_return")
     page = service_page
     page.goto(f"/runs/{run_id}")
-    image = page.get_by_role("img", name=chart).first
+    section = page.get_by_role("region", name="Metrics of loss") if chart.startswith("loss") else page
+    image = section.get_by_role("img", name=chart).first
+    image.scroll_into_view_if_needed()  # only charts in view are drawn
     drawn = image.locator(".main-svg").first
     expect(drawn).to_be_visible()
     before = drawn.bounding_box()
@@ -258,7 +260,7 @@ def test_full_screen_chart_fills_the_screen_and_restores_its_size(
         if before == earlier:
             break
     assert before is not None
-    page.get_by_role("button", name=f"Options for {menu}").click()
+    section.get_by_role("button", name=f"Options for {menu}").click()
     page.get_by_role("menuitem", name="Full screen").click()
     page.wait_for_function("() => document.fullscreenElement?.matches('.panel')")
     assert image.evaluate("element => document.fullscreenElement.contains(element)")
@@ -267,8 +269,8 @@ def test_full_screen_chart_fills_the_screen_and_restores_its_size(
       const {width, height} = svg.getBoundingClientRect();
       return height >= least && height <= most && width <= innerWidth;
     }"""
-    # The whole screen except the panel's header and padding.
+    # The whole screen except the panel's header, film strip and padding.
     screen = page.evaluate("innerHeight")
-    page.wait_for_function(height, arg=[chart, screen - 120, screen])
+    page.wait_for_function(height, arg=[chart, screen - 220, screen])
     page.evaluate("document.exitFullscreen()")
     page.wait_for_function(height, arg=[chart, before["height"] - 1, before["height"] + 1])

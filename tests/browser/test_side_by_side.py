@@ -135,6 +135,8 @@ def test_at_most_six_runs_are_shown_with_best_or_latest_episode(
     tiles = replay.get_by_role("figure")
     expect(tiles).to_have_count(6)
     expect(tiles.first).to_contain_text("return 10.0 at agent step 100")
+    frame = tiles.first.locator("video").locator("..")  # keeps a video's edge visible on any ground
+    expect(frame).to_have_css("border-top-width", "1px")
 
     run = make_run(sqlite_service.engine, RunState.FINISHED, name="two videos")
     _video(sqlite_service, run, tmp_path, 2.0, episode_return=50.0, agent_steps=100)

@@ -38,7 +38,6 @@ def _query(name: str, python: str) -> list[str]:
         sys.executable,
         "-m",
         "pip",
-        "--quiet",
         "--disable-pip-version-check",
         "index",
         "versions",

@@ -486,6 +486,20 @@ def test_batch_whose_response_was_lost_counts_towards_bounds(
     assert messages[-1].startswith("201 log lines were dropped")
 
 
+def test_lines_before_the_start_count_towards_bounds(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    now = time.time()
+    logged = [events.LogEvent(time=now, level="info", message=f"line {n}") for n in range(1_000)]
+    claimed.write(*logged, events.StartedEvent(time=now, device="cpu", pid=1))
+    run_recorder = Recorder(context, claimed.run_id, 1)
+    while run_recorder.record():
+        pass
+    with reading(engine) as session:
+        rows = session.scalars(select(LogLine.message).where(LogLine.attempt == 1))
+        assert sum(message.startswith("line ") for message in rows) == MAX_LINES_PER_MINUTE
+
+
 def test_recorder_of_superseded_attempt_raises_and_stores_nothing(
     context: Context, engine: Engine, claimed: ClaimedRun
 ) -> None:

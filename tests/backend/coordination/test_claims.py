@@ -78,13 +78,13 @@ def test_host_without_ray_claims_no_run_of_gorila(engine: Engine) -> None:
 def test_claim_matches_queue_and_requested_host(engine: Engine) -> None:
     add_host(engine, "a")
     add_host(engine, "b", queues=["gpu"])
-    make_run(engine, host="b")
-    gpu = make_run(engine, queue="gpu")
+    pinned = make_run(engine, host="b")
+    make_run(engine, queue="gpu")
     assert claim(engine, "a") is None
     assert claim(engine, "a", queues=["cpu", "gpu"]) is not None
     won = claim(engine, "b", queues=["gpu"])
     assert won is not None
-    assert won.run_id != gpu.id
+    assert won.run_id == pinned.id, "whatever its queue"
 
 
 def test_claim_returns_none_for_draining_and_unknown_hosts(engine: Engine) -> None:

@@ -50,6 +50,8 @@ MAX_ROLLOUT_SERIES = 500
 MAX_SOURCES = 1_000
 """Maximum number of processes that write a run, one after another or together."""
 SCORE_EPISODES = 100
+_SCORE_CHUNKS = 32
+"""Maximum number of chunks of a metric that are read for a score, where its last values are not finite."""
 
 
 def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbeat) -> HeartbeatOut:
@@ -376,8 +378,8 @@ class _DroppedByReason:
 
 
 def _interpret(session: Session, run: Run, names: Collection[str]) -> Mapping[str, str]:
-    """Decide by all of its metrics how a locked run is scored and what its steps count, unless its script has
-    said so; what the steps of each metric count."""
+    """Set by all its metrics how a locked run is scored and what its steps count, unless its script has said
+    so. Return what the steps of each metric count."""
     if not run.spec.get("return_metric"):
         run.return_metric = return_metric(names) or run.return_metric
     if not run.spec.get("step_unit"):
@@ -419,11 +421,9 @@ def _score(session: Session, run: Run) -> None:
     if run.return_metric is None:
         run.score = run.best_return = None
         return
-    chunks = _last_values(session, run.id, run.return_metric, SCORE_EPISODES)
-    values = (np.concatenate(chunks) if chunks else np.zeros(0))[-SCORE_EPISODES:]
-    if is_per_episode(run.return_metric) is False:
-        values = values[np.isfinite(values)][-1:]
-    run.score = _mean(values)
+    n = 1 if is_per_episode(run.return_metric) is False else SCORE_EPISODES
+    values = _last_finite(session, run.id, run.return_metric, n)
+    run.score = float(values.mean()) if len(values) else None
     run.best_return = repository.largest_value(session, run.id, run.return_metric)
 
 
@@ -443,25 +443,20 @@ def _reached(session: Session, run: Run) -> tuple[int, float, int]:
     return frames, wall_time_s, episodes
 
 
-def _last_values(session: Session, run_id: str, metric: str, n: int) -> list[Array]:
-    """The last chunks of a metric with at least `n` values, if it has as many."""
-    values: list[Array] = []
+def _last_finite(session: Session, run_id: str, metric: str, n: int) -> Array:
+    """The last `n` finite values of a metric, in order; fewer if it has fewer in its last chunks."""
+    values = [np.zeros(0)]
     for row in metrics.list_series(session, [run_id], [metric]):
-        chunks = metrics.live_chunks(session, [row.id])[row.id]
-        while chunks and sum(map(len, values)) < n:
-            last = chunks.pop()
-            values.insert(0, metrics.points_of(session, [last], ("value",))[last.id]["value"])
-    return values
-
-
-def _mean(values: Array) -> float | None:
-    """The mean of the finite values; None without one."""
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else None
+        for chunk in reversed(metrics.live_chunks(session, [row.id])[row.id][-_SCORE_CHUNKS:]):
+            if sum(map(len, values)) >= n:
+                break
+            stored = metrics.points_of(session, [chunk], ("value",))[chunk.id]["value"]
+            values.insert(0, stored[np.isfinite(stored)])
+    return np.concatenate(values)[-n:]
 
 
 def _log_dropped(session: Session, run: Run, source: ExternalSource, dropped: Sequence[DroppedRows]) -> None:
-    """Log rows that were dropped, when their number has grown tenfold since the last line."""
+    """Log rows that were dropped: the first, and again whenever their number has one more digit."""
     before = source.dropped
     source.dropped += sum(part.rows for part in dropped)
     if before and int(math.log10(before)) == int(math.log10(source.dropped)):

@@ -65,6 +65,19 @@ def test_points_and_episodes_are_drawn_and_scored(service: RunningService) -> No
     assert exported.text.count("rollout/episode_return") == 125
 
 
+def test_score_leaves_out_returns_that_are_not_finite(service: RunningService) -> None:
+    run = create(service.client)
+    send(service.client, run, "episodes", episodes(1, [10.0] * 100))
+    lost = episodes(2, [0.0] * 100, first=100)
+    send(
+        service.client,
+        run,
+        "episodes",
+        lost | {"episodes": [row | {"return": "NaN"} for row in lost["episodes"]]},
+    )
+    assert service.client.get(f"/api/v1/runs/{run['id']}").json()["score"] == 10.0
+
+
 def test_batch_that_is_sent_again_changes_nothing(service: RunningService) -> None:
     run = create(service.client)
     for _ in range(2):

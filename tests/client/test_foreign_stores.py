@@ -26,7 +26,7 @@ run = wandb.init(mode="offline", dir=sys.argv[1], project="p", name="first",
 for step in range(300):
     row = {"charts/episodic_return": float(step), "losses": {"value": 0.5}}
     run.log(row | ({"global_step": step * 10} if sys.argv[2] == "steps" else {}))
-run.log({"text": "x" * 70_000, "nan": float("nan"), "hist": wandb.Histogram([1, 2, 3])})
+run.log({"huge": 10**400, "text": "x" * 70_000, "nan": float("nan"), "hist": wandb.Histogram([1, 2, 3])})
 run.finish()
 """
 

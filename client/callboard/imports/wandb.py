@@ -24,8 +24,10 @@ _BLOCK_BYTES = 32 * 1024
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _MAX_RECORD_BYTES = 2**28
 _TYPE = "._type"
-"""Ends the name of the part of a value that says its type."""
+"""Ends the name of the part of a value that names its type."""
 _MAX_DEPTH = 20
+_MAX_DIGITS = 300
+"""Of a whole number that is certainly a float too."""
 
 _STEPS = "global_step"
 _OWN = frozenset({"_step", "_runtime", "_timestamp", "_wandb"})
@@ -142,7 +144,7 @@ class _Reader:
         for item in items:
             name = ".".join(item.nested_key) or item.key
             try:
-                value = json.loads(item.value_json)
+                value = json.loads(item.value_json, parse_int=_whole)
             except (ValueError, RecursionError):
                 self.log.not_kept["values that cannot be read"] += 1
                 continue
@@ -167,6 +169,11 @@ def _join_typed(row: dict[str, Any]) -> dict[str, Any]:
     parts = tuple(f"{name}." for name in types)
     rest = {name: value for name, value in row.items() if not name.startswith(parts)}
     return {**rest, **{name: {"_type": kind} for name, kind in types.items()}}
+
+
+def _whole(text: str) -> int | float:
+    """A whole number; infinite if no float is as large."""
+    return int(text) if len(text) <= _MAX_DIGITS else float(text)
 
 
 def _is_number(value: Any) -> bool:

@@ -31,7 +31,7 @@ describe('the view of charts in the address', () => {
 
   it('has no range that is not one', () => {
     for (const wrong of ['', '5', '2..1', 'a..b', '1..1', '1..2..3']) expect(parseZoom(wrong)).toBeNull();
-    expect(parseZoom(formatZoom([0.1234567891, 12_345_678_912]))).toEqual([0.1234568, 12_345_680_000]);
+    expect(parseZoom(formatZoom([0.1234567891, 12_345_678_912]))).toEqual([0, 12_345_679_000]);
   });
 
   it('loses its range and scale with the x axis', () => {
@@ -42,7 +42,22 @@ describe('the view of charts in the address', () => {
   });
 });
 
+it.each<Range>([
+  [5e-7, 10],
+  [1e9, 1e9 + 40],
+  [123_456_789, 123_456_889],
+  [2e-9, 3e-9],
+  [1e14, 1e15],
+])('the zoom from %d to %d comes back from the address within what a screen shows', (from, to) => {
+  const [start, end] = parseZoom(formatZoom([from, to])) ?? [NaN, NaN];
+  expect(Math.abs(start - from)).toBeLessThan((to - from) / 10_000);
+  expect(Math.abs(end - to)).toBeLessThan((to - from) / 10_000);
+});
+
 describe('rangeAfter', () => {
+  it('zooms out of a range whose start becomes a fraction above 0', () =>
+    expect(rangeAfter('-', [1.1, 3.3])?.[1]).toBeCloseTo(4.4));
+
   it('moves by a tenth, but not below 0', () => {
     expect(rangeAfter('ArrowRight', [100, 200])).toEqual([110, 210]);
     expect(rangeAfter('ArrowLeft', [5, 105])).toEqual([0, 100]);

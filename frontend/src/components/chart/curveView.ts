@@ -25,16 +25,20 @@ export type CurveSearch = {
   log?: string;
 };
 
-const ZOOM = /^(-?[\d.e+]+)\.\.(-?[\d.e+]+)$/;
+const ZOOM = /^(-?[\d.e+-]+)\.\.(-?[\d.e+-]+)$/;
 
 export function parseZoom(zoom: string | undefined): Range | null {
   const [, from, to] = (zoom && ZOOM.exec(zoom)?.map(Number)) || [];
   return from !== undefined && to !== undefined && from < to ? [from, to] : null;
 }
 
-/** Seven digits are finer than any screen. */
-const digits = (value: number): string => String(Number(value.toPrecision(7)));
-export const formatZoom = ([from, to]: Range): string => `${digits(from)}..${digits(to)}`;
+/** To a ten-millionth of the range or less, which is finer than any screen. */
+export function formatZoom([from, to]: Range): string {
+  const unit = 10 ** (Math.floor(Math.log10(to - from)) - 7);
+  // The precision removes what is left of a fraction in binary.
+  const [start, end] = [from, to].map((value) => Number((Math.round(value / unit) * unit).toPrecision(15)));
+  return `${start}..${end}`;
+}
 
 /** The view in a page's address. */
 export function viewOf(search: { [K in keyof CurveSearch]?: CurveSearch[K] | undefined }): CurveView {
@@ -101,7 +105,7 @@ export class Crosshair {
 export type CurveViewState = {
   view: CurveView;
   change: (to: Partial<CurveView>) => void;
-  /** Of its series, where they are not those of their order. */
+  /** Styles of the series, where they are not those of their order. */
   styles?: StyleParameters | undefined;
   crosshair: Crosshair;
   /** What the steps of the page's runs count, such as "Agent steps". */

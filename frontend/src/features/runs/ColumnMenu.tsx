@@ -2,15 +2,15 @@ import { ActionIcon, Button, Checkbox, Popover, TextInput } from '@mantine/core'
 import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { runFieldsQuery, type RunField } from '@/api/runFields';
+import { runFieldsQuery, STATISTICS, type RunField } from '@/api/runFields';
 import { formatInteger } from '@/lib/format';
 import { DEFAULT_LAYOUT, moved, toggled, type Layout } from './columnLayout';
 import { COLUMNS, extraColumn, FIXED } from './columns';
 import classes from './runs.module.css';
 
 const MAX_OFFERED = 40;
-/** Others, such as `.min`, are found by their name. */
-const OFFERED_STATISTICS = ['last', 'best', 'mean'] as const;
+/** Others, such as `min`, are offered to who types their name. */
+const OFFERED_STATISTICS: ReadonlySet<string> = new Set(['last', 'best', 'mean']);
 
 type Option = { id: string; label: string; detail: string };
 
@@ -32,7 +32,9 @@ export function offeredColumns(
   const metrics = fields
     .filter(({ origin }) => origin === 'metric')
     .flatMap(({ name, title }) =>
-      OFFERED_STATISTICS.map((statistic) => ({
+      STATISTICS.filter(
+        (statistic) => OFFERED_STATISTICS.has(statistic) || words.some((word) => word.endsWith(statistic)),
+      ).map((statistic) => ({
         id: `${name}.${statistic}`,
         label: `${title} (${statistic})`,
         detail: name,
@@ -71,7 +73,7 @@ export function ColumnMenu({ layout, onLayout }: Props) {
           value={typed}
           onChange={({ currentTarget }) => setTyped(currentTarget.value)}
         />
-        {typed === '' && (
+        {typed.trim() === '' && (
           <ul aria-label="Shown columns" className={classes.columnList}>
             {layout.shown.map((id, index) => (
               <li key={id}>

@@ -75,6 +75,8 @@ describe('offeredColumns', () => {
   it('finds settings and statistics of metrics by words of their names', () => {
     expect(offered('learning')).toEqual(['config.learning_rate']);
     expect(offered('value mean')).toEqual(['loss/value.mean']);
+    expect(offered('loss/value.min')).toEqual(['loss/value.min']);
+    expect(offered('value')).not.toContain('loss/value.min');
   });
   it('finds shown columns as well, but lists only the others unasked', () => {
     expect(offered('score')).toEqual(['score']);

@@ -248,9 +248,10 @@ def test_full_screen_chart_fills_the_screen_and_restores_its_size(
     run_id = _run(sqlite_service.engine, "loss/value", "rollout/episode_return")
     page = service_page
     page.goto(f"/runs/{run_id}")
-    section = page.get_by_role("region", name="Metrics of loss") if chart.startswith("loss") else page
+    region = "Metrics of loss" if chart.startswith("loss") else "Learning curve"
+    section = page.get_by_role("region", name=region)
+    section.scroll_into_view_if_needed()  # only charts in view are drawn
     image = section.get_by_role("img", name=chart).first
-    image.scroll_into_view_if_needed()  # only charts in view are drawn
     drawn = image.locator(".main-svg").first
     expect(drawn).to_be_visible()
     before = drawn.bounding_box()
@@ -269,8 +270,8 @@ def test_full_screen_chart_fills_the_screen_and_restores_its_size(
       const {width, height} = svg.getBoundingClientRect();
       return height >= least && height <= most && width <= innerWidth;
     }"""
-    # The whole screen except the panel's header, film strip and padding.
-    screen = page.evaluate("innerHeight")
-    page.wait_for_function(height, arg=[chart, screen - 220, screen])
+    # The whole screen except the panel's header and padding; the learning curve has a film strip as well.
+    screen, rest = page.evaluate("innerHeight"), 120 if chart.startswith("loss") else 220
+    page.wait_for_function(height, arg=[chart, screen - rest, screen])
     page.evaluate("document.exitFullscreen()")
     page.wait_for_function(height, arg=[chart, before["height"] - 1, before["height"] + 1])

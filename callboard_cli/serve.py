@@ -109,7 +109,7 @@ def login_link() -> None:
 
 def limit_memory_arenas() -> None:
     """Let the threads of this process share few arenas of glibc's allocator, each of which keeps what was
-    freed in it: with one for each thread, requests of much memory leave a process that stays large. Other
+    freed in it: with one for each thread, the process stays large after requests that need much memory. Other
     libraries have no such option."""
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, MEMORY_ARENAS)

@@ -73,7 +73,7 @@ class Recorder:
         self._stored: dict[tuple[ArtifactKind, str], int] = {}
         """The stored files of the current batch, and their sizes."""
         self.has_started = False
-        """Whether the engine's event `started` has been read, and recorded or about to be."""
+        """Whether the engine's event `started` has been read, in a batch that may not be committed yet."""
         self._bounds = self._bounds_after = Bounds()
         """After the last committed batch, and after the last one that was tried, whose answer may be lost."""
         self.has_final_event = False
@@ -85,7 +85,7 @@ class Recorder:
         """Record the next batch, if there is one, excluding the engine's final event.
 
         Returns:
-            Number of bytes of the log.
+            Number of bytes of the log in the batch; 0 if there is none.
 
         Raises:
             Superseded: the fence no longer holds the run.

@@ -73,8 +73,8 @@ def compare(
         session: a reading session.
         run_ids: the runs.
         score: whether scores are measured by training episodes, or by evaluations.
-        at: `common`: the runs of one environment where the first of the counted ones has its last return or
-            evaluation; `end`: each run at its own last.
+        at: `common`: all runs of an environment at the same agent steps, the least that any of those counted
+            has reached by a return or evaluation; `end`: each run at its own last.
         threshold: a score; the result has the time at which it is first reached.
         protocol: protocol of the evaluations; by default each group's own.
 

@@ -102,8 +102,8 @@ def automatic_scale(furthest: float) -> float:
     """The largest of 1, 2 and 5 times a power of ten that is at most a twentieth of `furthest`; 0 if it is 0.
 
     Between one fiftieth and one twentieth of the axis, it is narrow beside the axis and contains many
-    episodes. It changes three times while a run becomes ten times as long: then every client starts from
-    scratch.
+    episodes. It changes three times while a run becomes ten times as long: each change makes every client
+    start from scratch.
     """
     if not furthest > 0:
         return 0.0

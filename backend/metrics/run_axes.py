@@ -135,7 +135,7 @@ def clock_by_training_time(
         trained_until_s = min(clock_s + next_trained_s - trained_s, next_clock_s)
         if next_trained_s > trained_s:
             clock_at[next_trained_s] = trained_until_s
-        # What is left passed without training, after the last point before this moment: a step.
+        # The rest passed without training, between the last point before this moment and the next: a step.
         if next_clock_s > trained_until_s:
             clock_at[float(np.nextafter(next_trained_s, np.inf))] = next_clock_s
         trained_s, clock_s = next_trained_s, next_clock_s

@@ -28,7 +28,7 @@ def requested_specs(request: Mapping[str, Any]) -> list[RunSpec]:
             description of it.
 
     Raises:
-        InvalidSpec: with one problem per invalid field.
+        InvalidSpec: with one problem per invalid value.
     """
     body = {
         name: value

@@ -93,12 +93,12 @@ class StartPoint(Strict):
     score: float
     """Score of the game before the state. It does not count for the agent that starts there."""
     frames: int | None = Field(default=None, ge=0)
-    """Frames of the game before the state, which count towards the limit of an evaluation. Below, the hashes
-    of RAM and screen (SHA-256). All three are null until a worker has replayed the game."""
+    """Frames of the game before the state, which count towards the limit of an evaluation. Null, as the two
+    hashes, until a worker has replayed the game."""
     ram_sha256: str | None = Field(default=None, pattern=SHA256)
-    """Hash of the console's RAM."""
+    """SHA-256 of the console's RAM."""
     screen_sha256: str | None = Field(default=None, pattern=SHA256)
-    """Hash of the screen, in RGB."""
+    """SHA-256 of the screen, in RGB."""
 
 
 class StartSetContent(Strict):

@@ -65,7 +65,7 @@ class Background:
         """
         self.stop_requested = threading.Event()
         self.n_logged = 0
-        """Rows that the script has logged."""
+        """Rows that were accepted, lines of the client's own among them."""
         self._spool = spool
         self._transport = transport
         self._tally = tally
@@ -382,7 +382,7 @@ class Background:
         self._is_reachable, self._retry_s = True, FIRST_RETRY_S
 
     def _await_retry(self, error: Exception, is_last: bool) -> None:
-        """Wait longer after each failure, and as long as the server asks; not once the run is closed."""
+        """Wait longer after each failure; if the server asks, up to 30 s; not once the run is closed."""
         asked_s = (isinstance(error, Unreachable) and error.retry_after_s) or 0.0
         if is_last:
             time.sleep(FIRST_RETRY_S)
@@ -411,7 +411,7 @@ class Background:
 
 
 def _is_rare(entry: Entry) -> bool:
-    """Whether an entry is one of few that say most of a run."""
+    """Whether an entry is anything but points, or points of the section `rollout` alone."""
     return not isinstance(entry, Points) or all(name.startswith("rollout/") for name in entry.metrics)
 
 

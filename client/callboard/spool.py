@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 MAX_SPOOL_BYTES = 2 * 2**30
-"""Maximum size of a process's spool. What is logged while it is full is dropped and counted."""
+"""Maximum size of a process's spool. What is logged while it is full waits in memory, as far as
+that has room."""
 
 SEGMENT_BYTES = 8 * 2**20
 MAX_FRAME_BYTES = 8 * 2**20
@@ -246,7 +247,7 @@ class Spool:
 
     @property
     def n_waiting(self) -> int:
-        """Frames that were appended since this object was created and are not confirmed."""
+        """Frames that this object has appended, less those that it has confirmed."""
         return self._n_waiting
 
     @property

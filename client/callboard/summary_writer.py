@@ -29,8 +29,9 @@ class SummaryWriter:
     counted in `n_not_kept`, and reported once each. `global_step` is read as agent steps.
 
     Algorithm and environment come from the arguments, else from the folder's name, as CleanRL's scripts
-    choose it (`runs/<environment>__<algorithm>__<seed>__<time>`), else from the settings (`exp_name`,
-    `env_id`) that come before the first scalar, else they are the script's name and `unknown`.
+    choose it (`runs/<environment>__<algorithm>__<seed>__<time>`; a slash in a setting's `env_id`, which a
+    folder's name cannot have, is kept), else from the settings (`exp_name`, `env_id`) that come before the
+    first scalar, else they are the script's name and `unknown`.
     """
 
     def __init__(

@@ -71,8 +71,9 @@ def read(
 ) -> Iterator[Log]:
     """The logs of a file, or of all files with these endings in and below a folder.
 
-    A file is a log, or several; so is a folder with one file. The episodes that Stable-Baselines3's monitors
-    have written into a folder belong to one log, together with a table, unless that counts iterations.
+    A file gives one log or several; so does a folder with one file. The episodes that Stable-Baselines3's
+    monitors have written into a folder belong to one log, together with a table, unless the table counts
+    iterations.
 
     Raises:
         UnreadableLog: the file is not a table, or lacks a column; there is no file; two columns are to have

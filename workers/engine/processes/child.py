@@ -49,7 +49,7 @@ class ChildError(RuntimeError):
 
 
 class ChildFailedError(ChildError):
-    """An exception in a child, with its traceback; or a `ChildPool` has given one up."""
+    """An exception in a child, with its traceback; or a `ChildPool` has stopped replacing a child."""
 
 
 class ChildDiedError(ChildError):
@@ -129,7 +129,7 @@ def preload(*modules: str) -> None:
 
 
 class Child:
-    """A child process at `target(channel, *arguments)`; an unreferenced one is killed."""
+    """A child process that runs `target(channel, *arguments)`; it is killed once nothing references it."""
 
     def __init__(self, target: Callable[..., None], *arguments: Any, name: str) -> None:
         """Start it.

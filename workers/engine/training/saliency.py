@@ -71,8 +71,8 @@ def saliency_of_decision(
     observation = np.empty(env.observation_shape, np.uint8)
     memory = None
 
-    def read(t: int, seen: NDArray[Any]) -> None:
-        policy.act(seen[None], np.array([0]))
+    def read(t: int, earlier: NDArray[Any]) -> None:
+        policy.act(earlier[None], np.array([0]))
 
     try:
         if isinstance(policy, PolicyWithMemory):

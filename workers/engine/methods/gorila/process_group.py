@@ -213,6 +213,7 @@ class ProcessGroup:
 
         Raises:
             ChildDiedError: a server of Ray has ended.
+            GorilaProcessError: a process raised an error, or did not come back.
         """
         self._cluster.check_servers()
         self._config = request.config

@@ -159,6 +159,12 @@ def test_tables_of_ray_tune_have_the_settings_and_algorithm_of_their_folder(
     for command, name in (("csv", "progress.csv"), ("jsonl", "result.json")):
         done = imported(command, folder / name)
         assert done.exit_code == 0, done.output
+    (tmp_path / "experiment_state.json").write_text(json.dumps({"checkpoints": [], "stats": {}}, indent=2))
+    (folder / "checkpoint_000000").mkdir()
+    (folder / "checkpoint_000000" / "rllib_checkpoint.json").write_text('{"type": "Algorithm"}')
+    done = imported("jsonl", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "files of one JSON object that is no row (3)" in done.output
     runs = target.runs()
     assert len(runs) == 2
     for run in runs:

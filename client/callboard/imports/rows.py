@@ -8,7 +8,7 @@ import io
 import json
 import zlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from callboard.names import of_cell, with_checksum
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+_MAX_DOCUMENT_BYTES = 2**24
 TORN = "a last line that is not complete"
 OPEN_QUOTE = "quotes that are never closed"
 TORN_FILE = "the rest of a compressed file that is not complete"
@@ -53,6 +54,23 @@ def ending(path: Path) -> str:
     """The ending of a file's name in lower case, without that of its compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     return suffixes[-1] if suffixes else ""
+
+
+def is_document(path: Path, step_columns: Collection[str]) -> bool:
+    """Whether a file is a single JSON object, as programs write their settings and states, and no row of a
+    table: it has several lines, or none of the columns of steps."""
+    if path.suffix.lower() != ".json":
+        return False
+    try:
+        if path.stat().st_size > _MAX_DOCUMENT_BYTES:
+            return False
+        text = path.read_text("utf-8-sig").strip()
+    except (OSError, ValueError):
+        return False  # whatever is wrong with it, reading it says so
+    whole = _object(text)
+    if whole is None:
+        return False
+    return "\n" in text or not _Columns().flat(whole).keys() & set(step_columns)
 
 
 def stem(path: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from callboard.imports.log import Log, UnreadableLog, problem_of, quoted
-from callboard.imports.rows import JSON_ENDINGS, Rows, ending, read_rows, stem
+from callboard.imports.rows import JSON_ENDINGS, Rows, ending, is_document, read_rows, stem
 from callboard.limits import MAX_METRIC_CHARACTERS
 from callboard.names import Names, of_cell, with_checksum
 from callboard.rows import is_seed, seed_of
@@ -85,14 +85,24 @@ def read(
         yield from _read_file(root, stem(root), mapping, is_growing, is_json=endings == JSON_ENDINGS)
         return
     folders: dict[Path, list[Path]] = defaultdict(list)
+    step_columns = (*STEP_COLUMNS, *ITERATION_COLUMNS, mapping.step or "")
+    n_documents = 0
     for path in sorted(root.rglob("*")):
         if path.is_file() and ending(path) in endings:
-            folders[path.parent].append(path)
+            if is_document(path, step_columns):
+                n_documents += 1
+            else:
+                folders[path.parent].append(path)
     if not folders:
-        raise UnreadableLog(f"{root}: no files that end in {', '.join(endings)} in it or below it")
+        without = " with a row on each line" if n_documents else ""
+        raise UnreadableLog(f"{root}: no files that end in {', '.join(endings)}{without} in it or below it")
     for folder, paths in folders.items():
         name = folder.relative_to(root).as_posix() if folder != root else folder.resolve().name
-        yield from _read_folder(folder, name, paths, mapping, is_growing)
+        for log in _read_folder(folder, name, paths, mapping, is_growing):
+            if n_documents:  # said once
+                log.not_kept["files of one JSON object that is no row"] = n_documents
+                n_documents = 0
+            yield log
 
 
 def _read_folder(

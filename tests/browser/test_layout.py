@@ -40,6 +40,19 @@ _SHIFTS = """() => window.takeShifts().map(({value, sources}) => ({
 _DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
+_CUT_OFF = """() => [...document.querySelectorAll('.page *')].filter(element => {
+  const isOutside = box => box.getBoundingClientRect().right > innerWidth + 1;
+  if (!isOutside(element)) return false;
+  for (let box = element.parentElement; box.closest('.page *'); box = box.parentElement) {
+    const {overflowX, textOverflow} = getComputedStyle(box);
+    if (['auto', 'scroll'].includes(overflowX)) return false;
+    if (textOverflow === 'ellipsis' && !isOutside(box)) return false;
+  }
+  return true;
+}).map(element => `${element.tagName} ${element.className}: ${element.textContent.slice(0, 20)}`)"""
+"""What is outside of the window, neither in a box that scrolls nor shortened in one of its own."""
+
+
 def _tabs(run: str) -> list[str]:
     """Each tab of a run by its address, which shows the tab."""
     page = (ROUTER.parent / "routes" / "RunPage.tsx").read_text("utf-8")
@@ -121,6 +134,7 @@ def test_no_page_is_wider_than_a_phone_with_long_names(context: BrowserContext, 
         "name": name, "tags": [name[:50]], "config": {name: 1},
     }  # fmt: skip
     [run] = script.post("/api/v1/runs", json=wanted).raise_for_status().json()["items"]
+    script.patch(f"/api/v1/runs/{run['id']}", json={"notes": 5 * name}).raise_for_status()
     steps = {"agent_steps": [1, 2], "wall_time_s": [1.0, 2.0], "value": [1.0, 2.0]}
     batch = {"source": new_id(), "sequence": 1, "series": [steps | {"metric": f"loss/{metric}"}]}
     script.post(f"/api/v1/runs/{run['id']}/points", json=batch).raise_for_status()
@@ -132,6 +146,8 @@ def test_no_page_is_wider_than_a_phone_with_long_names(context: BrowserContext, 
         if address.endswith("=curves"):
             page.get_by_text(metric).first.wait_for()
         _check(page, address, faults)
+        if cut := page.evaluate(_CUT_OFF):
+            faults[f"{address} is too wide"] = cut
     assert not {what for what in faults if what.endswith("is too wide")}, faults
 
 

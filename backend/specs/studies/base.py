@@ -4,7 +4,7 @@ An item is a figure or a table of a paper, with its claim. Items that need the s
 whose studies have a figure for each of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -102,10 +102,12 @@ def arm(label: str, algorithm: str, preset: str | None = None, **config: Any) ->
     return Arm(label=label, algorithm=algorithm, preset=preset, config=config)
 
 
-def fitting(figure: StudyFigure, environments: Sequence[str], starts: Mapping[str, str]) -> StudyFigure:
-    """The figure, without normalised scores where there are no scores for that: those of Atari games are of
-    other starts than of start sets."""
-    if not starts and all(environment.startswith("ALE/") for environment in environments):
+def fitting(figure: StudyFigure, at: AtScale, starts: Mapping[str, str]) -> StudyFigure:
+    """The figure with its scale's arms, and without normalised scores where there are no scores for that:
+    those of Atari games are of other starts than of start sets."""
+    labels = {arm.label for arm in at.arms}
+    figure = figure.model_copy(update={"arms": tuple(label for label in figure.arms if label in labels)})
+    if not starts and all(environment.startswith("ALE/") for environment in at.environments):
         return figure
     plain = figure.reduction.model_copy(update={"normalise": None})
     title = "Scores from our starts" if starts and figure.reduction.normalise else figure.title
@@ -156,7 +158,7 @@ def study_of(
         starts=dict(starts),
         run={"stop": at.stop} if at.stop else {},
         figures=tuple(
-            fitting(figure, at.environments, starts)
+            fitting(figure, at, starts)
             for item in items
             for figure in (item.figure, *item.more)
             if figure is not None

@@ -1,6 +1,6 @@
 """A study's specification: arms × environments × draws, and the figures that its runs are reduced to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
@@ -146,6 +146,13 @@ FigureKind = Literal[
     "profile",
     "optimality_gap",
 ]
+_RULES_OF: Mapping[FigureKind, tuple[Rule, ...]] = {
+    "scatter": ("last",),
+    "sorted": ("last",),
+    "curves": ("last", "best_of", "mean_of_best", "top"),
+    "reached": ("time_to", "time_to_peak"),
+}
+"""Rules that kinds of figures can draw, whose values are of single runs, of curves or times."""
 XAxis = Literal["agent_steps", "frames", "hours", "epochs", "wall_time_s"]
 
 
@@ -296,6 +303,17 @@ class StudySpec(Strict):
                     yield f"{place}.reduction.rule", f"{figure.kind} is of the score of each run: use last"
             if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
                 yield f"{place}.metrics", f"is required by {figure.kind}"
+            rules = _RULES_OF.get(figure.kind)
+            if rules is not None:
+                if figure.reduction.rule not in rules:
+                    yield f"{place}.reduction.rule", f"{figure.kind} needs one of {', '.join(rules)}"
+                for name in ("normalise", "ratio_to"):
+                    if getattr(figure.reduction, name) is not None:
+                        what = "times" if figure.kind == "reached" else "scores"
+                        yield (
+                            f"{place}.reduction.{name}",
+                            f"{figure.kind} draws {what} as they are: leave it out",
+                        )
             for number, arm in enumerate(figure.arms):
                 if arm not in labels:
                     yield f"{place}.arms.{number}", f"no arm has this label; use one of {', '.join(labels)}"

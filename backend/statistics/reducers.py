@@ -182,24 +182,28 @@ class MeanOfBest(_NeedsNoReference):
                 unit="score",
                 score=lambda run: last_score(run, self.source),
                 pick=lambda scored: mean_of_best(scored, self.k),
-                rule=lambda n: (
-                    f"mean of the best {self.k} " + ("runs" if n is None else f"of {runs_in_words(n)}")
-                ),
+                rule=lambda n: self._in_words("runs" if n is None else runs_in_words(n), n),
             )
         settings: dict[CellKey, set[float]] = defaultdict(set)
         for run in runs:
             if run.setting is not None:
                 settings[run.arm, run.environment].add(run.setting)
         numbers = {len(values) for values in settings.values()}
-        of_all = f"of {numbers.pop()} " if len(numbers) == 1 else ""
+        n_settings = numbers.pop() if len(numbers) == 1 else None
+        words = self.settings_name if n_settings is None else f"{n_settings} {self.settings_name}"
         return reduce_cells(
             runs,
             planned,
             unit="score",
             score=lambda run: None if run.setting is None else last_score(run, self.source),
             pick=lambda scored: mean_of_best_settings(scored, self.k),
-            rule=lambda n: f"mean of the best {self.k} {of_all}{self.settings_name}",
+            rule=lambda n: self._in_words(words, n_settings),
         )
+
+    def _in_words(self, all_of_them: str, n: int | None) -> str:
+        if n is None:
+            return f"mean of the best {self.k} {all_of_them}"
+        return f"mean of the best {self.k} of {all_of_them}" if self.k < n else f"mean of {all_of_them}"
 
 
 @dataclass(frozen=True)

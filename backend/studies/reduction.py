@@ -149,7 +149,9 @@ def _captions_of_starts(session: Session, spec: StudySpec) -> Iterator[str]:
     """What the start sets of the evaluations hold, each in words; of many the first ones."""
     protocols = [
         protocol
-        for protocol in dict.fromkeys(expansion.protocols_of(spec).values())
+        for protocol in dict.fromkeys(
+            protocol for at in range(len(spec.arms)) for protocol in expansion.protocols_of(spec, at).values()
+        )
         if starts_protocol(protocol)
     ]
     for protocol in protocols[:_MAX_SETS]:
@@ -176,14 +178,17 @@ def _build_figure(
     reduction = _reduce(data, figure.reduction)
     n_in, n_planned = _runs_in(data, figure.reduction, reduction.cells)
     finding = _finding(data, reduction)
+    caption = reduction.caption
     drawing: Figure | None = None
     table: Table | None = None
     if figure.kind == "curves":
-        drawing = _curves(session, data, figure, reduction, frame, panels)
+        drawing, left_out = _curves(session, data, figure, reduction, frame, panels)
+        caption = "; ".join([caption, *left_out])
     elif figure.kind == "scatter":
         drawing, finding = _scatter(data, figure, frame, panels)
     elif figure.kind == "sorted":
-        drawing = _sorted(data, figure, frame, panels)
+        drawing, left_out = _sorted(data, figure, frame, panels)
+        caption = "; ".join([caption, *left_out])
     elif figure.kind == "games":
         bars = [_bar(data, cell) for cell in reduction.cells]
         reference = 100.0 if reduction.unit == "%" else None
@@ -192,7 +197,7 @@ def _build_figure(
         drawing, finding = _reached(data, reduction, frame)
     else:
         table = _table(data, figure, reduction)
-    return StudyDrawing(figure, drawing, table, reduction.caption, finding, n_in, n_planned)
+    return StudyDrawing(figure, drawing, table, caption, finding, n_in, n_planned)
 
 
 def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) -> _Data:
@@ -324,11 +329,13 @@ def _curves(
     reduction: Reduction,
     frame: Frame,
     panels: Sequence[str],
-) -> Figure:
-    """Each arm's mean curve over the runs that its value is made of, or over its first runs."""
+) -> tuple[Figure, list[str]]:
+    """Each arm's mean curve over the runs that its value is made of, or over its first runs; and what is left
+    out, in words."""
     metric = figure.metrics[0] if figure.metrics else EPISODE_RETURN
     column, divisor, x_title = _X[figure.x]
     selects = figure.reduction.rule in ("best_of", "mean_of_best", "top")
+    left_out = _cut_in_words(len(reduction.cells))
     chosen: dict[CellKey, list[CellRow]] = {}
     for cell in reduction.cells[:MAX_CURVES]:
         if selects:
@@ -338,7 +345,10 @@ def _curves(
         places = [(cell.arm, cell.environment, draw) for draw in draws]
         rows = [data.by_draw[place] for place in places if place in data.by_draw]
         known = [row for row in rows if row.run_id and row.agent_steps > 0]
-        chosen[cell.arm, cell.environment] = known[:MAX_RUNS_PER_CURVE]
+        chosen[cell.arm, cell.environment] = known
+    if any(len(of_cell) > MAX_RUNS_PER_CURVE for of_cell in chosen.values()):
+        left_out.append(f"each curve is of the first {MAX_RUNS_PER_CURVE} runs")
+    chosen = {key: of_cell[:MAX_RUNS_PER_CURVE] for key, of_cell in chosen.items()}
     run_ids = [cell.run_id for curve_cells in chosen.values() for cell in curve_cells if cell.run_id]
     by_run: dict[str, Series] = {}
     for series in metrics.list_series(session, run_ids, [metric]):
@@ -370,7 +380,13 @@ def _curves(
                 n_runs=len(members),
             )
         )
-    return drawings.curves_figure(curves, panels=panels, x=x_title, y=describe(metric).axis, frame=frame)
+    drawing = drawings.curves_figure(curves, panels=panels, x=x_title, y=describe(metric).axis, frame=frame)
+    return drawing, left_out
+
+
+def _cut_in_words(n_curves: int) -> list[str]:
+    """That not all curves are drawn, if so."""
+    return [f"the first {MAX_CURVES} of {n_curves:,} curves are drawn"] if n_curves > MAX_CURVES else []
 
 
 def _time_axis(longest_s: float) -> tuple[float, str]:
@@ -450,13 +466,18 @@ def _score(member: MemberRun, rule: ReductionRule) -> float | None:
     return last_score(member, rule.source)
 
 
-def _sorted(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]) -> Figure:
+def _sorted(
+    data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]
+) -> tuple[Figure, list[str]]:
+    """The scores of each arm's runs in order, a curve each; and what is left out, in words."""
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
     for member in data.shown_members:
         score = _score(member, figure.reduction)
         if score is not None:
             scores[member.arm, data.title(member.environment)].append(score)
-    return drawings.sorted_figure(scores, panels=panels, y="Score", frame=frame)
+    drawn = dict(list(scores.items())[:MAX_CURVES])
+    drawing = drawings.sorted_figure(drawn, panels=panels, y="Score", frame=frame)
+    return drawing, _cut_in_words(len(scores))
 
 
 def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, str]:
@@ -610,10 +631,11 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     columns = [Column("Environment", "", "name")]
     source = figure.reduction.source
     is_trained = source == "training" and figure.reduction.rule != "best_kept"
-    how = "last 100 training episodes" if is_trained else _heading(data.protocols.values())
-    columns += [
-        Column(arm.label, f"{how}; {reduction.rule}", "ours", unit=reduction.unit) for arm in data.arms
-    ]
+    for at, arm in enumerate(data.spec.arms):
+        if arm in data.arms:
+            protocols = expansion.protocols_of(data.spec, at).values()
+            how = "last 100 training episodes" if is_trained else _heading(protocols)
+            columns.append(Column(arm.label, f"{how}; {reduction.rule}", "ours", unit=reduction.unit))
     published = _published(data, figure.published)
     columns += [
         Column(label, f"{protocol_title(protocol)}; {where}", "published")

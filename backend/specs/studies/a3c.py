@@ -58,7 +58,7 @@ def labels_of(counts: tuple[int, ...], *methods_shown: str) -> tuple[str, ...]:
 
 
 _FEW, _MANY = (1, 2, 4), (1, 2, 4, 8, 16)
-_BEST_RATES = ReductionRule(rule="mean_of_best", k=3)
+_BEST_RATES = ReductionRule(rule="mean_of_best", k=3, of="settings")
 
 
 def by_method(id_: str, title: str, x: Literal["epochs", "hours"]) -> tuple[StudyFigure, ...]:

@@ -110,7 +110,11 @@ def fitting(figure: StudyFigure, at: AtScale, starts: Mapping[str, str]) -> Stud
     if not starts and all(environment.startswith("ALE/") for environment in at.environments):
         return figure
     plain = figure.reduction.model_copy(update={"normalise": None})
-    title = "Scores from our starts" if starts and figure.reduction.normalise else figure.title
+    title = figure.title
+    if starts and figure.kind in ("games", "table"):
+        title = "Scores from our starts"
+    elif figure.reduction.normalise:
+        title = "Scores, not normalised"
     return figure.model_copy(update={"reduction": plain, "title": title})
 
 

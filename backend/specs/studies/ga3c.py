@@ -348,7 +348,15 @@ TABLE_3 = Definition(
             differs=("CartPole, for which nothing is published", _CPU),
         ),
         "hours": AtScale(
-            arms=(arm("GA3C", "ga3c", "full-frame-centred", evaluation_interval_agent_steps=0),),
+            arms=(
+                arm(
+                    "GA3C",
+                    "ga3c",
+                    "full-frame-centred",
+                    evaluation_interval_agent_steps=0,
+                    evaluation_protocol="random_seeds",
+                ),
+            ),
             environments=games("Boxing", "Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 2_700, "agent_steps": 10_000_000},

@@ -72,7 +72,7 @@ SCORES = Definition(
             claim="From no-op starts, Gorila outperforms DQN on most of 49 games.",
             paper_shows="Percentages of a human by game; Gorila's column is higher than DQN's on 31 games.",
             figure=StudyFigure(
-                id="normalised", title="Human-normalised scores, no-op starts", kind="table",
+                id="normalised", title="Human-normalised scores", kind="table",
                 reduction=_normalised("human"),
             ),
         ),
@@ -84,7 +84,7 @@ SCORES = Definition(
             claim="From human starts, Gorila outperforms DQN on 41 of 49 games.",
             paper_shows="Percentages of a human by game; Gorila's column is higher than DQN's on 41 games.",
             figure=StudyFigure(
-                id="normalised-starts", title="Human-normalised scores, our starts", kind="table",
+                id="normalised-starts", title="Human-normalised scores", kind="table",
                 reduction=_normalised("human"),
             ),
             needs=HUMAN_STARTS,
@@ -98,7 +98,7 @@ SCORES = Definition(
             claim="The scores behind Table 2: random play, a human, DQN and Gorila.",
             paper_shows="Four columns of scores by game, from human starts.",
             figure=StudyFigure(
-                id="raw-starts", title="Scores, our starts", kind="table", reduction=_KEPT,
+                id="raw-starts", title="Scores", kind="table", reduction=_KEPT,
                 published=_published("human_starts"),
             ),
             needs=HUMAN_STARTS,
@@ -107,12 +107,12 @@ SCORES = Definition(
         Item(
             id="gorila-table-4",
             label="Table 4",
-            title="Scores, no-op starts",
+            title="Scores",
             shape="table",
             claim="The scores behind Table 1: random play, a human, DQN and Gorila.",
             paper_shows="Four columns of scores by game, from no-op starts.",
             figure=StudyFigure(
-                id="raw", title="Scores, no-op starts", kind="table", reduction=_KEPT,
+                id="raw", title="Scores", kind="table", reduction=_KEPT,
                 published=_published("noop_starts_5min"),
             ),
         ),

@@ -70,3 +70,19 @@ def test_runs_at_hours_end_within_100_minutes_on_a_slow_machine_too(name: str) -
     spec = expansion.resolve_presets(study_of(paper, definition, "hours"))
     limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in expansion.cells(spec, {})]
     assert sum(limits_s) <= 6_000
+
+
+def test_titles_of_figures_say_what_their_scores_are() -> None:
+    paper, definition, _ = ITEMS["gorila-table-1"]
+    starts = {"ALE/Assault-v5": "agent_starts:a", "ALE/RoadRunner-v5": "agent_starts:r"}
+    small, atari, from_starts = (
+        {figure.id: (figure.title, figure.reduction.normalise) for figure in study.figures}
+        for study in (
+            study_of(paper, definition, "minutes"),
+            study_of(paper, definition, "hours"),
+            study_of(paper, definition, "hours", starts),
+        )
+    )
+    assert set(small.values()) == {("Scores, not normalised", None), ("Scores", None)}
+    assert atari["normalised-starts"] == ("Human-normalised scores", "human")
+    assert set(from_starts.values()) == {("Scores from our starts", None)}

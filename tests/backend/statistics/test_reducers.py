@@ -98,6 +98,7 @@ def test_mean_of_best_runs_names_how_many_of_how_many() -> None:
     assert first.caption == "mean of the best 2 of 50 runs; 6 of 50 runs are in"
     assert (second.arm, second.value, second.n, second.members) == ("b", None, 0, ())
     assert reduction.caption == "mean of the best 2 of 50 runs; 6 of 100 runs are in"
+    assert MeanOfBest(9).reduce(runs).caption == "mean of 6 runs; 6 of 6 runs are in"
 
 
 def test_mean_of_best_settings_takes_the_mean_over_seeds_first() -> None:

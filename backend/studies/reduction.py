@@ -655,7 +655,11 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
         scores = ENVIRONMENTS[environment].published if environment in ENVIRONMENTS else ()
         for label, protocol, _ in published:
             printed = [score.score for score in scores if (score.label, score.protocol) == (label, protocol)]
-            cells.append(TableCell(printed[0] if printed else None))
+            value = printed[0] if printed else None
+            if figure.reduction.normalise is not None:  # by references of its own protocol
+                known = rules.references_of(figure.reduction.normalise, {environment: protocol})
+                value = normalise(value, known[environment]) if environment in known else None
+            cells.append(TableCell(value))
         rows.append(TableRow(data.title(environment), cells))
     foot = []
     if len(data.spec.environments) > 1:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -164,6 +165,17 @@ class ArmProgress(Schema):
     """Mean score of its finished runs: the mean return of their last 100 training episodes."""
 
 
+class PublishedTableOut(Schema):
+    """Values of a paper's table, as it prints them."""
+
+    columns: list[str]
+    """Heads of the columns."""
+    rows: list[list[str]]
+    """Cells of each row, its name first."""
+    source: str
+    """The paper and its table."""
+
+
 class StudyItem(Schema):
     """The figure or table of a paper that a study repeats."""
 
@@ -179,6 +191,8 @@ class StudyItem(Schema):
     """What the paper's own figure or table shows, in words."""
     figure: str | None
     """Id of its figure in the study."""
+    published: PublishedTableOut | None
+    """The paper's values, where they are not columns of its figure."""
 
 
 class StudyDetail(StudyOut):
@@ -224,6 +238,7 @@ class StudyDetail(StudyOut):
                     claim=item.claim,
                     paper_shows=item.paper_shows,
                     figure=item.figure.id if item.figure and item.figure.id in shown else None,
+                    published=item.published and PublishedTableOut(**asdict(item.published)),
                 )
                 for item in (definition.items if definition else ())
             ],

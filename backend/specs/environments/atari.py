@@ -13,6 +13,7 @@ after each of 250 random decisions, those above row 34 or below row 193, score d
 
 import csv
 from collections import defaultdict
+from collections.abc import Mapping
 from importlib import resources
 from typing import ClassVar, Literal
 
@@ -160,6 +161,24 @@ class AtariConfig(EnvironmentConfig):
         return max_frames
 
 
+_TRAINED = {
+    "A3C FF": "4 days on 16 CPU cores",
+    "A3C FF 1 day": "1 day on 16 CPU cores",
+    "A3C LSTM": "4 days on 16 CPU cores",
+    "DQN": "12 to 14 days on a GPU",
+    "Gorila": "up to 6 days with 100 actors and learners and 31 shards",
+    "PAAC nips": "115 million agent steps on a GTX 980 Ti and 4 cores",
+    "PAAC nature": "115 million agent steps on a GTX 980 Ti and 4 cores",
+    "GA3C": "1 day on a GPU",
+}
+"""How long published agents were trained, and on what, as their papers state."""
+
+
+def _source(row: Mapping[str, str]) -> str:
+    trained = _TRAINED.get(row["label"])
+    return f"{row['source']}; trained for {trained}" if trained else row["source"]
+
+
 def _rows(file: str) -> list[dict[str, str]]:
     text = resources.files("backend.specs.environments").joinpath(file).read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
@@ -173,7 +192,7 @@ def _games() -> tuple[Environment, ...]:
     published: dict[str, list[PublishedScore]] = defaultdict(list)
     for row in (*_rows("atari_scores.csv"), *_rows("atari_a3c_and_noop_scores.csv")):
         published[row["game"]].append(
-            PublishedScore(row["label"], float(row["score"]), row["protocol"], row["source"])
+            PublishedScore(row["label"], float(row["score"]), row["protocol"], _source(row))
         )
     hidden = {row["game"]: float(row["hidden_share"]) for row in _rows("atari_crop.csv")}
     return tuple(

@@ -11,6 +11,7 @@ from backend.specs.studies.base import (
     Definition,
     Item,
     Paper,
+    PublishedTable,
     arm,
     games,
     rates,
@@ -274,6 +275,16 @@ TABLE_2 = Definition(
             title="Speed-up by number of actor-learners",
             shape="table",
             claim="16 threads bring at least an order of magnitude, and one-step methods more than linear.",
+            published=PublishedTable(
+                ("Method", "1", "2", "4", "8", "16 threads"),
+                (
+                    ("1-step Q", "1.0", "3.0", "6.3", "13.3", "24.1"),
+                    ("1-step Sarsa", "1.0", "2.8", "5.9", "13.1", "22.1"),
+                    ("n-step Q", "1.0", "2.7", "5.9", "10.7", "17.2"),
+                    ("A3C", "1.0", "2.1", "3.7", "6.9", "12.5"),
+                ),
+                "Mnih et al. 2016, Table 2: mean speed-ups over seven games on 16 CPU cores",
+            ),
             paper_shows="Mean speed-ups over seven games with 16 threads: 24.1 for one-step Q, 22.1 for "
             "one-step Sarsa, 17.2 for n-step Q and 12.5 for A3C.",
             figure=StudyFigure(
@@ -354,6 +365,20 @@ TABLES_1_S1 = Definition(
             title="Human-normalised scores over 57 games",
             shape="table",
             claim="A3C has the best mean over 57 games after half the training time, without a GPU.",
+            published=PublishedTable(
+                ("Method", "Trained", "Mean", "Median"),
+                (
+                    ("DQN", "8 days on a GPU", "121.9 %", "47.5 %"),
+                    ("Gorila", "4 days, 100 machines", "215.2 %", "71.3 %"),
+                    ("D-DQN", "8 days on a GPU", "332.9 %", "110.9 %"),
+                    ("Dueling D-DQN", "8 days on a GPU", "343.8 %", "117.1 %"),
+                    ("Prioritized DQN", "8 days on a GPU", "463.6 %", "127.6 %"),
+                    ("A3C FF", "1 day on a CPU", "344.1 %", "68.2 %"),
+                    ("A3C FF", "4 days on a CPU", "496.8 %", "116.6 %"),
+                    ("A3C LSTM", "4 days on a CPU", "623.0 %", "112.6 %"),
+                ),
+                "Mnih et al. 2016, Table 1: human-normalised scores of 57 games from human starts",
+            ),
             paper_shows="Mean and median from human starts: DQN 121.9 and 47.5 %, Gorila 215.2 and 71.3 %, "
             "A3C after one day 344.1 and 68.2 %, after four days 496.8 and 116.6 %, with an LSTM 623.0 and "
             "112.6 %.",

@@ -42,6 +42,16 @@ class AtScale:
 
 
 @dataclass(frozen=True)
+class PublishedTable:
+    """Values of a paper's table, as it prints them."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    source: str
+    """The paper and its table, with the hardware if it is the same for all rows."""
+
+
+@dataclass(frozen=True)
 class Item:
     """A figure or table of a paper."""
 
@@ -64,6 +74,8 @@ class Item:
     """What this installation lacks for the paper's version, and what stands in its place."""
     needs_people: bool = False
     """Whether the paper's version starts from states of games played by people."""
+    published: PublishedTable | None = None
+    """The paper's values, where they are not columns of its figure."""
     extra: bool = False
     """Whether it is no figure or table of the paper's main count."""
 

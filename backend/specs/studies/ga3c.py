@@ -1,6 +1,15 @@
 """Babaeizadeh et al. 2017: reinforcement learning through asynchronous advantage actor-critic on a GPU."""
 
-from backend.specs.studies.base import CENTRED, AtScale, Definition, Item, Paper, arm, games
+from backend.specs.studies.base import (
+    CENTRED,
+    AtScale,
+    Definition,
+    Item,
+    Paper,
+    PublishedTable,
+    arm,
+    games,
+)
 from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES_5 = games("Boxing", "Breakout", "MsPacman", "Pong", "Qbert")
@@ -286,6 +295,21 @@ TABLE_2 = Definition(
             title="Predictions a second of A3C and GA3C",
             shape="table",
             claim="GA3C plays up to 6 times as fast as A3C with a small network, 45 times with a large one.",
+            published=PublishedTable(
+                ("System", "Network", "A3C", "GA3C", "Speed-up"),
+                (
+                    ("I", "small", "352", "1,361", "4×"),
+                    ("I", "large, stride 4", "113", "1,271", "11×"),
+                    ("I", "large, stride 3", "97", "1,206", "12×"),
+                    ("I", "large, stride 2", "43", "874", "20×"),
+                    ("I", "large, stride 1", "11", "490", "45×"),
+                    ("II", "small", "116", "728", "6×"),
+                    ("II", "large, stride 1", "12", "336", "28×"),
+                    ("III", "small", "300", "1,248", "4×"),
+                    ("III", "large, stride 1", "38", "256", "6×"),
+                ),
+                "Babaeizadeh et al. 2017, Table 2: predictions a second; its Table 1 has the systems",
+            ),
             paper_shows="Predictions a second on three systems for a small network and four large ones: the "
             "larger the network, the larger GA3C's lead over A3C on CPUs.",
             figure=StudyFigure(

@@ -73,7 +73,7 @@ SCORES = Definition(
             paper_shows="Percentages of a human by game; Gorila's column is higher than DQN's on 31 games.",
             figure=StudyFigure(
                 id="normalised", title="Human-normalised scores", kind="table",
-                reduction=_normalised("human"),
+                reduction=_normalised("human"), published=_published("noop_starts_5min")[2:],
             ),
         ),
         Item(
@@ -85,7 +85,7 @@ SCORES = Definition(
             paper_shows="Percentages of a human by game; Gorila's column is higher than DQN's on 41 games.",
             figure=StudyFigure(
                 id="normalised-starts", title="Human-normalised scores", kind="table",
-                reduction=_normalised("human"),
+                reduction=_normalised("human"), published=_published("human_starts")[2:],
             ),
             needs=HUMAN_STARTS,
             needs_people=True,

@@ -7090,6 +7090,27 @@ export interface components {
             source: string;
         };
         /**
+         * PublishedTableOut
+         * @description Values of a paper's table, as it prints them.
+         */
+        PublishedTableOut: {
+            /**
+             * Columns
+             * @description Heads of the columns.
+             */
+            columns: string[];
+            /**
+             * Rows
+             * @description Cells of each row, its name first.
+             */
+            rows: string[][];
+            /**
+             * Source
+             * @description The paper and its table.
+             */
+            source: string;
+        };
+        /**
          * QueuePlace
          * @description A queued run's place among the runs that the same hosts may claim.
          */
@@ -9373,18 +9394,18 @@ export interface components {
             score: number;
             /**
              * Frames
-             * @description Frames of the game before the state, which count towards the limit of an evaluation. Below, the hashes
-             *     of RAM and screen (SHA-256). All three are null until a worker has replayed the game.
+             * @description Frames of the game before the state, which count towards the limit of an evaluation. Null, as the two
+             *     hashes, until a worker has replayed the game.
              */
             frames?: number | null;
             /**
              * Ram Sha256
-             * @description Hash of the console's RAM.
+             * @description SHA-256 of the console's RAM.
              */
             ram_sha256?: string | null;
             /**
              * Screen Sha256
-             * @description Hash of the screen, in RGB.
+             * @description SHA-256 of the screen, in RGB.
              */
             screen_sha256?: string | null;
         };
@@ -10380,6 +10401,8 @@ export interface components {
              * @description Id of its figure in the study.
              */
             figure: string | null;
+            /** @description The paper's values, where they are not columns of its figure. */
+            published: components["schemas"]["PublishedTableOut"] | null;
         };
         /**
          * StudyOut
@@ -16353,7 +16376,8 @@ export interface operations {
                      *           "title": "text",
                      *           "claim": "text",
                      *           "paper_shows": "text",
-                     *           "figure": null
+                     *           "figure": null,
+                     *           "published": null
                      *         }
                      *       ],
                      *       "differs": [

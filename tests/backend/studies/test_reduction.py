@@ -161,6 +161,9 @@ def test_table_names_the_protocol_of_kept_parameters_and_the_published_columns_o
     assert [column["how"].partition(";")[0] for column in columns[1:]] == [
         "no-op starts, 5 min", "no-op starts, 5 min", "human starts"
     ]  # fmt: skip
+    assert columns[2]["how"].endswith("; trained for up to 6 days with 100 actors and learners and 31 shards")
+    # 100 (score - random) / (DQN - random) with the scores of the same starts: 222.4, 3358.6; 166.9, 3332.3.
+    assert cells_of(answer["table"])["Assault"][1:] == pytest.approx([40.6224, 39.1560, 32.5062], rel=1e-5)
 
 
 def test_words_of_a_rule_are_whole_whatever_an_arm_is_called(sqlite_service: RunningService) -> None:

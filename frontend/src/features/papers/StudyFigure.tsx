@@ -7,6 +7,7 @@ import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { Empty, Problem } from '@/components/feedback';
 import classes from './papers.module.css';
+import { PublishedTable } from './PublishedTable';
 import { nothingText, partsOf } from './studyState';
 import { StudyTableView } from './StudyTableView';
 
@@ -73,6 +74,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
           <div>
             <h3>What the paper’s shows</h3>
             <p>{item.paper_shows}</p>
+            {item.published && <PublishedTable table={item.published} label={`Published: ${item.label}`} />}
           </div>
         )}
         <div>

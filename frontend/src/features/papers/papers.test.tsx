@@ -12,6 +12,7 @@ import type { ReactNode } from 'react';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Paper, PaperItem, Study, StudyTable } from '@/api/studies';
 import { PaperCard } from './PaperCard';
+import { PublishedTable } from './PublishedTable';
 import { ReproduceDialog } from './ReproduceDialog';
 import { nothingText, partsOf, progressText, runsText } from './studyState';
 import { StudyTableView } from './StudyTableView';
@@ -219,6 +220,13 @@ it('labels published columns and missing values of a table', async () => {
   const [ours, published] = screen.getAllByRole('cell');
   expect([ours?.textContent, published?.textContent]).toEqual(['–', '18.3']);
   expect(ours?.getAttribute('title')).toBe('0 of 3 runs');
+});
+
+it('prints the values of a paper as published, with their source', async () => {
+  const table = { columns: ['Method', 'Mean'], rows: [['A3C', '496.8 %']], source: 'Mnih et al. 2016' };
+  await show(<PublishedTable table={table} label="Published: Table 1" />);
+  expect(screen.getByRole('row', { name: 'A3C 496.8 %' })).toBeTruthy();
+  expect(screen.getByText('Published, Mnih et al. 2016.')).toBeTruthy();
 });
 
 it('says of a study that has ended without a score what can be done', () => {

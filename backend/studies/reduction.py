@@ -179,6 +179,9 @@ def _build_figure(
     n_in, n_planned = _runs_in(data, figure.reduction, reduction.cells)
     finding = _finding(data, reduction)
     caption = reduction.caption
+    if figure.kind in ("scatter", "sorted"):
+        score = "last evaluation" if figure.reduction.source == "evaluations" else "last training score"
+        caption = f"{score} of each run; {runs_in(n_in, n_planned)}"
     drawing: Figure | None = None
     table: Table | None = None
     if figure.kind == "curves":

@@ -314,7 +314,9 @@ TABLE_2 = Definition(
             "larger the network, the larger GA3C's lead over A3C on CPUs.",
             figure=StudyFigure(
                 id="rates", title="Predictions a second", kind="table",
-                metrics=("speed/agent_steps_per_s", "speed/updates_per_s", "system/cpu_pct"),
+                metrics=(
+                    "speed/agent_steps_per_s", "speed/updates_per_s", "system/cpu_pct", "system/gpu_pct",
+                ),
             ),
         ),
     ),

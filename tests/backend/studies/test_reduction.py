@@ -129,6 +129,7 @@ def test_captions_say_which_curves_and_runs_are_left_out(
     finish(sqlite_service, study)
     curves, ordered = (figure(sqlite_service.client, study, name)["caption"] for name in ("f0", "f1"))
     assert curves.endswith("; the first 3 of 4 curves are drawn; each curve is of the first 2 runs")
+    assert ordered.startswith("last training score of each run; ")
     assert ordered.endswith("; the first 3 of 4 curves are drawn")
 
 

@@ -103,7 +103,8 @@ class RayCluster:
             if self._folder is not None:
                 for child in psutil.Process().children(recursive=True):
                     with suppress(psutil.NoSuchProcess):
-                        if child.name() in _SERVERS:
+                        # What is left of a start that failed may still be listed, as a zombie.
+                        if child.name() in _SERVERS and _is_alive(child):
                             self._servers.append(child)
         except KeyboardInterrupt:
             self.abandon()
@@ -180,10 +181,9 @@ class RayCluster:
         Raises:
             ChildDiedError: one has ended; Ray is abandoned.
         """
-        for server in self._servers:
-            if not _is_alive(server):
-                self.abandon()
-                raise ChildDiedError("Ray's server", -signal.SIGKILL)
+        if self._folder is not None and sum(map(_is_alive, self._servers)) < len(_SERVERS):
+            self.abandon()
+            raise ChildDiedError("Ray's server", -signal.SIGKILL)
 
     def abandon(self) -> None:
         """Skip Ray's shutdown when this process exits; the caller exits next.

@@ -13,7 +13,7 @@ MIB = 2**20
 
 ENGINE_BYTES = 380 * MIB
 """The engine's process with PyTorch and an environment's code; libraries count once for all processes."""
-LEARNING_BYTES = 100 * MIB
+LEARNING_BYTES = 110 * MIB
 """What the engine's process needs in addition if it computes gradients, and compiles kernels before."""
 LEARNER_FORK_SERVER_BYTES = 200 * MIB
 """The process that learners are forked from, whose memory they share."""

@@ -98,12 +98,18 @@ def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow]) -> 
         if cell.error is not None or (cell.started and (cell.state is None or cell.state in _AT_REST)):
             continue
         arm = spec.arms[cell.arm]
-        stop = arm.stop or spec.run.get("stop") or {}
-        steps = stop.get("agent_steps") if isinstance(stop, dict) else None
+        stop = arm.stop or spec.run.get("stop")
+        stop = stop if isinstance(stop, dict) else {}
+        steps, time_s = stop.get("agent_steps"), stop.get("wall_time_s")
         rate = rates.get((arm.algorithm, cell.environment))
-        if not isinstance(steps, int) or rate is None:
+        limits = []
+        if isinstance(steps, int) and rate is not None:
+            limits.append(max(0, steps - cell.agent_steps) / rate)
+        if isinstance(time_s, int | float):
+            limits.append(max(0.0, time_s - cell.wall_time_s))
+        if not limits:
             return None
-        left.append(max(0, steps - cell.agent_steps) / rate + START_S)
+        left.append(min(limits) + START_S)
     return _total_s(left, _slots(hosts.all_hosts(session), spec.concurrency))
 
 

@@ -99,6 +99,7 @@ FIGURE_1 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=4.4,
             arms=(arm("DQN", "dqn"), *methods()),
             environments=("CartPole-v1",),
             draws=Draws(n=8, space=SMALL_RATES),
@@ -157,6 +158,7 @@ FIGURE_2 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=4.9,
             arms=(arm("A3C", "a3c"),),
             environments=("CartPole-v1",),
             draws=Draws(n=24, space=rates()),
@@ -309,6 +311,7 @@ TABLE_2 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=4.8,
             arms=threads(_FEW, learning_rate=0.004),
             environments=("CartPole-v1",),
             draws=Draws(n=2),
@@ -415,6 +418,7 @@ TABLES_1_S1 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=1.7,
             arms=(
                 arm("A3C FF", "a3c", **_SHARED_ADAM),
                 arm("A3C LSTM", "a3c", recurrent=True, **_SHARED_ADAM),
@@ -503,6 +507,7 @@ FIGURE_S7 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=7.0,
             arms=tuple(arm(label, algorithm) for label, algorithm in VALUE_METHODS),
             environments=("CartPole-v1",),
             draws=Draws(n=12, space=rates()),
@@ -539,6 +544,7 @@ OPTIMIZERS = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=5.3,
             arms=tuple(arm(label, "a3c", optimizer=name) for label, name in _OPTIMIZERS),
             environments=("CartPole-v1",),
             draws=Draws(n=12, space=rates()),
@@ -575,6 +581,7 @@ CONTINUOUS = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=1.5,
             arms=(arm("A3C", "a3c", "feed-forward"),),
             environments=("InvertedPendulum-v5",),
             draws=Draws(n=8, space=rates(1e-5, 1e-2)),

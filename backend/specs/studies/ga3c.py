@@ -230,6 +230,7 @@ FIGURE_7 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=5.6,
             arms=tuple(
                 arm(f"batch {n}", "ga3c", None, min_training_batch=n, evaluation_episodes=0)
                 for n in (1, 5, 20, 40)

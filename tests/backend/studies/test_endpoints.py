@@ -347,6 +347,12 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
     assert n_runs(service.engine) == 2
 
 
+def test_time_left_of_runs_that_a_time_limits_needs_no_rate(sqlite_service: RunningService) -> None:
+    run = {"stop": {"wall_time_s": 30}}
+    study = created(sqlite_service.client, environments=["CartPole-v1"], draws={"n": 1}, run=run)
+    assert detail(sqlite_service.client, study)["time_left_s"] == pytest.approx(2 * (30 + 5))
+
+
 def test_item_of_a_paper_is_started_by_one_request_and_listed_with_it(sqlite_service: RunningService) -> None:
     client = sqlite_service.client
     alone = client.post(STUDIES, json={"item": "a3c-figure-2"}).json()

@@ -8,7 +8,7 @@ type Table = NonNullable<StudyDetail['items'][number]['published']>;
 export function PublishedTable({ table, label }: { table: Table; label: string }) {
   const [first, ...columns] = table.columns;
   return (
-    <>
+    <div className={classes.printed}>
       <ScrollPanel label={label}>
         <table className="grid">
           <thead>
@@ -35,7 +35,7 @@ export function PublishedTable({ table, label }: { table: Table; label: string }
           </tbody>
         </table>
       </ScrollPanel>
-      <p className={classes.caption}>Published, {table.source}.</p>
-    </>
+      <p>Published, {table.source}.</p>
+    </div>
   );
 }

@@ -144,7 +144,7 @@ def turns(pid: int, row: str, least: int) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         for process in psutil.Process(pid).children(recursive=True):
             with suppress(psutil.Error):
-                if f"bench.turn {row} " in " ".join(process.cmdline()):
+                if f"benchmarks.turn {row} " in " ".join(process.cmdline()):
                     started.append(process)
     return started if len(started) >= least else []
 

@@ -87,9 +87,14 @@ class FakeNvml:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu) -> FakeNvml:
-    """Let this process have these GPUs, all of them visible to CUDA, and a PyTorch for them."""
-    monkeypatch.setattr("workers.host_facts.torch_has_cuda", lambda: True)
+    """Let this process have these GPUs, all of them visible to CUDA."""
     nvml = FakeNvml(list(gpus))
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return nvml
+
+
+def install_with_pytorch(monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu) -> FakeNvml:
+    """As `install`, and let a worker have a PyTorch for them."""
+    monkeypatch.setattr("workers.host_facts.torch_has_cuda", lambda: True)
+    return install(monkeypatch, *gpus)

@@ -151,7 +151,7 @@ def test_runs_without_gpu_get_none_and_surplus_runs_share_one(
 
 def _two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the worker have two GPUs, the second with less memory in use, and memory for any number of runs."""
-    nvml.install(monkeypatch, FakeGpu(uuid="GPU-0"), FakeGpu(uuid="GPU-1", memory_used_bytes=0))
+    nvml.install_with_pytorch(monkeypatch, FakeGpu(uuid="GPU-0"), FakeGpu(uuid="GPU-1", memory_used_bytes=0))
     monkeypatch.setattr(host_facts, "available_memory_bytes", lambda: 2**50)
 
 

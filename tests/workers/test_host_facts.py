@@ -9,7 +9,6 @@ import pytest
 from backend.specs.host_load import HostLoad
 from tests.support import nvml
 from tests.support.nvml import FakeGpu
-from workers import host_facts
 from workers.host_facts import Gpus, Load, known_worker_id, worker_id
 
 GIB = 2**30
@@ -48,7 +47,9 @@ def test_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
 
 
 def test_load_of_gpus_has_use_memory_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml.install(monkeypatch, FakeGpu(), FakeGpu("NVIDIA A100", "GPU-1", gpu_pct=75, power_w=None))
+    nvml.install_with_pytorch(
+        monkeypatch, FakeGpu(), FakeGpu("NVIDIA A100", "GPU-1", gpu_pct=75, power_w=None)
+    )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1,GPU-0")
     gpus = Gpus()
     assert gpus.devices == ["cuda:1 (NVIDIA A100)", "cuda:0 (NVIDIA H200)"]
@@ -73,9 +74,7 @@ def test_load_of_gpus_has_use_memory_and_power(monkeypatch: pytest.MonkeyPatch) 
 def test_gpus_are_those_of_a_pytorch_for_cuda(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version_file: str | None, devices: list[str]
 ) -> None:
-    has_cuda = host_facts.torch_has_cuda
     nvml.install(monkeypatch, FakeGpu())
-    monkeypatch.setattr(host_facts, "torch_has_cuda", has_cuda)
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text("raise RuntimeError('the worker imports torch')")
     if version_file is not None:
@@ -100,7 +99,7 @@ def test_next_run_gets_a_gpu_with_the_fewest_runs_then_the_least_memory_in_use(
     monkeypatch: pytest.MonkeyPatch, in_use: list[str | None], chosen: str
 ) -> None:
     used = (70 * GIB, GIB, 2 * GIB)
-    nvml.install(
+    nvml.install_with_pytorch(
         monkeypatch, *(FakeGpu(uuid=f"GPU-{i}", memory_used_bytes=used[i]) for i in range(len(used)))
     )
     assert Gpus().choose(in_use) == chosen
@@ -108,7 +107,7 @@ def test_next_run_gets_a_gpu_with_the_fewest_runs_then_the_least_memory_in_use(
 
 def test_instances_of_a_gpu_are_chosen_like_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     instances = [FakeGpu("NVIDIA H200 MIG 1g.18gb", f"MIG-{letter}") for letter in "ab"]
-    fake = nvml.install(monkeypatch, FakeGpu(), *instances)
+    fake = nvml.install_with_pytorch(monkeypatch, FakeGpu(), *instances)
     monkeypatch.setattr(fake, "nvmlDeviceGetCount", lambda: 1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b")
     gpus = Gpus()
@@ -118,14 +117,14 @@ def test_instances_of_a_gpu_are_chosen_like_gpus(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("variable", ["", "-1", "GPU-1,GPU-1"])
 def test_without_visible_gpu_there_is_no_choice(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    nvml.install(monkeypatch, FakeGpu(), FakeGpu(uuid="GPU-1"))
+    nvml.install_with_pytorch(monkeypatch, FakeGpu(), FakeGpu(uuid="GPU-1"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
     gpus = Gpus()
     assert (gpus.devices, gpus.choose([None, None])) == ([], None)
 
 
 def test_with_one_gpu_or_none_there_is_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml.install(monkeypatch, FakeGpu())
+    nvml.install_with_pytorch(monkeypatch, FakeGpu())
     assert Gpus().choose([]) is None
-    nvml.install(monkeypatch)
+    nvml.install_with_pytorch(monkeypatch)
     assert Gpus().choose([]) is None

@@ -5,17 +5,17 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from backend.auth.state import AuthStateDep
 from backend.http.access import Viewer
 from backend.http.dependencies import AppState, AppStateDep
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import StreamSlot
 from backend.pubsub.bus import LIFETIME_S
 from backend.pubsub.subscription import Events, Signal
 
-router = APIRouter(tags=["live"])
+router = ResourceRouter(tags=["live"])
 
 WAIT_S = 0.5
 """Timeout of one wait for a message: the maximum delay of a shutdown."""
@@ -37,8 +37,8 @@ async def follow_events(
     event: its absence shows a broken connection. The event `resync` (sent first, and whenever messages may
     have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
     revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the last change
-    was: what was requested later than that is up to date. `stale` means that changes are not currently
-    published. The stream ends within 5 s of its session or token.
+    was, except of hosts: what was requested later than that, apart from hosts, is up to date. `stale` means
+    that changes are not currently published. The stream ends within 5 s of its session or token.
     """
     with auth.streams.opened(principal.credential) as ended:
         async for event in _events(state, ended):

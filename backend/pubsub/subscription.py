@@ -22,6 +22,9 @@ CANCEL_INTERVAL_S = 1.0
 MAX_UNSENT = 1000
 """Maximum number of events that wait for a slow client. After one more it gets a `resync` instead."""
 
+_OF_HOST = b'{"host":'
+"""How the message of a host begins."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -54,8 +57,8 @@ class Events:
         self._unsent: deque[bytes | Signal] = deque()
         self._arrived = asyncio.Event()
         self.quiet_since: float | None = None
-        """When the last change before these arrived, by the monotonic clock; None where messages may have
-        been lost."""
+        """When the last change before these arrived, by the monotonic clock, except of hosts, whose
+        heartbeats come all the time and which pages poll; None where messages may have been lost."""
 
     def put(self, message: bytes | Signal) -> None:
         """Append a message. `RESYNC` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""
@@ -107,7 +110,7 @@ class Subscription:
         self._client: Redis | None = None
         """Set while subscribed."""
         self._quiet_since = 0.0
-        """When the last change arrived, or this subscription began."""
+        """When the last change arrived, except of a host, or this subscription began."""
 
     @contextmanager
     def events(self) -> Iterator[Events]:
@@ -188,7 +191,8 @@ class Subscription:
                         self._quiet_since = time.monotonic()
                         self._signal(Signal.RESYNC)
                 elif message["type"] == "message":
-                    self._quiet_since = time.monotonic()
+                    if not message["data"].startswith(_OF_HOST):
+                        self._quiet_since = time.monotonic()
                     if message["data"] == LOST.encode():
                         self._signal(Signal.RESYNC)
                         continue

@@ -63,6 +63,31 @@ def test_pages_read_all_anew_when_a_process_has_lost_messages(redis_url: str) ->
     assert asyncio.run(received()) == [Signal.RESYNC, Signal.RESYNC]
 
 
+@pytest.mark.service
+def test_heartbeat_of_a_host_is_no_change_that_pages_read_anew(redis_url: str) -> None:
+    async def quiet_since(*changes: dict[str, str]) -> list[float | None]:
+        subscription, bus = Subscription(redis_url), Bus(redis_url)
+        since = []
+        try:
+            with subscription.events() as events:
+                assert await events.next(PATIENCE_S) is Signal.RESYNC
+                for change in changes:
+                    bus.publish([change])
+                    assert isinstance(await events.next(PATIENCE_S), bytes)
+                    with subscription.events() as later:
+                        since.append(later.quiet_since)
+            return since
+        finally:
+            await subscription.close()
+            bus.close()
+
+    first, of_host, second = asyncio.run(quiet_since({"run": "a"}, {"host": "h"}, {"run": "a"}))
+    assert first is not None
+    assert of_host == first
+    assert second is not None
+    assert second > first
+
+
 def test_streams_share_one_subscription_and_are_bounded_per_user(
     sqlite_service: RunningService, redis_url: str
 ) -> None:

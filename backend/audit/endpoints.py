@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
@@ -14,10 +14,11 @@ from backend.errors import Invalid
 from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import ExportSlot
 from backend.text import Text
 
-router = APIRouter(prefix="/audit", tags=["audit"])
+router = ResourceRouter(prefix="/audit", tags=["audit"])
 
 
 def _storable(time: datetime) -> datetime:

@@ -43,7 +43,7 @@ from backend.http.dependencies import (
     secrets_of,
 )
 from backend.http.pages import Cursor, Limit
-from backend.http.routing import WritingRoute
+from backend.http.routing import ResourceRouter, WritingRoute
 from backend.principals import Principal
 from backend.specs.extras import missing_here
 from backend.specs.fields import ULID
@@ -53,7 +53,7 @@ MAX_USER_AGENT = 300
 
 log = structlog.get_logger(__name__)
 
-router = APIRouter(prefix="/auth", tags=["auth"], route_class=WritingRoute)
+router = ResourceRouter(prefix="/auth", tags=["auth"], route_class=WritingRoute)
 link_router = APIRouter(include_in_schema=False)
 
 SessionId = Annotated[str, Path(pattern=ULID, description="Id of the session.")]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.branches import repository, service
@@ -13,11 +13,12 @@ from backend.http.access import Operator, Viewer
 from backend.http.dependencies import Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.specs.fields import ULID
 
-router = APIRouter(prefix="/branches", tags=["branches"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/branches", tags=["branches"], route_class=IdempotentRoute)
 
 BranchId = Annotated[str, Path(pattern=ULID, description="Id of the branch.")]
 

@@ -4,7 +4,7 @@ import json
 from functools import cache, lru_cache
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from sqlalchemy.orm import Session
 
 from backend.catalogue import service
@@ -13,11 +13,12 @@ from backend.errors import NotFound
 from backend.hosts.repository import custom_environments
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import JsonDocument
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.problems import quoted, similar_ids
 
-router = APIRouter(tags=["catalogue"])
+router = ResourceRouter(tags=["catalogue"])
 
 
 @router.get("/algorithms", response_model=AlgorithmPage)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 
 from backend.checkpoints import repository, service
 from backend.checkpoints.schemas import CheckpointOut, CheckpointPage
@@ -10,11 +10,12 @@ from backend.errors import NotFound
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, RunId
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.runs import service as runs
 from backend.specs.fields import ULID
 
-router = APIRouter(tags=["checkpoints"])
+router = ResourceRouter(tags=["checkpoints"])
 
 CheckpointId = Annotated[str, Path(pattern=ULID, description="Id of the checkpoint.")]
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 
 from backend.artifacts import observations_file, thumbnail_file
 from backend.db import Episode, Job
@@ -16,13 +16,14 @@ from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.rendering import THUMBNAIL_ANSWERS, VIDEO_ANSWERS, found_or_requested
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import IMMUTABLE, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.runs import service as runs
 from backend.specs.fields import ULID
 
-router = APIRouter(tags=["episodes"])
+router = ResourceRouter(tags=["episodes"])
 
 EpisodeId = Annotated[str, Path(pattern=ULID, description="Id of the episode.")]
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from backend.evaluations import repository, service
 from backend.evaluations.schemas import (
@@ -16,6 +16,7 @@ from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.runs import external
@@ -23,7 +24,9 @@ from backend.runs import service as runs
 from backend.specs.protocols import protocols_of
 from backend.starts import service as starts
 
-router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute)
+router = ResourceRouter(
+    prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute
+)
 
 
 @router.get("", response_model=EvaluationPage)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
+from fastapi import Body, Depends, Header, Path, Query, Request
 from pydantic import GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -27,12 +27,13 @@ from backend.http.dependencies import AppStateDep, IngestSession, WriteSession
 from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
+from backend.http.routing import ResourceRouter
 from backend.runs.schemas import RunChanges, RunOut
 from backend.specs.extras import installed
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 
-router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 
 
 class DescribedAs:

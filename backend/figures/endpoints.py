@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from backend.branches.outcomes import Returns
@@ -21,6 +21,7 @@ from backend.figures.service import FigureName, FigureOptions, FigureRequest
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Ulid
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import conditional_response
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
@@ -28,7 +29,7 @@ from backend.metrics.parameters import DrawnSpread, SmoothedAxes
 from backend.specs.problems import quoted
 from backend.text import Text
 
-router = APIRouter(prefix="/figures", tags=["figures"])
+router = ResourceRouter(prefix="/figures", tags=["figures"])
 
 
 DEFAULT_SPREAD = Spread.chosen(None, "se")

@@ -1,16 +1,15 @@
 """Route `/runs/{id}/fork`."""
 
-from fastapi import APIRouter
-
 from backend.forks import service
 from backend.forks.schemas import ForkRequest
 from backend.http.access import Operator
 from backend.http.dependencies import Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
+from backend.http.routing import ResourceRouter
 from backend.runs.schemas import RunOut
 
-router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 
 
 @router.post("/{run_id}/fork", status_code=201)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from contextlib import suppress
 
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocketState
 
@@ -14,12 +14,13 @@ from backend.errors import TooMany
 from backend.http.access import find_viewer
 from backend.http.dependencies import AppState, get_state
 from backend.http.errors import respond
+from backend.http.routing import ResourceRouter
 from backend.principals import Principal
 from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S
 from backend.pubsub.subscription import Frames, cancel_all
 from backend.runs import repository as runs
 
-router = APIRouter()
+router = ResourceRouter()
 
 POLICY_VIOLATION = 1008
 GOING_AWAY = 1001

@@ -3,20 +3,19 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from fastapi import APIRouter
 from pydantic import ConfigDict, Field, JsonValue
 
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.pages import RunId
-from backend.http.routing import WritingRoute
+from backend.http.routing import ResourceRouter, WritingRoute
 from backend.live_settings import repository, service
 from backend.runs import service as runs
 from backend.schemas import Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.text import Text
 
-router = APIRouter(prefix="/runs/{run_id}/settings", tags=["runs"], route_class=WritingRoute)
+router = ResourceRouter(prefix="/runs/{run_id}/settings", tags=["runs"], route_class=WritingRoute)
 
 
 class SettingsRequest(Strict):

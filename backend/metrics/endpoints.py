@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 
 from backend.errors import Invalid
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import RunId, Ulid
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import BINARY, Download, ExportSlot, ListTurn
 from backend.http.transfer import json_response
 from backend.metrics import changes, repository, run_fields, service
@@ -28,7 +29,7 @@ from backend.metrics.schemas import (
 )
 from backend.text import Text
 
-router = APIRouter(tags=["series"])
+router = ResourceRouter(tags=["series"])
 
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metrics = Annotated[

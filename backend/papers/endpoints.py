@@ -1,15 +1,14 @@
 """The papers whose experiments can be repeated, with the studies made of them."""
 
-from fastapi import APIRouter
-
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
+from backend.http.routing import ResourceRouter
 from backend.papers.schemas import PaperOut, Papers
 from backend.specs.studies import PAPERS
 from backend.studies import repository
 from backend.studies.schemas import StudyOut
 
-router = APIRouter(prefix="/papers", tags=["papers"])
+router = ResourceRouter(prefix="/papers", tags=["papers"])
 
 _STUDIES = 5
 """Studies of a definition that are listed."""

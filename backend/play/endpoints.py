@@ -2,18 +2,19 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.play import repository, service, sources
 from backend.play.schemas import PlayRequest, PlaySessionOut, PlaySessionPage
 from backend.specs.fields import ULID
 
-router = APIRouter(prefix="/play", tags=["play"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/play", tags=["play"], route_class=IdempotentRoute)
 
 PlayId = Annotated[str, Path(pattern=ULID, description="Id of the play session.")]
 

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocketState
@@ -18,6 +18,7 @@ from backend.errors import TooMany
 from backend.http.access import find_viewer
 from backend.http.dependencies import AppState, get_state
 from backend.http.errors import respond
+from backend.http.routing import ResourceRouter
 from backend.play import repository, service
 from backend.principals import Principal, Role
 from backend.pubsub.bus import LIFETIME_S, PLAYER_INTERVAL_S, WATCH_CHANNEL, play_channel
@@ -25,7 +26,7 @@ from backend.pubsub.subscription import Frames, cancel_all
 from backend.specs.play import PLAYER_MESSAGE, Act, HandOver, Pause, actions_of
 from backend.specs.problems import message_of, quoted
 
-router = APIRouter()
+router = ResourceRouter()
 
 NORMAL, GOING_AWAY, POLICY_VIOLATION = 1000, 1001, 1008
 MAX_MESSAGE_BYTES = 256

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 
 from backend.artifacts import game_file
 from backend.db import Job, Recording
@@ -14,7 +14,7 @@ from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit
 from backend.http.rendering import VIDEO_ANSWERS, found_or_requested
-from backend.http.routing import WritingRoute
+from backend.http.routing import ResourceRouter, WritingRoute
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
@@ -31,7 +31,7 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.fields import ULID
 from backend.specs.play import seen_by_people
 
-router = APIRouter(prefix="/recordings", tags=["play"], route_class=WritingRoute)
+router = ResourceRouter(prefix="/recordings", tags=["play"], route_class=WritingRoute)
 
 RecordingId = Annotated[str, Path(pattern=ULID, description="Id of the recording.")]
 

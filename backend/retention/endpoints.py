@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from backend.http.access import Admin, Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
-from backend.http.routing import WritingRoute
+from backend.http.routing import ResourceRouter, WritingRoute
 from backend.retention import repository, service
 from backend.retention.removals import Policies, Removal
 from backend.retention.schemas import (
@@ -25,7 +25,7 @@ from backend.specs.retention import InstallationPolicy
 from backend.specs.run_fields import MAX_GROUP
 from backend.text import Text
 
-router = APIRouter(tags=["storage"], route_class=WritingRoute)
+router = ResourceRouter(tags=["storage"], route_class=WritingRoute)
 
 
 @router.get("/storage")

@@ -23,6 +23,7 @@ from backend.http.dependencies import (
 )
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId, Ulid
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
 from backend.runs import actions, bulk, listing, queue, repository, requests, service
@@ -51,7 +52,7 @@ from backend.specs.states import RunState
 from backend.storage import service as storage
 from backend.text import Text
 
-router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 reading = APIRouter()
 """Routes of `router` that change nothing."""
 

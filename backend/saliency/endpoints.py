@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from backend.db import Episode, Job
 from backend.db.job import SALIENCY
@@ -11,13 +11,14 @@ from backend.episodes import service as episodes
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.rendering import RenderingPending, found_or_requested
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.saliency import service
 from backend.saliency.schemas import SaliencyOut
 from backend.specs.fields import ULID
 
-router = APIRouter(tags=["episodes"])
+router = ResourceRouter(tags=["episodes"])
 
 
 @router.get(

@@ -4,19 +4,20 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from backend.figures.export import FORMATS, RequestedForm, file_response
 from backend.figures.palette import Theme
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import ListTurn
 from backend.http.transfer import JsonDocument
 from backend.scores import service
 from backend.scores.schemas import FigureId, Scores, ScoresFigure
 from backend.text import Text
 
-router = APIRouter(prefix="/scores", tags=["scores"])
+router = ResourceRouter(prefix="/scores", tags=["scores"])
 
 FIGURE_FORMATS: dict[int | str, dict[str, Any]] = {200: FORMATS[200] | {"model": ScoresFigure}}
 Protocol = Annotated[

@@ -3,13 +3,14 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from backend.db.start_set import VERIFICATION
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.specs.fields import ULID
@@ -26,7 +27,7 @@ from backend.start_sets.schemas import (
 from backend.starts import repository
 from backend.text import Text
 
-router = APIRouter(prefix="/start-sets", tags=["start sets"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/start-sets", tags=["start sets"], route_class=IdempotentRoute)
 
 SetId = Annotated[str, Path(pattern=ULID, description="Id of the start set.")]
 

@@ -2,18 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
+from backend.http.routing import ResourceRouter
 from backend.runs import service as runs
 from backend.specs.fields import ULID
 from backend.step_notes import repository, service
 from backend.step_notes.schemas import StepNoteChange, StepNoteOut, StepNotePage, StepNoteRequest
 
-router = APIRouter(prefix="/runs/{run_id}/step-notes", tags=["runs"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/runs/{run_id}/step-notes", tags=["runs"], route_class=IdempotentRoute)
 
 NoteId = Annotated[str, Path(pattern=ULID, description="Id of the note.")]
 

@@ -15,6 +15,7 @@ from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
 from backend.specs.fields import ULID
@@ -41,7 +42,7 @@ from backend.studies.schemas import (
 )
 from backend.text import Text
 
-router = APIRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
 reading = APIRouter()
 
 ARCHIVE: dict[int | str, dict[str, Any]] = {

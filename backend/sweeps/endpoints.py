@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.db import Sweep
@@ -13,6 +13,7 @@ from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.specs.fields import ULID
 from backend.specs.sweep import SweepSpec
@@ -20,7 +21,7 @@ from backend.sweeps import figures, repository, service
 from backend.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
 from backend.text import Text
 
-router = APIRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 
 SweepId = Annotated[str, Path(pattern=ULID, description="Id of the sweep.")]
 

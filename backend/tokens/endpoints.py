@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from sqlalchemy.orm import Session
 
 from backend.auth import repository
@@ -12,13 +12,13 @@ from backend.errors import Forbidden
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit
-from backend.http.routing import WritingRoute
+from backend.http.routing import ResourceRouter, WritingRoute
 from backend.principals import Role
 from backend.specs.fields import ULID
 from backend.tokens import service
 from backend.tokens.schemas import NewToken, TokenOut, TokenPage, TokenRequest
 
-router = APIRouter(prefix="/tokens", tags=["tokens"], route_class=WritingRoute)
+router = ResourceRouter(prefix="/tokens", tags=["tokens"], route_class=WritingRoute)
 
 TokenId = Annotated[str, Path(pattern=ULID, description="Id of the token.")]
 

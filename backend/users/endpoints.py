@@ -2,18 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from backend.auth import repository
 from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
 from backend.specs.fields import ULID
 from backend.users import service
 from backend.users.schemas import UserChanges, UserOut, UserPage, UserRequest
 
-router = APIRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
 
 UserId = Annotated[str, Path(pattern=ULID, description="Id of the user.")]
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 
 from backend.artifacts import Damaged, thumbnail_file
 from backend.db import Job, Video
@@ -14,6 +14,7 @@ from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.rendering import THUMBNAIL_ANSWERS, found_or_requested
+from backend.http.routing import ResourceRouter
 from backend.http.streaming import BINARY, IMMUTABLE, DownloadSlot, send_file
 from backend.jobs import repository as job_rows
 from backend.runs import service as runs
@@ -21,7 +22,7 @@ from backend.specs.fields import ULID
 from backend.videos import repository, service
 from backend.videos.schemas import VideoOut, VideoPage
 
-router = APIRouter(tags=["episodes"])
+router = ResourceRouter(tags=["episodes"])
 
 VideoId = Annotated[str, Path(pattern=ULID, description="Id of the video.")]
 

@@ -1,6 +1,7 @@
 """Database migrations: upgrade, downgrade, and checks of the current revision."""
 
 import sqlite3
+from functools import cache
 from typing import Any
 
 from alembic import command
@@ -59,7 +60,14 @@ def is_current(engine: Engine) -> bool:
     """Whether the database is at the latest revision."""
     with engine.connect() as connection:
         revision = MigrationContext.configure(connection).get_current_revision()
-    return revision == ScriptDirectory.from_config(config()).get_current_head()
+    return revision == _latest_revision()
+
+
+@cache
+def _latest_revision() -> str | None:
+    """Of the migrations that this process can run, which it reads once: that takes 10 ms, and pages ask for
+    the readiness all the time."""
+    return ScriptDirectory.from_config(config()).get_current_head()
 
 
 def known_revisions() -> set[str]:

@@ -26,3 +26,8 @@ def documentation() -> Path:
 def _folder(in_wheel: str, in_checkout: str) -> Path:
     packaged = _BACKEND / in_wheel
     return packaged if packaged.is_dir() else _BACKEND.parent / in_checkout
+
+
+def existing_folder(path: Path) -> Path:
+    """The folder, or the one of its parents in which it would be created."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -10,7 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from backend.db.engine import reading
 from backend.errors import Unauthenticated
+from backend.hosts import service as hosts
 from backend.http.access import find_viewer
 from backend.http.dependencies import AppState, AppStateDep
 from backend.specs.fields import Schema
@@ -42,6 +44,9 @@ class Readiness(Schema):
     """Whether Redis responds; without it, pages learn of changes late."""
     disk: bool
     """Whether this process can write to the disk of its state."""
+    host_disks: bool
+    """Whether each host can, whose worker was not stopped, as far as is known: `GET /api/v1/hosts` has their
+    problems. Requests are answered all the same."""
     problems: list[str]
     """What is unavailable, and why."""
 
@@ -65,8 +70,12 @@ async def read_readiness(state: AppStateDep, response: Response) -> Readiness:
 def _readiness(state: AppState) -> Readiness:
     from backend.db.migrate import is_current  # slow to import: Alembic
 
+    host_disks = True
     try:
         database, migrated = True, is_current(state.db_engine)
+        if migrated:
+            with reading(state.db_engine) as session:
+                host_disks = not hosts.has_disk_problem(session, state.settings)
     except SQLAlchemyError:
         database = migrated = False
     redis = state.bus.ping()
@@ -90,6 +99,7 @@ def _readiness(state: AppState) -> Readiness:
         migrated=migrated,
         redis=redis,
         disk=disk is None,
+        host_disks=host_disks,
         problems=problems,
     )
 

@@ -1,21 +1,21 @@
 """The machines that train, their load and their queues."""
 
-import shutil
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from sqlalchemy.orm import Session
 
 from backend.hosts import repository, service
 from backend.hosts.schemas import HostOut, HostPage, WaitingRunOut
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import AppStateDep, ReadSession, WriteSession, existing_folder
+from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
+from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.settings import Settings
 from backend.text import Text
 
-router = APIRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
+router = ResourceRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
 
 MAX_WAITING = 50
 """Waiting runs that the list of hosts names."""
@@ -28,7 +28,7 @@ def list_hosts(principal: Viewer, session: ReadSession, state: AppStateDep) -> R
     hosts = service.active_hosts(session, state.settings.lease_s)
     waiting = repository.first_waiting(session, MAX_WAITING)
     page = HostPage(
-        items=[_with_own_disk(HostOut.of(host), state.settings) for host in hosts],
+        items=[HostOut.of(host, service.load_of(host.host, state.settings)) for host in hosts],
         waiting=repository.waiting_by_queue(session),
         waiting_runs=[WaitingRunOut.of(run, hosts) for run in waiting],
     )
@@ -38,13 +38,13 @@ def list_hosts(principal: Viewer, session: ReadSession, state: AppStateDep) -> R
 @router.post("/{host_id}/drain")
 def drain_host(host_id: HostId, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Drain a host: it finishes its runs and accepts no new ones."""
-    return _set_draining(session, host_id, True, state.settings.lease_s)
+    return _set_draining(session, host_id, True, state.settings)
 
 
 @router.post("/{host_id}/undrain")
 def undrain_host(host_id: HostId, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Let a drained host accept runs again."""
-    return _set_draining(session, host_id, False, state.settings.lease_s)
+    return _set_draining(session, host_id, False, state.settings)
 
 
 @router.delete("/{host_id}", status_code=204)
@@ -53,24 +53,8 @@ def remove_host(host_id: HostId, principal: Operator, session: WriteSession, sta
     service.remove(session, host_id, state.settings.lease_s)
 
 
-def _with_own_disk(host: HostOut, settings: Settings) -> HostOut:
-    """A host, with the disk of this process where they share it: once it is full, nothing stores what the
-    worker reports."""
-    if host.id != settings.host_name:
-        return host
-    usage = shutil.disk_usage(existing_folder(settings.home_dir))
-    if usage.total != host.load.disk_bytes:
-        return host
-    load = host.load.model_copy(update={"disk_free_bytes": usage.free})
-    if load.disk_problem is None and usage.free < settings.min_free_disk_bytes:
-        load.disk_problem = (
-            f"{usage.free / 2**20:,.0f} MiB free, less than {settings.min_free_disk_bytes / 2**20:,.0f} MiB "
-            "(CALLBOARD_MIN_FREE_DISK_BYTES): claims no runs"
-        )
-    return host.model_copy(update={"load": load})
-
-
-def _set_draining(session: Session, host_id: str, draining: bool, lease_s: float) -> HostOut:
+def _set_draining(session: Session, host_id: str, draining: bool, settings: Settings) -> HostOut:
     service.set_draining(session, host_id, draining)
-    hosts = service.active_hosts(session, lease_s)
-    return next(HostOut.of(active) for active in hosts if active.host.id == host_id)
+    hosts = service.active_hosts(session, settings.lease_s)
+    [active] = [host for host in hosts if host.host.id == host_id]
+    return HostOut.of(active, service.load_of(active.host, settings))

@@ -126,12 +126,13 @@ class HostOut(Schema):
     """Active runs."""
 
     @classmethod
-    def of(cls, active: ActiveHost) -> Self:
-        """From the rows of the host and of its runs."""
+    def of(cls, active: ActiveHost, load: HostLoad) -> Self:
+        """From the rows of the host and of its runs, and its load."""
         row = {name: getattr(active.host, name) for name in cls.model_fields if hasattr(active.host, name)}
         runs = [HostRun.model_validate(run) for run in active.runs]
         lacking = missing_extras(active.host.versions)
-        return cls.model_validate(row | {"alive": active.alive, "runs": runs, "missing_extras": lacking})
+        changed = {"alive": active.alive, "runs": runs, "missing_extras": lacking, "load": load}
+        return cls.model_validate(row | changed)
 
 
 class HostPage(Page):

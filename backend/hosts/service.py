@@ -1,5 +1,6 @@
 """Worker hosts: their heartbeats, the runs that wait for them, and what users may do with them."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,8 +12,11 @@ from backend.db import Host, Run
 from backend.db.changes import record_host_change, record_work
 from backend.db.clock import database_now
 from backend.errors import Conflict, NotFound
+from backend.files import existing_folder
 from backend.hosts import repository
 from backend.hosts.waiting import ActiveHost, can_run, capacity_warnings, expected_wait_s, serves, why_waiting
+from backend.settings import Settings
+from backend.specs.host_load import HostLoad
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 
@@ -55,6 +59,30 @@ def active_hosts(session: Session, lease_s: float) -> list[ActiveHost]:
         ActiveHost(host, alive=is_online(host, now, lease_s), runs=runs.get(host.id, []))
         for host in repository.all_hosts(session)
     ]
+
+
+def load_of(host: Host, settings: Settings) -> HostLoad:
+    """The load that a host has reported, with the disk of this process where they share it: once it is full,
+    nothing stores what the worker reports."""
+    load = HostLoad.model_validate(host.load)
+    if host.id != settings.host_name:
+        return load
+    usage = shutil.disk_usage(existing_folder(settings.home_dir))
+    if usage.total != load.disk_bytes:
+        return load
+    load.disk_free_bytes = usage.free
+    if load.disk_problem is None and usage.free < settings.min_free_disk_bytes:
+        load.disk_problem = (
+            f"{usage.free / 2**20:,.0f} MiB free, less than {settings.min_free_disk_bytes / 2**20:,.0f} MiB "
+            "(CALLBOARD_MIN_FREE_DISK_BYTES): claims no runs"
+        )
+    return load
+
+
+def has_disk_problem(session: Session, settings: Settings) -> bool:
+    """Whether the disk of a host is full or failing whose worker was not stopped."""
+    hosts = repository.all_hosts(session)
+    return any(host.stopped_at is None and load_of(host, settings).disk_problem for host in hosts)
 
 
 def queue_place(session: Session, run: Run, lease_s: float) -> PlaceInQueue:

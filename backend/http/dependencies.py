@@ -9,7 +9,6 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from backend.artifacts import ArtifactStore
 from backend.db.engine import commit, read_session, reading, writing
 from backend.db.series import NEW_SERIES
 from backend.errors import Unauthenticated, Unavailable
+from backend.files import existing_folder
 from backend.http.addresses import address_of
 from backend.http.context import Repeated, RequestContext, context_of
 from backend.http.counters import RequestCounters
@@ -222,11 +222,6 @@ def require_room(settings: Settings) -> None:
         raise Unavailable(
             "the disk of the server is nearly full; nothing was stored: free some space", retry_after_s=30
         )
-
-
-def existing_folder(path: Path) -> Path:
-    """The folder, or the one of its parents in which it would be created."""
-    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _writing_at_once(

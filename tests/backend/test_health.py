@@ -70,6 +70,7 @@ def test_readiness_is_503_with_an_old_schema(own_database_url: str, redis_url: s
         answer = service.client.get("/readyz")
     assert answer.status_code == 503
     states = {"ready": False, "database": True, "migrated": False, "redis": True, "disk": True}
+    states |= {"host_disks": True}
     assert answer.json() == states | {"problems": [health.OTHER_SCHEMA]}
 
 

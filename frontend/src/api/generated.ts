@@ -2006,8 +2006,8 @@ export interface paths {
          *     event: its absence shows a broken connection. The event `resync` (sent first, and whenever messages may
          *     have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
          *     revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the last change
-         *     was: what was requested later than that is up to date. `stale` means that changes are not currently
-         *     published. The stream ends within 5 s of its session or token.
+         *     was, except of hosts: what was requested later than that, apart from hosts, is up to date. `stale` means
+         *     that changes are not currently published. The stream ends within 5 s of its session or token.
          */
         get: operations["follow_events"];
         put?: never;
@@ -7194,6 +7194,12 @@ export interface components {
              * @description Whether this process can write to the disk of its state.
              */
             disk: boolean;
+            /**
+             * Host Disks
+             * @description Whether each host can, whose worker was not stopped, as far as is known: `GET /api/v1/hosts` has their
+             *     problems. Requests are answered all the same.
+             */
+            host_disks: boolean;
             /**
              * Problems
              * @description What is unavailable, and why.
@@ -20742,6 +20748,7 @@ export interface operations {
                      *       "migrated": true,
                      *       "redis": true,
                      *       "disk": true,
+                     *       "host_disks": true,
                      *       "problems": [
                      *         "text"
                      *       ]
@@ -20763,6 +20770,7 @@ export interface operations {
                      *       "migrated": true,
                      *       "redis": true,
                      *       "disk": true,
+                     *       "host_disks": true,
                      *       "problems": [
                      *         "text"
                      *       ]

@@ -7,18 +7,21 @@ export type Host = components['schemas']['HostOut'];
 type Readiness = components['schemas']['Readiness'];
 export type HostPage = components['schemas']['HostPage'];
 
-const hostsWithKey = <K extends readonly string[]>(queryKey: K) =>
-  queryOptions({
-    queryKey,
-    queryFn: ({ signal }) => unwrap(api.GET('/api/v1/hosts', { signal })),
-    // No event is sent for silence: only polling finds a host that has stopped responding.
-    refetchInterval: 15_000,
-  });
+// No event is sent for silence: only polling finds a host that has stopped responding.
+const POLL_MS = 15_000;
 
-export const hostsQuery = hostsWithKey(keys.hosts());
+export const hostsQuery = queryOptions({
+  queryKey: keys.hosts(),
+  queryFn: ({ signal }) => unwrap(api.GET('/api/v1/hosts', { signal })),
+  refetchInterval: POLL_MS,
+});
 
-/** The hosts, refetched at the interval alone, not after each heartbeat. */
-export const hostSilenceQuery = hostsWithKey(keys.hostSilence());
+/** The hosts, refetched at the interval alone, not after each heartbeat; those that a page has just fetched serve. */
+export const hostSilenceQuery = queryOptions({
+  queryKey: keys.hostSilence(),
+  queryFn: ({ client }) => client.query({ ...hostsQuery, staleTime: POLL_MS / 2 }),
+  refetchInterval: POLL_MS,
+});
 
 /** What the service cannot use, such as a full disk; with status 503 the answer is the same document. */
 export const readinessQuery = queryOptions({

@@ -7,7 +7,7 @@ import classes from './shell.module.css';
 /** Above every page: which disks are full, what no longer happens, and what to do. */
 export function DiskBanner() {
   const { data: readiness } = useQuery(readinessQuery);
-  const { data: hosts } = useQuery(hostSilenceQuery);
+  const { data: hosts } = useQuery({ ...hostSilenceQuery, enabled: readiness?.host_disks === false });
   const server = readiness && !readiness.disk ? readiness.problems : [];
   const full = hosts?.items.filter(({ load, stopped_at }) => load.disk_problem && stopped_at === null) ?? [];
   if (server.length === 0 && full.length === 0) return null;

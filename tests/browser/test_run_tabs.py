@@ -57,8 +57,10 @@ def test_address_with_a_tab_lands_on_that_tab(
     service_page.goto(f"/runs/{run.id}")
     tabs = service_page.get_by_role("tablist")
     expect(tabs).to_be_attached()
-    if width == 1280:  # below the curve, with its film strip, and the player
-        expect(tabs).to_be_in_viewport(ratio=1)
+    if width == 1280:  # an empty curve takes little room
+        tabs_at = tabs.bounding_box()
+        assert tabs_at is not None
+        assert tabs_at["y"] < 650
     service_page.goto(f"/runs/{run.id}?tab=log")
     expect(service_page.get_by_role("log")).to_be_in_viewport()
     service_page.wait_for_function(

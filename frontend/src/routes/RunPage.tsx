@@ -51,9 +51,9 @@ const SYSTEM_SECTIONS: ReadonlySet<string> = new Set(['system', 'speed']);
 
 const isSystemMetric = (metric: string): boolean => SYSTEM_SECTIONS.has(metric.split('/')[0] ?? '');
 
-/** Whether its curve will stay empty: what it has sent stands below and should be in view. */
+/** Whether its curve will stay empty: what it has stands below and should be in view. */
 const isWithoutReturns = (run: RunDetail): boolean =>
-  isExternal(run) && hasEnded(run.state) && run.return_metric === null && run.episodes === 0;
+  hasEnded(run.state) && run.return_metric === null && run.episodes === 0;
 
 export default function RunPage() {
   const { runId } = route.useParams();
@@ -184,16 +184,18 @@ function LoadedRun({ run }: { run: RunDetail }) {
             <LearningCurve
               run={run}
               onNotes={() => setNoted(undefined)}
-              below={(chart) => (
-                <FilmStrip
-                  run={run.id}
-                  of={isExternal(run) ? 'videos' : 'episodes'}
-                  step={step}
-                  chart={chart}
-                  selected={isExternal(run) ? search.video : search.episode}
-                  onSelect={watch}
-                />
-              )}
+              below={(chart) =>
+                isWithoutReturns(run) ? null : (
+                  <FilmStrip
+                    run={run.id}
+                    of={isExternal(run) ? 'videos' : 'episodes'}
+                    step={step}
+                    chart={chart}
+                    selected={isExternal(run) ? search.video : search.episode}
+                    onSelect={watch}
+                  />
+                )
+              }
             />
             {isExternal(run) ? (
               <SentVideosPanel

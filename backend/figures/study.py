@@ -590,6 +590,7 @@ def counts_figure(
             "side": "right",
             "rangemode": "tozero",
             "showgrid": False,
+            "tickmode": "auto",  # not at the heights of the ticks at the left
         },
     }
     figure.layout.pop("hoversubplots", None)

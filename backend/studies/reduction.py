@@ -573,7 +573,8 @@ def _metrics(
     caption = f"mean of each run's mean; {n_in} of {n_planned} runs are in"
     finding = _bars_finding(bars, parts, panels)
     if figure.kind == "table":
-        return StudyDrawing(figure, None, _metric_table(bars, parts, data), caption, finding, n_in, n_planned)
+        table = _metric_table(bars, figure.metrics, data)
+        return StudyDrawing(figure, None, table, caption, finding, n_in, n_planned)
     x_title = _setting_title(figure.setting) if figure.setting else ""
     drawing = drawings.bars_figure(
         bars,
@@ -604,13 +605,17 @@ def _bars_finding(bars: Sequence[Bar], parts: Sequence[str], panels: Sequence[st
                 best = max(known, key=lambda bar: bar.value or 0.0)
                 least = min(known, key=lambda bar: bar.value or 0.0)
                 sentences.append(
-                    f"{panel}, {part}: from {least.value:.3g} ({least.arm}) to {best.value:.3g} ({best.arm})."
+                    f"{panel}, {part}: from {in_tables(least.value)} ({least.arm}) to "
+                    f"{in_tables(best.value)} ({best.arm})."
                 )
     return " ".join(sentences)
 
 
-def _metric_table(bars: Sequence[Bar], parts: Sequence[str], data: _Data) -> Table:
-    columns = [Column("Method", "", "name"), *(Column(part, "mean over runs", "ours") for part in parts)]
+def _metric_table(bars: Sequence[Bar], names: Sequence[str], data: _Data) -> Table:
+    shown = [describe(name) for name in names]
+    parts = [about.title for about in shown]
+    columns = [Column("Method", "", "name")]
+    columns += [Column(about.title, f"{about.axis}, mean over runs", "ours") for about in shown]
     rows = []
     several = len(data.spec.environments) > 1
     for environment in data.spec.environments:

@@ -52,8 +52,8 @@ class RunScore(Schema):
     """Whether it is a sample of its own: false if another run of its lineage counts (a run, its forks and
     theirs are one sample), or another of its seed by a deterministic method."""
     agent_steps_to_threshold: Number
-    """Agent steps at which the run first reached the threshold; null if it did not, or without a
-    threshold."""
+    """Agent steps at which the run first reached the threshold; null if it did not, without a
+    threshold, or if its steps are not agent steps."""
     wall_time_s_to_threshold: Number
     """Training time in seconds at which the run first reached the threshold; null if it did not, or without a
     threshold."""

@@ -318,7 +318,7 @@ def _group(
         n=len(counted_scores),
         iqm=EstimateOut.point(interquartile_mean(counted_scores)) if len(counted_scores) else None,
         median=EstimateOut.of(median(counted_scores)) if len(counted_scores) else None,
-        n_reached=int(np.isfinite(reached_by_counted[:, 0]).sum()),
+        n_reached=int(np.isfinite(reached_by_counted[:, 1]).sum()),
         agent_steps_to_threshold=EstimateOut.of(median(reached_by_counted[:, 0])) if has_threshold else None,
         wall_time_s_to_threshold=EstimateOut.of(median(reached_by_counted[:, 1])) if has_threshold else None,
     )

@@ -8571,8 +8571,8 @@ export interface components {
             counted: boolean;
             /**
              * Agent Steps To Threshold
-             * @description Agent steps at which the run first reached the threshold; null if it did not, or without a
-             *     threshold.
+             * @description Agent steps at which the run first reached the threshold; null if it did not, without a
+             *     threshold, or if its steps are not agent steps.
              */
             agent_steps_to_threshold: number | null;
             /**

@@ -344,6 +344,16 @@ def test_runs_with_older_specs_are_compared(client: Client, engine: Engine) -> N
     assert len(answer["improvements"]) == 1
 
 
+def test_run_that_counts_iterations_reaches_a_threshold_by_time_alone(client: Client, engine: Engine) -> None:
+    run_id = make_scored_run(engine, [9.0] * 200)
+    with writing(engine) as session:
+        session.get_one(Run, run_id).step_unit = "iterations"
+    (group,) = client.get(COMPARISONS, params={"run": run_id, "threshold": 4}).json()["groups"]
+    assert group["n_reached"] == 1
+    assert group["runs"][0]["agent_steps_to_threshold"] is None
+    assert group["wall_time_s_to_threshold"]["value"] == group["runs"][0]["wall_time_s_to_threshold"] > 0
+
+
 def test_run_without_episodes_has_no_score(client: Client, engine: Engine) -> None:
     runs = [make_scored_run(engine, [3.0] * 4), make_run(engine, seed=1).id]
     (group,) = client.get(COMPARISONS, params={"run": runs, "threshold": 1}).json()["groups"]

@@ -32,12 +32,12 @@ EMA_REACH = -math.log(_NEGLIGIBLE)
 
 @lru_cache(64)
 def window_rows(weight: float) -> int:
-    """How many rows, itself included, a smoothed value depends on: a power of two.
+    """How many rows a smoothed value depends on, its own included: a power of two.
 
     Older rows would have a weight below 1e-9 of the total. Because the window is finite, the latest part of a
     long series can be smoothed without the rest.
     """
-    return 1 << math.ceil(math.log2(math.log(_NEGLIGIBLE) / math.log(weight)))
+    return 1 << max(0, math.ceil(math.log2(math.log(_NEGLIGIBLE) / math.log(weight))))
 
 
 def smooth_rows(values: Array, weight: float) -> Array:

@@ -64,7 +64,7 @@ def test_smoothed_constant_is_unbiased() -> None:
 
 
 def test_weight_outside_window_is_negligible() -> None:
-    for weight in (0.01, 0.6, 0.99, 0.9999):
+    for weight in (5e-324, 1e-18, 0.01, 0.6, 0.99, 0.9999):
         assert weight ** window_rows(weight) <= 1e-9
 
 

@@ -77,11 +77,10 @@ def worse(scores: Sequence[Scores], look: int, confidence: float = CONFIDENCE) -
     above = np.maximum(mean[None, :] - mean[:, None], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.nan_to_num(above / np.sqrt(error[None, :] + error[:, None]), posinf=np.inf)
-    best = t.argmax(axis=1)  # the rival of each that decides
-    both, parts = error + error[best], error**2 / (n - 1)
+    both, parts = error[None, :] + error[:, None], error**2 / (n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = np.nan_to_num(both**2 / (parts + parts[best]), nan=1.0)
-    p_values = student_upper_tail(t.max(axis=1), degrees)
+        degrees = np.nan_to_num(both**2 / (parts[None, :] + parts[:, None]), nan=1.0)
+    p_values = student_upper_tail(t, degrees).min(axis=1)
     return [compared[at] for at in np.flatnonzero(p_values < alpha / (m * (m - 1)))]
 
 

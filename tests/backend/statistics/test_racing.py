@@ -78,6 +78,18 @@ def _welch(below: Scores, above: Scores, least_variance: float) -> float:
     return float(stats.t.sf((above.mean() - below.mean()) / np.sqrt(a + b), degrees))
 
 
+def test_rival_with_few_scores_hides_no_decisive_one() -> None:
+    """It has the largest T, but so few degrees of freedom that it decides nothing."""
+
+    def spread(n: int, mean: float) -> Scores:
+        even = np.linspace(-1.0, 1.0, n)
+        return np.asarray(even / even.std(ddof=1) + mean)
+
+    bad, few, decisive = spread(8, 0.0), spread(3, 4.6), spread(8, 3.2)
+    assert worse([bad, decisive], 6) == [0]
+    assert worse([bad, few, decisive], 6) == [0]
+
+
 def test_levels_of_all_looks_add_up_to_the_probability_of_error() -> None:
     levels = [level(look, 0.9) for look in range(1, 100_000)]
     assert sum(levels) == pytest.approx(0.1, rel=1e-4)

@@ -282,7 +282,7 @@ class ProcessGroup:
                 self._call(shards, "report", ref, partial(self._on_shard_report, shards))
         for replays in self._replays:
             if replays.retry_at <= now and (replays, "fills") not in pending:
-                self._call(replays, "fills", replays.handle.report.remote(), self._stats.on_replay_fills)
+                self._call(replays, "fills", replays.handle.report.remote(), partial(self._on_fills, replays))
 
     def _call(self, process: _Process, kind: str, ref: Any, on_reply: OnReply) -> None:
         self._pending[ref] = (process, kind, on_reply)
@@ -344,6 +344,10 @@ class ProcessGroup:
             return
         self._stats.on_shard_report(report)
         shards.retry_at = time.monotonic() + RETRY_S
+
+    def _on_fills(self, replays: _Process, fills: Any) -> None:
+        self._stats.on_replay_fills(fills)
+        replays.retry_at = time.monotonic() + RETRY_S
 
     def _on_snapshots(
         self, shards: _ParameterShards, at: float, snapshots: dict[int, dict[str, Any]]

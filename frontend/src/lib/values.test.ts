@@ -28,6 +28,8 @@ describe('parseValues', () => {
     ['learning_rate', '0.0001..0.01 log 5', [0.0001, 0.0003162, 0.001, 0.003162, 0.01]],
     ['learning_rate', '0.25..1 by 0.25', [0.25, 0.5, 0.75, 1]],
     ['learning_rate', '0.1..0.5 in 3', [0.1, 0.3, 0.5]],
+    ['n_e', '1..9 BY 4', [1, 5, 9]],
+    ['learning_rate', '0.1..0.5 In 3', [0.1, 0.3, 0.5]],
     ['n_e', '1..4', [1, 2, 3, 4]],
     ['n_e', '8..64 log 4', [8, 16, 32, 64]],
     ['n_e', '1..3 in 5', [1, 2, 3]],
@@ -51,7 +53,8 @@ describe('parseValues', () => {
     ['n_e', '1..a', 'Enter numbers at both ends of the range.'],
     ['n_e', '1..9 in 1', /at least 2/],
     ['n_e', '1..9 by 0', /above 0/],
-    ['n_e', '1..9 by 9', /at least 2/],
+    ['n_e', '1..9 by 9', /step that fits/],
+    ['learning_rate', '0.1..0.5', /such as by 0.1/],
     ['network', 'nips, big', 'big: Choose one of nips, nature, mlp.'],
     ['recurrent', 'yes, maybe', 'maybe: Enter yes or no.'],
   ])('rejects %s = "%s"', (key, raw, message) => {

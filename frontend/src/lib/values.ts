@@ -64,14 +64,20 @@ const parseSwitch = (item: string) =>
     : { value: undefined, error: 'Enter yes or no.' };
 
 /** The values of a range as text, or what is wrong with it. */
-function expand([, from = '', to = '', kind, by = '']: RegExpExecArray, whole: boolean): string[] | string {
+function expand([, from = '', to = '', word, by = '']: RegExpExecArray, whole: boolean): string[] | string {
+  const kind = word?.toLowerCase();
   const [first, last] = [parseNumber(from), parseNumber(to)];
   if (!Number.isFinite(first) || !Number.isFinite(last)) return 'Enter numbers at both ends of the range.';
   if (!(last > first)) return 'The end of a range must be above its start.';
   const size = kind ? parseNumber(by) : 1;
   const n = kind === undefined || kind === 'by' ? Math.floor((last - first) / size + 1e-9) + 1 : size;
   if (!(size > 0)) return 'Enter a number above 0 after the range.';
-  if (!Number.isInteger(n) || n < 2) return 'Enter a whole number of values, at least 2, after the range.';
+  if (!Number.isInteger(n) || n < 2) {
+    if (kind === undefined)
+      return 'Enter a step, such as by 0.1, or a number of values, such as in 5, after the range.';
+    if (kind === 'by') return 'Enter a step that fits into the range.';
+    return 'Enter a whole number of values, at least 2, after the range.';
+  }
   if (n > MAX_RUNS) return `At most ${MAX_RUNS} values are allowed; these are ${formatInteger(n)}.`;
   if (kind === 'log' && first <= 0) return 'A range with equal ratios must start above 0.';
   const at = (index: number): number => {

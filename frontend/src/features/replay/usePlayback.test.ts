@@ -31,3 +31,13 @@ it('usePlayback shows the step of the frame on screen, not that of the clock ahe
   expect(result.current.step).toBe(51);
   expect(result.current.time_s).toBe(5.4);
 });
+
+it('usePlayback plays at the chosen speed, also a video that comes later', () => {
+  const { result } = renderHook(() => usePlayback(100, undefined));
+  act(() => result.current.setSpeed(4));
+  const video = document.createElement('video');
+  act(() => result.current.attach(video));
+  expect([video.playbackRate, video.defaultPlaybackRate]).toEqual([4, 4]);
+  act(() => result.current.setSpeed(0.5));
+  expect([video.playbackRate, video.defaultPlaybackRate]).toEqual([0.5, 0.5]);
+});

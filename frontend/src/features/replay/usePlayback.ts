@@ -39,7 +39,7 @@ export function usePlayback(steps: number, at: number | undefined): Playback {
   const [target, setTarget] = useState(at);
   const [step, setStep] = useState(Math.max(0, Math.min(at ?? 0, steps - 1)));
   const [playing, setPlaying] = useState(false);
-  const [speed, setSpeedState] = useState(1);
+  const [speed, setSpeed] = useState(1);
   const [clock, setClock] = useState({ duration_s: 0, time_s: 0 });
 
   const attach = useCallback((element: HTMLVideoElement | null): void => {
@@ -72,6 +72,13 @@ export function usePlayback(steps: number, at: number | undefined): Playback {
 
   useEffect(() => {
     const element = video.current;
+    if (!attached || !element) return;
+    element.defaultPlaybackRate = speed; // which a new video starts with
+    element.playbackRate = speed;
+  }, [attached, speed]);
+
+  useEffect(() => {
+    const element = video.current;
     if (!playing || !element) return;
     let request = 0;
     const onFrame = (_now: number, { mediaTime }: VideoFrameCallbackMetadata): void => {
@@ -99,10 +106,5 @@ export function usePlayback(steps: number, at: number | undefined): Playback {
     },
     [steps],
   );
-  const setSpeed = useCallback((to: number): void => {
-    setSpeedState(to);
-    if (video.current) video.current.playbackRate = to;
-  }, []);
-
   return { attach, step, hasSeeked: target !== undefined, playing, speed, ...clock, toggle, seek, setSpeed };
 }

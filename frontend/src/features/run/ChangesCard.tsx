@@ -66,14 +66,14 @@ const placeOf = (x: XAxis, value: number): string =>
 
 type PartProps = { run: string; range: RangeOfX };
 
-/** What the metrics that changed do not say; nothing where none did. */
+/** A warning that changes together are no cause; nothing where no metric changed. */
 function Closing({ run, range }: PartProps) {
   const { data } = useQuery(changesQuery(run, range));
   if (!data?.items.some((item) => !isSmall(item))) return null;
   return <p className="muted">These changed together; which caused which is not known.</p>;
 }
 
-/** Notes something at the start of the range, for whoever may. */
+/** Notes something at the start of the range, for users who may write notes. */
 function NoteHere({ run, range, onNote }: PartProps & Pick<Props, 'onNote'>) {
   const { data } = useQuery(changesQuery(run, range));
   const denied = useDenied();
@@ -108,7 +108,7 @@ function Metrics({ run, range }: PartProps) {
           <th className="right">In the range</th>
           <th
             className="right"
-            title="A factor, or the difference in robust standard deviations (σ) of the values before: modified z-score of Iglewicz and Hoaglin, of medians"
+            title="A factor, or the difference of the medians in robust standard deviations (σ) of the values before (modified z-score of Iglewicz and Hoaglin)"
           >
             Change
           </th>
@@ -135,14 +135,14 @@ type EpisodesProps = PartProps & { selected: string | undefined; onWatch: (episo
 function Episodes({ run, range, selected, onWatch }: EpisodesProps) {
   const { data: changes } = useQuery(changesQuery(run, range));
   const ends = [changes?.agent_steps_from ?? 0, changes?.agent_steps_to ?? 0] as const;
-  const { data = [] } = useQuery({
+  const { data = [], isSuccess } = useQuery({
     ...spreadEpisodesQuery(run, MAX_EPISODES, ends),
     enabled: changes !== undefined,
   });
   return (
     <div>
       <h3 className={classes.label}>Episodes in it</h3>
-      {data.length === 0 && <span className="muted">None was recorded.</span>}
+      {isSuccess && data.length === 0 && <span className="muted">None was recorded.</span>}
       <span className="row wrap">
         {data.map(({ id, agent_steps, episode_return }) => (
           <Button

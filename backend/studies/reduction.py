@@ -814,17 +814,18 @@ def _unit_title(reduction: Reduction) -> str:
 
 def in_tables(value: float | None) -> str:
     """A value as the tables of pages write it: four significant digits, from a thousand on six, halves
-    rounded up.
+    rounded up, with a minus sign, not a hyphen.
     """
     number = float(value or 0.0)
     size = abs(number)
     if size != 0 and not 1e-3 <= size < 1e9:
-        return f"{number:.4g}"
-    if number.is_integer():
-        return f"{number:,.0f}"
-    # Of the decimal digits: 44.985 is stored as slightly less.
-    rounded = Context(prec=6 if size >= 1000 else 4, rounding=ROUND_HALF_UP).create_decimal(repr(number))
-    return f"{float(rounded):,.10g}"
+        text = f"{size:.4g}"
+    elif number.is_integer():
+        text = f"{size:,.0f}"
+    else:  # of the decimal digits: 44.985 is stored as slightly less
+        rounded = Context(prec=6 if size >= 1000 else 4, rounding=ROUND_HALF_UP).create_decimal(repr(size))
+        text = f"{float(rounded):,.10g}"
+    return f"−{text}" if number < 0 else text
 
 
 def _finding(data: _Data, reduction: Reduction) -> str:

@@ -52,6 +52,12 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
         filled = session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study_id)).all()
         assert set(filled) == set(session.scalars(select(Run.id)))
         assert len(set(filled)) == 8
+    sqlite_service.client.delete(f"/api/v1/runs/{filled[0]}").raise_for_status()
+    assert "finished: its runs have ended" in callboard("studies", "retry", study_id, "--wait").output
+    with reading(sqlite_service.engine) as session:
+        again = session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study_id)).all()
+        assert filled[0] not in again
+        assert set(filled[1:]) < set(again) == set(session.scalars(select(Run.id)))
     assert study_id in callboard("studies", "list").output
     saved = Path(body).with_name("study.zip")
     assert callboard("studies", "export", study_id, "-o", str(saved)).output == f"{saved}\n"

@@ -37,6 +37,12 @@ _PAPER_GRID = tuple(
     (n_a, n_p, n_t) for n_a in (16, 32, 64, 128) for n_p in (1, 2, 4, 8, 16) for n_t in (1, 2, 4, 8, 16)
 )
 
+_ADJUSTMENT = StudyFigure(
+    id="adjustment",
+    title="Numbers of processes and the training rate",
+    kind="counts",
+    metrics=("ga3c/n_actors", "ga3c/n_predictors", "ga3c/n_trainers", "speed/updates_per_s"),
+)
 FIGURE_2 = Definition(
     id="ga3c-figure-2",
     items=(
@@ -48,16 +54,12 @@ FIGURE_2 = Definition(
             claim="From one of each, the adjustment finds the numbers with the highest training rate.",
             paper_shows="For Boxing and Pong on one system: the three numbers climb from 1 to two different "
             "optima while the trainings per second rise.",
-            figure=StudyFigure(
-                id="adjustment",
-                title="Numbers of processes and the training rate",
-                kind="counts",
-                metrics=("ga3c/n_actors", "ga3c/n_predictors", "ga3c/n_trainers", "speed/updates_per_s"),
-            ),
+            figure=_ADJUSTMENT,
         ),
     ),
     scales={
         "minutes": AtScale(
+            minutes=4.1,
             arms=(
                 arm(
                     "GA3C", "ga3c", None,
@@ -112,6 +114,7 @@ FIGURES_3_4 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=4.2,
             arms=sized(_SMALL_GRID, None),
             environments=("Catch-v0",),
             draws=Draws(n=1),
@@ -147,11 +150,13 @@ FIGURE_5 = Definition(
                     id="rates", title="Predictions a second", kind="table",
                     metrics=("speed/predictions_per_s", "speed/updates_per_s"),
                 ),
+                _ADJUSTMENT.model_copy(update={"arms": ("adjusted",)}),
             ),
         ),
     ),
     scales={
         "minutes": AtScale(
+            minutes=6.8,
             arms=(
                 *sized(((2, 1, 1), (8, 1, 1), (16, 2, 2)), None),
                 arm(
@@ -195,6 +200,7 @@ FIGURE_6 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=1.7,
             arms=tuple(arm(f"rate {rate:g}", "ga3c", None, learning_rate=rate) for rate in (0.001, 0.003)),
             environments=("CartPole-v1",),
             draws=Draws(n=3),

@@ -119,6 +119,7 @@ SCORES = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=2.2,
             arms=_SMALL,
             environments=("CartPole-v1", "Acrobot-v1"),
             draws=Draws(n=2),
@@ -173,6 +174,7 @@ FIGURE_5 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=2.7,
             arms=tuple(
                 arm.model_copy(update={"config": arm.config | {"evaluation_interval_agent_steps": 2_000}})
                 for arm in _SMALL

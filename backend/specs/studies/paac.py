@@ -121,6 +121,7 @@ FIGURES_3_4 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=1.6,
             arms=by_n_e(None, 0.006),
             environments=("CartPole-v1",),
             draws=Draws(n=2),
@@ -179,6 +180,7 @@ TABLE_1 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=0.3,
             arms=(arm("PAAC", "paac"),),
             environments=("CartPole-v1",),
             draws=Draws(n=3),

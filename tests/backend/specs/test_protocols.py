@@ -169,3 +169,25 @@ def test_episodes_that_the_protocol_has_ended_are_counted(
     protocol: str, lengths: list[int], expected: tuple[int | None, int | None]
 ) -> None:
     assert at_limit(protocol, lengths) == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "protocol"),
+    [
+        ("random", "noop_starts"),
+        ("human", "noop_starts"),
+        ("A3C", "noop_starts"),
+        ("A3C FF 1 day", "human_starts"),
+        ("A3C FF", "human_starts"),
+        ("A3C LSTM", "human_starts"),
+    ],
+)
+def test_scores_of_57_games_are_known(label: str, protocol: str) -> None:
+    """The 342 rows of `atari_a3c_and_noop_scores.csv`."""
+    games = [
+        name
+        for name, environment in ENVIRONMENTS.items()
+        for score in environment.published
+        if (score.label, score.protocol) == (label, protocol)
+    ]
+    assert len(games) == len(set(games)) == 57

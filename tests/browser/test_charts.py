@@ -270,8 +270,10 @@ def test_full_screen_chart_fills_the_screen_and_restores_its_size(
       const {width, height} = svg.getBoundingClientRect();
       return height >= least && height <= most && width <= innerWidth;
     }"""
-    # The whole screen except the panel's header and padding; the learning curve has a film strip as well.
-    screen, rest = page.evaluate("innerHeight"), 120 if chart.startswith("loss") else 220
-    page.wait_for_function(height, arg=[chart, screen - rest, screen])
+    # The whole screen except the panel's header and padding, and the film strip below the learning curve.
+    strip = section.get_by_role("group", name="Recorded episodes")
+    strip_px = 0 if chart.startswith("loss") else strip.evaluate("element => element.offsetHeight")
+    screen = page.evaluate("innerHeight")
+    page.wait_for_function(height, arg=[chart, screen - 120 - strip_px, screen])
     page.evaluate("document.exitFullscreen()")
     page.wait_for_function(height, arg=[chart, before["height"] - 1, before["height"] + 1])

@@ -95,8 +95,8 @@ def restore(
     _report_damaged_values(manifest, "kept as in the backup, and shown as damaged")
     if expired:
         names = ", ".join(expired[:_SHOWN_TOKENS]) + (", …" if len(expired) > _SHOWN_TOKENS else "")
-        tokens = f"{counted(len(expired), 'API token')} {'has' if len(expired) == 1 else 'have'} expired"
-        typer.echo(f"{tokens} by this (see --keep-tokens): {names}")
+        tokens = counted(len(expired), "API token")
+        typer.echo(f"the restore has ended {tokens} (see --keep-tokens): {names}")
 
 
 @contextmanager

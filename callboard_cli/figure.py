@@ -85,7 +85,7 @@ def figure(
     ] = None,
     interval: Annotated[
         Literal["ci95", "sd", "se", "bootstrap", "min_max"] | None,
-        typer.Option(help="Band of seed_curve; bootstrap, of a mean or iqm, from five runs on."),
+        typer.Option(help="Band of seed_curve; bootstrap is for a mean or iqm of at least five runs."),
     ] = None,
     seeds: Annotated[
         bool, typer.Option("--seeds", help="Also each run of seed_curve, as a thin line.")

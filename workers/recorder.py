@@ -166,7 +166,8 @@ class Recorder:
         return True
 
     def _write(self, session: Session, run: Run, batch: _Batch, missing: _Missing) -> bool:
-        """Record a batch; return False if an earlier try, whose response was lost, has recorded it."""
+        """Record a batch; return False if an earlier try, whose response was lost, has recorded it, or its
+        first part: the next batch then has the rest."""
         attempt = claims.lock_attempt(session, self._run_id, self._attempt)
         if attempt.log_offset_bytes != self._offset:
             self._offset, self._bounds = attempt.log_offset_bytes, self._bounds_after

@@ -149,7 +149,7 @@ class _SeriesCut(NamedTuple):
     superseded: list[int]
     """Ids of the chunks of which no row stays live."""
     divided: list[int]
-    """Ids of the chunks of which some rows stay live."""
+    """Ids of the chunks from the cut on that are replaced: some of their rows stay live, or all."""
     new_chunks: list[dict[str, Any]]
     """Rows of the chunks that take the place of the divided ones."""
 

@@ -111,7 +111,7 @@ def updates_by_agent_steps(run: Run, saved: Sequence[CheckpointCounters]) -> Con
 def clock_by_training_time(
     run: Run, saved: Sequence[CheckpointCounters], starts: Sequence[TrainingStart]
 ) -> Conversion:
-    """A run's seconds since the start of its training at its training time."""
+    """A run's clock time, as a function of its training time: seconds since its training started."""
     time_of_steps = {checkpoint.agent_steps: checkpoint.wall_time_s for checkpoint in saved} | {0: 0.0}
     # Moments of which the database has the clock time: when a checkpoint was saved, an attempt started.
     moments: list[tuple[float, datetime]] = [
@@ -130,7 +130,8 @@ def clock_by_training_time(
     trained_s, clock_s = known[0] if known else (0.0, 0.0)
     clock_at = {trained_s: clock_s}
     for next_trained_s, recorded_s in known[1:]:
-        # The clock never runs backwards, and while the run trains, as fast as the training time.
+        # The clock never runs backwards. While the run trains, it runs as fast as the training time, or
+        # slower if less time was recorded.
         next_clock_s = max(clock_s, recorded_s)
         trained_until_s = min(clock_s + next_trained_s - trained_s, next_clock_s)
         if next_trained_s > trained_s:

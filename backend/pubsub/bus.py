@@ -63,8 +63,10 @@ class Bus:
             socket_connect_timeout=TIMEOUT_S,
             retry=Retry(NoBackoff(), 1),
         )
-        self._n_lost = self._n_reported = 0
-        """How often messages were lost, and after how many of these times subscribers have learnt it."""
+        self._n_lost = 0
+        """How often messages were lost."""
+        self._n_reported = 0
+        """Of how many of these losses subscribers have been told."""
         self._celery = Celery(broker=celery_url(url), set_as_current=False)
         self._celery.conf.broker_transport_options = {
             "socket_timeout": TIMEOUT_S,

@@ -1,4 +1,4 @@
-"""What retention removes of runs: settings and rows in, files and lines to remove out. Changes nothing."""
+"""What retention removes of runs: files and lines, found from settings and rows. Nothing is changed here."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,7 +105,7 @@ def due_event_logs(
 ) -> list[DueLog]:
     """The event logs of these runs that the hosts compress or remove.
 
-    With `now_due`, those of runs that have just ended too.
+    With `now_due`, however new they are.
     """
     by_run = {run.id: policies.of(run.group) for run in repository.runs(session, run_ids)}
     return _due_event_logs(session, by_run, database_now(session), now_due=now_due)

@@ -211,7 +211,7 @@ def needed_by_engine(session: Session, run_id: str, n_newest: int) -> list[str]:
 def due_event_logs(session: Session, run_ids: Sequence[str], *, now_due: bool = False) -> list[DueLog]:
     """The event logs of these runs that the hosts compress or remove.
 
-    With `now_due`, those of runs that have just ended too.
+    With `now_due`, however new they are.
     """
     return removals.due_event_logs(session, run_ids, policies(session), now_due=now_due)
 

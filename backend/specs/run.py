@@ -276,12 +276,12 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     The problem of a field that is in the wrong section names the right one.
 
     Args:
-        data: JSON values, with the fields of `RunSpec`; `config`, `environment_config` and `seed` are
-            optional. For a custom environment, `custom` is its host's description of it.
+        data: JSON values, with the fields of `RunSpec`; `algorithm`, `environment` and `stop` are
+            required. For a custom environment, `custom` is its host's description of it.
 
     Raises:
-        InvalidSpec: with the problems of all fields. Sections are validated as far as algorithm and
-            environment are known: `config` needs both, `environment_config` the environment.
+        InvalidSpec: with the problems of all fields, up to `MAX_PROBLEMS`. Sections are validated as far
+            as algorithm and environment are known: `config` needs both, `environment_config` the environment.
     """
     problems: list[FieldProblem] = []
     algorithm = _look_up("algorithm", data.get("algorithm"), ALGORITHMS, problems)

@@ -65,7 +65,7 @@ class Background:
         """
         self.stop_requested = threading.Event()
         self.n_logged = 0
-        """Rows that were accepted, lines of the client's own among them."""
+        """Rows that were given to `add`, dropped ones and lines of the client's own among them."""
         self._spool = spool
         self._transport = transport
         self._tally = tally
@@ -284,7 +284,8 @@ class Background:
         return left
 
     def _append(self, kind: str, n_rows: int, rows: bytes, is_last: bool = True) -> bool:
-        """Write a frame to the spool, or drop it; False if it waits, unless this is the last time."""
+        """Write a frame to the spool. If it cannot be written: False, and it waits; the last time, it is
+        dropped."""
         try:
             self._spool.append(kind, n_rows, rows)
         except OSError as error:
@@ -382,7 +383,8 @@ class Background:
         self._is_reachable, self._retry_s = True, FIRST_RETRY_S
 
     def _await_retry(self, error: Exception, is_last: bool) -> None:
-        """Wait longer after each failure; if the server asks, up to 30 s; not once the run is closed."""
+        """Wait longer after each failure, or as long as the server asks, at most `LAST_RETRY_S` each; once
+        the run is closed, only `FIRST_RETRY_S`."""
         asked_s = (isinstance(error, Unreachable) and error.retry_after_s) or 0.0
         if is_last:
             time.sleep(FIRST_RETRY_S)

@@ -1,4 +1,4 @@
-"""Reads what a script logs. Nothing here raises, whatever the objects are and do.
+"""Reads what a script logs. Nothing here but `pairs_of` raises, whatever the objects are and do.
 
 A value that can be read as a number becomes that number. What cannot be read is named by its kind, so that it
 can be counted and reported once for each kind.

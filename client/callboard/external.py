@@ -543,7 +543,7 @@ class _Ends:
 
     @property
     def n_rows(self) -> int:
-        """Rows that were accepted, without lines of the display."""
+        """Rows that were logged, even if they were dropped, without lines of the display."""
         return self._run._background.n_logged - self._n_errors
 
     @property

@@ -423,7 +423,7 @@ class Spool:
 
         Args:
             request: what `next` returned.
-            stored: whether the server has it.
+            stored: whether the server has stored it under its number; a state has none.
             upload: the file that it names, if any; its copy is deleted.
         """
         self._next, self._pending = request.end, None

@@ -23,7 +23,7 @@ class Synced:
     n_rows: int = 0
     """Values, episodes and log lines that were sent."""
     n_dropped: int = 0
-    """Those of these that the server has dropped, because their agent steps decrease, for example."""
+    """Rows of those sent that the server has dropped, because their agent steps decrease, for example."""
     n_refused: int = 0
     """Those that the server has refused now, or that are damaged; they are set aside."""
     n_remaining: int = 0
@@ -31,7 +31,8 @@ class Synced:
     problems: list[str] = field(default_factory=list)
     """Why spools remain; one line each."""
     refused: list[Refused] = field(default_factory=list)
-    """What the server has refused, now or earlier, or cannot be read, and nobody has discarded."""
+    """What the server has refused, now or earlier, and what cannot be read, unless somebody has discarded
+    it."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def sync(
 
 
 def refused(folder: str | Path | None = None, *, run: str | None = None) -> list[Refused]:
-    """What the server has refused, or cannot be read, and nobody has discarded.
+    """What the server has refused, and what cannot be read, unless somebody has discarded it.
 
     Args:
         folder: folder of the spools, as in `sync`.
@@ -202,12 +203,12 @@ def _server(manifest: Manifest, url: str | None, token: str | None) -> Server:
     """The given server, else the one that the script logged to.
 
     Raises:
-        NotConfigured: no token is known for it.
+        NotConfigured: `CALLBOARD_URL` names another server, or no token is known for it.
     """
     named = os.environ.get("CALLBOARD_URL")
     if url is None and named and named.rstrip("/") != manifest.url:
         raise NotConfigured(
-            f"it was logged to {manifest.url}, not to CALLBOARD_URL: set that to it, or, if the script had "
-            "a wrong address, send it to the right one: `callboard sync --url ADDRESS`"
+            f"it was logged to {manifest.url}, not to CALLBOARD_URL: set that to this address, or, if the "
+            "script had a wrong one, send it to the right one: `callboard sync --url ADDRESS`"
         )
     return find_server(url or manifest.url, token)

@@ -20,7 +20,8 @@ from workers.engine.envs.shared import MAX_LIVE_FRAME_BYTES, NOT_WATCHED, EnvArr
 from workers.engine.processes.child import Channel
 
 RESET = 255
-"""Command: start new episodes everywhere, into slot 0. Any smaller byte is slot * groups + group: step it."""
+"""Command: start new episodes everywhere, into slot 0. Any smaller byte is slot * groups + group: step that
+group into that slot."""
 INFO = "info"
 """Kind of a message: scalars of custom environments' `info`."""
 

@@ -227,7 +227,7 @@ class VectorEnv:
         self.shared.live_environment[0] = NOT_WATCHED if environment is None else environment
 
     def take_frame(self) -> bytes | None:
-        """JPEG of the watched environment, once for each new one."""
+        """The watched environment's new frame as JPEG; None until there is another."""
         size = int(self.shared.live_frame_bytes[0])
         if not size:
             return None

@@ -53,7 +53,7 @@ class ChildFailedError(ChildError):
 
 
 class ChildDiedError(ChildError):
-    """A child process has exited; `signal` killed it, if one did."""
+    """A child process has exited, or does not answer any more; `signal` killed it, if one did."""
 
     def __init__(self, name: str, exit_status: int | None) -> None:
         self.signal: int | None = None
@@ -189,7 +189,7 @@ class Child:
 
     def await_failure(self) -> ChildError:
         """Wait for the end of a child that has stopped working, and return why: its exception, else how its
-        process ended. Other messages of it are lost."""
+        process ended, or that it does not answer. Other messages of it are lost."""
         with suppress(ChannelClosedError):
             while self.channel.poll(STOP_TIMEOUT_S):
                 kind, content = self.channel.receive()
@@ -219,7 +219,7 @@ def stop(children: Iterable[Child]) -> None:
 
 
 def kill_all() -> None:
-    """Kill every child of this process; those that wait for one of them learn that it died."""
+    """Kill every child of this process; threads that wait for one learn that it died."""
     for process in active_children():
         process.kill()
 
@@ -239,7 +239,7 @@ def die_with_parent(parent: int, how: int = signal.SIGKILL) -> None:
 
     Args:
         parent: process id of the parent by its own account. If it has already ended, the kernel gave this
-            process another parent and would never act: it exits.
+            process another parent and would never act: this process exits.
         how: the signal that ends it.
     """
     if _LIBC is not None:

@@ -19,7 +19,7 @@ _CACHE_LINE_BYTES = 64
 
 
 class SharedArrays:
-    """Arrays that are attributes by their names, all zeros at first; what one process writes, all see.
+    """Arrays, each an attribute of its name, all zeros at first; what one process writes, all see.
 
     Subclasses declare the attributes. As an argument of a `Child` it is the same memory there. Pages that
     have never been written take no memory.

@@ -36,7 +36,7 @@ const CARD_HEIGHT = 90;
 const SELECT_WIDTH = '20px';
 const MAX_PRINTED = 1000;
 
-/** A virtual table of runs: only rows in view are rendered, on paper all that are loaded. Arrows move, space selects, Enter opens. */
+/** A virtual table of runs: only rows in view are rendered, on paper the first `MAX_PRINTED` that are loaded. Arrows move, space selects, Enter opens. */
 export function RunsTable(props: Props) {
   const { runs, total, columns, layout, onLayout, selection, sort, onSort, onEndReached } = props;
   const navigate = useNavigate();
@@ -99,7 +99,7 @@ export function RunsTable(props: Props) {
       const next = Math.max(0, Math.min(end, to));
       const target = runs[next];
       if (event.shiftKey && run && target) selection.extend(run.id, target.id);
-      // Where it stays, no effect would take the request, and a later row would take the focus.
+      // If the cursor stays, the effect does not run now, and the flag would move the focus when the rows change.
       focusCursor.current = next !== cursor;
       setCursor(next);
       virtual.scrollToIndex(next);

@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'react';
 
 export type Selection = {
-  /** The selected rows; without those that are selected because everything is. */
+  /** The rows that are selected one by one; none while everything is selected. */
   ids: ReadonlySet<string>;
   /** Whether everything that matches is selected, except `except`. */
   everything: boolean;
@@ -10,9 +10,9 @@ export type Selection = {
   any: boolean;
   /** How many of the selected rows are not in the list: excluded by a filter, or not loaded yet. */
   notShown: number;
-  /** Selects or deselects a row; with `range`, selects everything from the last toggled row to it. */
+  /** Selects or deselects a row; with `range`, selects all rows from the last toggled one to it. */
   toggle: (id: string, range?: boolean) => void;
-  /** Selects everything between two rows. */
+  /** Selects two rows and all between them. */
   extend: (from: string, to: string) => void;
   setAll: (ids: readonly string[]) => void;
   /** Selects everything that matches, loaded or not. */

@@ -120,7 +120,7 @@ export function GroupPolicies({ retention }: { retention: Retention }) {
 }
 
 type FormProps = {
-  /** Without a group: the policy of one that has none yet. */
+  /** `group` is null for a new policy, whose fields begin with the installation's. */
   editing: Editing;
   /** The groups that have a policy. */
   taken: readonly string[];

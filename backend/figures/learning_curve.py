@@ -11,6 +11,7 @@ from backend.figures.marks import Mark, add_marks
 from backend.figures.palette import Theme, distinct_styles, look
 from backend.figures.theme import MINUS, faint, ground, muted, plain_text
 from backend.metrics.catalogue import EPISODE_RETURN
+from backend.specs.play import HUMAN_PLAY
 from backend.specs.protocols import protocol_title
 
 _LABEL_SHARE = 0.08
@@ -32,11 +33,17 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Level:
-    """A published score."""
+    """A published score, or the mean of what people have reached here."""
 
     label: str
     score: float
     protocol: str
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, in words."""
+        words = protocol_title(self.protocol)
+        return words if self.protocol == HUMAN_PLAY else f"published, {words}"
 
 
 def learning_curve_figure(
@@ -198,15 +205,14 @@ def _close_together(ordered: Sequence[Level]) -> list[list[Level]]:
 
 
 def _named(cluster: Sequence[Level]) -> str:
-    """Label of a group: highest score first, two per line; a common protocol is stated once."""
-    protocols = {level.protocol for level in cluster}
+    """Label of a group: highest score first, two per line; a common source is stated once."""
+    sources = {level.source for level in cluster}
     labels = [
         f"{level.label} {level.score:g}".replace("-", MINUS)
-        + (f" ({protocol_title(level.protocol)})" if len(protocols) > 1 else "")
+        + (f" ({level.source})" if len(sources) > 1 else "")
         for level in reversed(cluster)
     ]
     lines = [" · ".join(labels[at : at + 2]) for at in range(0, len(labels), 2)]
-    if len(protocols) == 1:
-        protocol = protocols.pop()
-        lines[-1] += f" ({protocol_title(protocol)})"
+    if len(sources) == 1:
+        lines[-1] += f" ({cluster[0].source})"
     return "<br>".join(lines)

@@ -153,7 +153,7 @@ def test_csv_has_evaluations_marks_and_published_scores() -> None:
     }
     levels = [row for row in rows if row["kind"] == "reference"]
     assert sorted((float(row["y"]), row["x"]) for row in levels) == [(-20.7, ""), (9.3, "")]
-    assert "human 9.3 (no-op starts)" in {row["series"] for row in levels}
+    assert "human 9.3 (published, no-op starts)" in {row["series"] for row in levels}
 
 
 def shares() -> Figure:

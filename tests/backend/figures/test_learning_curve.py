@@ -58,16 +58,16 @@ def test_levels_are_thin_labelled_lines() -> None:
     layout = draw(levels=LEVELS, best=-10.0).layout
     assert sorted(shape.y0 for shape in layout.shapes) == [-20.7, 9.3, 21.0]
     assert {shape.line.width for shape in layout.shapes} == {1}
-    assert "human 9.3 (no-op starts)" in [note.text for note in layout.annotations]
+    assert "human 9.3 (published, no-op starts)" in [note.text for note in layout.annotations]
 
 
 def test_close_levels_share_a_label() -> None:
     crowd = [*LEVELS, Level("PAAC nature", 20.9, "noop_starts"), Level("DQN", 18.9, "noop_starts")]
     notes = draw(levels=crowd, best=-10.0).layout.annotations
     assert [(note.y, note.text) for note in notes] == [
-        (-20.7, "random −20.7 (no-op starts)"),
-        (9.3, "human 9.3 (no-op starts)"),
-        (18.9, "PAAC nips 21 · PAAC nature 20.9<br>DQN 18.9 (no-op starts)"),
+        (-20.7, "random −20.7 (published, no-op starts)"),
+        (9.3, "human 9.3 (published, no-op starts)"),
+        (18.9, "PAAC nips 21 · PAAC nature 20.9<br>DQN 18.9 (published, no-op starts)"),
     ]
 
 

@@ -670,7 +670,7 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
             cells.append(TableCell(value))
         rows.append(TableRow(data.title(environment), cells))
     foot = []
-    if len(data.spec.environments) > 1:
+    if len(data.spec.environments) > 1 and reduction.unit != "score":  # raw scores have no common scale
         across = across_environments(reduction)
         for name in ("mean", "median", "iqm"):
             values = {summary.arm: getattr(summary, name) for summary in across}

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
+from backend.db import Run
 from backend.db.engine import writing
 from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
@@ -246,6 +247,8 @@ def test_full_screen_chart_fills_the_screen_and_restores_its_size(
     service_page: Page, sqlite_service: RunningService, chart: str, menu: str
 ) -> None:
     run_id = _run(sqlite_service.engine, "loss/value", "rollout/episode_return")
+    with writing(sqlite_service.engine) as session:
+        session.get_one(Run, run_id).episodes = 100  # a curve without any has no film strip
     page = service_page
     page.goto(f"/runs/{run_id}")
     region = "Metrics of loss" if chart.startswith("loss") else "Learning curve"

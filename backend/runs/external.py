@@ -72,11 +72,14 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
 def _seed(spec: dict[str, Any], config: dict[str, Any], seed: int | None) -> tuple[int | None, bool]:
     """The seed of a run whose script reports settings and perhaps a seed, and whether it was given as such.
 
-    A default in a config is no seed that was given: another value that comes later replaces it.
+    A seed that only a config names was not given: it follows the config, and a seed that is reported later is
+    ignored.
     """
     known = spec["seed"] if spec.get("seed_is_known", True) else None
     is_given = known is not None and spec.get("seed_is_given", True)
     named = None if is_given else seed_in(spec["config"] | config)
+    if known is None and seed not in (None, named):
+        return seed, True
     if named is not None:
         return named, False
     return (known, is_given) if known is not None else (seed, seed is not None)

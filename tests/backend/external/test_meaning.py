@@ -211,6 +211,13 @@ def test_seed_that_no_script_has_named_is_not_known(service: RunningService) -> 
     assert [run["seed_is_known"] for run in listed] == [True] * 3
 
 
+def test_seed_that_comes_with_the_first_config_is_the_given_one(service: RunningService) -> None:
+    run = create(service.client, seed=None)
+    send(service.client, run, "config", {"source": SOURCE, "sequence": 1, "seed": 5, "config": {"seed": 1}})
+    send(service.client, run, "config", {"source": SOURCE, "sequence": 2, "config": {"seed": 2}})
+    assert service.client.get(f"/api/v1/runs/{run['id']}").json()["seed"] == 5
+
+
 @pytest.mark.parametrize(
     ("first", "later"),
     [({"seed": 0}, "seed"), ({"seed": 0}, "torch.seed"), ({"random_seed": 0}, "random_seed"), ({}, "seed")],

@@ -118,7 +118,8 @@ def test_table_has_the_rule_of_its_figure(service: RunningService) -> None:
     assert answer["finding"].startswith("CartPole: highest A3C with 121, lowest PAAC with 120.")
     table = figure(service.client, study)["table"]
     # Raw scores of different environments have no mean.
-    assert (table["foot"], ratios["Mean over 2 environments"]) == ([], pytest.approx([1.0, 1.05]))
+    assert table["foot"] == []
+    assert ratios["Mean over 2 environments"] == pytest.approx([1.0, 1.05])
     assert [column["source"] for column in table["columns"]] == ["name", "ours", "ours"]
     assert "last 100 training episodes" in table["columns"][1]["how"]
 

@@ -12,9 +12,9 @@ difference (Fisher's protected comparisons):
 
 1. Kruskal and Wallis (1952): do the configurations differ at all, at the level alpha_k? The ranks of all N
    scores are compared as in an analysis of variance (Iman and Davenport 1976), with r_i the mean rank of the
-   n_i scores of configuration i of c,
+   n_i scores of configuration i of m,
 
-       F = sum_i n_i (r_i - r)^2 / (c - 1)  /  (sum_ij (r_ij - r_i)^2 / (N - c)).
+       F = sum_i n_i (r_i - r)^2 / (m - 1)  /  (sum_ij (r_ij - r_i)^2 / (N - m)).
 
    Of two configurations, the exact permutation test takes its place. It needs no assumption about the scores'
    distribution.

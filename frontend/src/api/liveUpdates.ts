@@ -156,7 +156,7 @@ export class Postponed {
 
   constructor(private readonly client: QueryClient) {}
 
-  /** Has a query that a routine event affects refetched later, if it is slow; returns whether it will be. */
+  /** Schedules a later refetch of a query that a routine event affects, if the query is slow; returns whether it did. */
   takes(query: Query): boolean {
     const { queryHash, queryKey, state } = query;
     // What is on its way may have left before the event.

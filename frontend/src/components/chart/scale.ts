@@ -15,14 +15,14 @@ const PREFIXES: readonly (readonly [string, number])[] = [
 let texts: Readonly<Record<string, string>> | null = null;
 
 /**
- * Maps the chart library's text of a tick to the text that tables use, such as `0.5M` on an axis to 4M to `500k`. Texts
- * with more digits, such as 12.25k, stay as they are.
+ * Maps the chart library's text of a tick to the text that tables use: `0.5M`, on an axis that ends at 4M, to `500k`.
+ * Texts with more digits, such as 12.25k, stay as they are.
  */
 export function tickTexts(): Readonly<Record<string, string>> {
   // With the first chart: these thousands of texts would delay the first paint of every page.
   texts ??= Object.fromEntries<string>(
     PREFIXES.flatMap(([prefix, unit]) => {
-      // From 0.001M to 0.999M, but from 0.01k to 9.99k: tables write larger ones with as many digits.
+      // Tables write another text below 1M and below 10k; above, the library's own, but `2.0M` for its `2M`.
       const parts = upTo(999).map((at) => (prefix === 'k' ? at / 100 : at / 1000));
       return [...parts, ...upTo(99)].flatMap((at) => {
         const text = formatTick(at * unit);

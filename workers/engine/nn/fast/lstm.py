@@ -75,7 +75,7 @@ class FusedLstm:
         inputs = self._lstm.inputs
         i, f, o, g = np.stack(self._gates, 1)
         c_TH, tanh_c = np.stack(self._c), np.stack(self._tanh_c)
-        # d gates = dh to_o for o, dc to_c for the others. These factors depend on no later step.
+        # d gates = dh * to_o for gate o, dc * to_c for i, f and g. These factors depend on no later step.
         to_c = np.stack([g * i * (1 - i), c_TH * f * (1 - f), i * (1 - g * g)], 1)
         to_o = tanh_c * o * (1 - o)
         c_from_h = o * (1 - tanh_c * tanh_c)

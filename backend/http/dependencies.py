@@ -132,13 +132,22 @@ def secrets_of(connection: HTTPConnection) -> SentSecrets:
     )
 
 
-# Without parameters of its own: FastAPI solves those again wherever a request's dependencies name this one.
-async def _authenticated(request: Request) -> Principal:
-    # `RequestMiddleware` has authenticated and authorised the request before it read the body.
+def principal_of(request: Request) -> Principal:
+    """Who sends a request. `RequestMiddleware` has authenticated and authorised it before it read the body.
+
+    Raises:
+        Exception: why it was refused.
+    """
     context = context_of(request)
     if context.principal is None or context.refusal is not None:
         raise context.refusal or Unauthenticated()
     return context.principal
+
+
+# FastAPI solves a dependency again wherever a request names it. What many requests need is therefore a
+# function of the request here; only what the API's schema shows is a dependency.
+async def _authenticated(request: Request) -> Principal:
+    return principal_of(request)
 
 
 def authenticate(connection: HTTPConnection) -> Principal:
@@ -172,20 +181,21 @@ async def _body(request: Request) -> bytes:
     return await request.body()
 
 
-async def _reading(state: AppStateDep) -> AsyncIterator[Session]:
-    session = read_session(state.db_engine)  # connects with its first query, in the endpoint's thread
+async def _reading(request: Request) -> AsyncIterator[Session]:
+    db_engine = get_state(request).db_engine
+    session = read_session(db_engine)  # connects with its first query, in the endpoint's thread
     try:
         yield session
     finally:
-        if state.db_engine.dialect.name == "sqlite":
+        if db_engine.dialect.name == "sqlite":
             session.close()  # ends a transaction that only read: no I/O, quicker than a change of threads
         else:
             await run_in_threadpool(session.close)
 
 
-async def _write_turn(request: Request, state: AppStateDep) -> AsyncIterator[float]:
-    principal = await _authenticated(request)
-    async with state.limits.writes.turn(principal.credential.payer_id) as ends_at:
+async def _write_turn(request: Request) -> AsyncIterator[float]:
+    payer_id = principal_of(request).credential.payer_id
+    async with get_state(request).limits.writes.turn(payer_id) as ends_at:
         yield ends_at
 
 
@@ -313,8 +323,8 @@ Batches = Annotated[WriteBatches, Depends(_batches)]
 """Transactions of a request that changes many rows. Beside a `WriteSession`, which gives it its turn."""
 
 
-async def _artifacts(state: AppStateDep) -> ArtifactStore:
-    return state.artifacts
+async def _artifacts(request: Request) -> ArtifactStore:
+    return get_state(request).artifacts
 
 
 Artifacts = Annotated[ArtifactStore, Depends(_artifacts)]

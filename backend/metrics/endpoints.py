@@ -45,7 +45,7 @@ EXPORTS: dict[str, Any] = {
 }
 
 
-def _select(
+async def _select(
     metric: Annotated[
         list[Text], Query(max_length=100, description="Only these metrics; default: all.")
     ] = [],  # noqa: B006

@@ -3,13 +3,13 @@
 Apart from `endpoints`, because the routes of figures depend on them too.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
 from backend.errors import Invalid
-from backend.http.dependencies import AppStateDep, Authenticated
+from backend.http.dependencies import get_state, principal_of
 from backend.metrics.charts import LARGE_BUCKETS, Axes
 from backend.metrics.grouping import Centre, Interval, Spread
 from backend.metrics.schemas import X
@@ -25,7 +25,7 @@ _SOURCES_OF_ALL = 32
 """Sources that a request for all of them is taken to have."""
 
 
-async def _large_turn(request: Request, principal: Authenticated, state: AppStateDep) -> AsyncIterator[None]:
+async def _large_turn(request: Request) -> AsyncIterator[None]:
     """Held by a request for a large chart until it is sent: its memory is free then."""
     given = request.query_params
     sources, points = given.getlist("source"), given.get("points", "")
@@ -36,14 +36,13 @@ async def _large_turn(request: Request, principal: Authenticated, state: AppStat
     if n_buckets <= LARGE_BUCKETS:
         yield
         return
-    async with state.limits.large_charts.turn(principal.id):
+    async with get_state(request).limits.large_charts.turn(principal_of(request).id):
         yield
 
 
 def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
     async def requested(
-        principal: Authenticated,
-        state: AppStateDep,
+        request: Request,
         large: Annotated[None, Depends(_large_turn)],
         x: Annotated[
             X,
@@ -120,7 +119,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
         if low >= high:
             raise Invalid.field("x_to", f"must be above x_from: got {low:g} to {high:g}")
         span = None if x_from is None and x_to is None else (low, high)
-        async with state.limits.charts.turn(principal.id):
+        async with get_state(request).limits.charts.turn(principal_of(request).id):
             if kind == "points":
                 yield Axes(x, points, weight, kind, span=span)
             else:
@@ -129,8 +128,8 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
     return requested
 
 
-def _spread(default: Interval) -> Callable[..., Spread]:
-    def chosen(
+def _spread(default: Interval) -> Callable[..., Awaitable[Spread]]:
+    async def chosen(
         interval: Annotated[
             Interval,
             Query(

@@ -136,12 +136,12 @@ def set_password(session: Session, user: User, password_hash: str) -> None:
 def find_principal(session: Session, sent: SessionSecrets, idle: timedelta) -> Principal | None:
     """The user of a session, by its secrets; None if it was not used for `idle`."""
     row = repository.session_user(session, sent.hash, idle)
-    return principal_of(*row) if row is not None else None
+    return principal_of(row) if row is not None else None
 
 
-def principal_of(opened: LoginSession, user: User) -> Principal:
+def principal_of(row: repository.SessionUser) -> Principal:
     """The user of a session."""
-    return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id))
+    return Principal(row.user_id, row.user_name, Role(row.role), Credential("session", row.session_id))
 
 
 def find_token_principal(session: Session, secret: str) -> Principal | None:

@@ -39,7 +39,7 @@ def find_principal(session: Session, cookie: str, ticket: str, idle: timedelta) 
     if parts is None or int(parts[2]) <= time():
         return None
     row = repository.session_user_by_id(session, parts[1], idle)
-    if row is None or not has_cookie(row[0].token_hash, cookie):
+    if row is None or not has_cookie(row.token_hash, cookie):
         return None
-    expected = sign(parts[1], int(parts[2]), row[0].token_hash)
-    return service.principal_of(*row) if hmac.compare_digest(expected, ticket) else None
+    expected = sign(parts[1], int(parts[2]), row.token_hash)
+    return service.principal_of(row) if hmac.compare_digest(expected, ticket) else None

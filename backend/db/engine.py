@@ -249,7 +249,10 @@ def _begin_sqlite(connection: Connection) -> None:
         driver.execute(f"PRAGMA busy_timeout = {options[_WAIT_S] * 1000:.0f}")
     turn: WriteTurn | None = options.get(_TURN)
     if turn is None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING, False) else "BEGIN")
+        if options.get(_WRITING, False):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:  # which neither waits nor fails; through SQLAlchemy it would take as long as a query
+            driver.execute("BEGIN")
         return
     try:
         turn.begin(driver, options.get(_WAIT_S, BUSY_TIMEOUT_S))

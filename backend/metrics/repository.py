@@ -384,8 +384,10 @@ def _series_change(series_id: int, n_points: int, values: Array, revision: int) 
 
 
 def _chunks(session: Session, query: Select[Any], series_ids: Sequence[int]) -> Iterator[ChunkInfo]:
+    # Without the session: its work on a statement takes a third as long as the rest, and gives nothing here.
+    connection = session.connection()
     for ids in _batched(series_ids, _IDS_PER_STATEMENT):
-        for row in session.execute(query, {"series_ids": ids}):
+        for row in connection.execute(query, {"series_ids": ids}):
             yield ChunkInfo(*row)
 
 
@@ -398,7 +400,7 @@ def stored_blobs(
 ) -> Iterator[tuple[int, bytes]]:
     """Ids of chunks and what one of their columns holds."""
     for ids in _batched([chunk.id for chunk in chunks], _IDS_PER_STATEMENT):
-        yield from session.execute(_BLOBS[column], {"chunk_ids": ids})
+        yield from session.connection().execute(_BLOBS[column], {"chunk_ids": ids})
 
 
 def _delete(session: Session, chunk_ids: Sequence[int]) -> None:

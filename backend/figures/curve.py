@@ -93,6 +93,11 @@ class DrawnCurve:
     """Of each point `low`, `high` and `n`: of a window mean the standard deviation below and above it, of
     other values the range, and the number of values."""
 
+    def last(self, n: int) -> "DrawnCurve":
+        """The last `n` points."""
+        new = slice(len(self.x) - n, None)
+        return DrawnCurve(self.x[new], self.y[new], {name: part[new] for name, part in self.details.items()})
+
 
 def drawn_points(columns: Columns, *, smooth: bool) -> DrawnCurve:
     """Where a line goes, as it is smoothed; NaN where it may not pass."""
@@ -108,8 +113,8 @@ def drawn_points(columns: Columns, *, smooth: bool) -> DrawnCurve:
 
 def _drawable(values: Array) -> Array:
     """The values, NaN for those that the drawing library cannot place."""
-    is_large = np.isfinite(values) & (np.abs(values) > LARGEST)
-    return np.where(is_large, np.nan, values) if is_large.any() else values
+    is_large = np.abs(values) > LARGEST  # or infinite
+    return np.where(is_large & np.isfinite(values), np.nan, values) if is_large.any() else values
 
 
 def _add_note_of_large(figure: Figure, lines: Sequence[CurveLine], theme: Theme) -> None:
@@ -202,13 +207,16 @@ def add_lines(
     for line, looks in zip(lines, _looks(lines, styles, theme), strict=True):
         columns = merged_columns(line)
         sent = line.select_sent(columns)
+        points = drawn_points(columns, smooth=is_smooth)
+        n_new = len(sent["x"])
         if around != "none":
-            has_ranges |= _add_band(figure, line, columns, len(sent["x"]), looks.colour, around)
+            edges = drawn_points(columns, smooth=False) if is_smooth and around == "min_max" else points
+            has_ranges |= _add_band(figure, line, columns, edges, n_new, looks.colour, around)
         if is_smooth and len(lines) == 1:
             _add_points(figure, line, sent, looks.colour)
         if "nan" in columns:
-            add_gaps(figure, line.key, line.facts("not_finite"), columns, len(sent["x"]), line.start, theme)
-        _add_line(figure, line, columns, sent, looks, smooth=is_smooth)
+            add_gaps(figure, line.key, line.facts("not_finite"), columns, n_new, line.start, theme)
+        _add_line(figure, line, columns, points.last(n_new), looks)
     if around != "none":
         _name_band(figure, lines, around, theme, has_ranges=has_ranges)
 
@@ -238,9 +246,7 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
     }
 
 
-def _add_line(
-    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, looks: Look, *, smooth: bool
-) -> None:
+def _add_line(figure: Figure, line: CurveLine, columns: Columns, new: DrawnCurve, looks: Look) -> None:
     mode: dict[str, Any] = {} if looks.symbol else line.mode(columns)
 
     def line_look() -> dict[str, Any]:
@@ -256,22 +262,28 @@ def _add_line(
             "meta": line.facts("line"),
         }
 
-    points = drawn_points(sent, smooth=smooth)
     figure.add_growing(
         line.key,
-        sent["bucket"],
+        columns["bucket"][len(columns["bucket"]) - len(new.x) :],
         line.start,
         line_look,
-        {"x": points.x, "y": points.y},
-        details=points.details,
+        {"x": new.x, "y": new.y},
+        details=new.details,
         changed=mode,
     )
 
 
-def _add_band(figure: Figure, line: CurveLine, columns: Columns, n_new: int, colour: str, band: Band) -> bool:
+def _add_band(
+    figure: Figure,
+    line: CurveLine,
+    columns: Columns,
+    points: DrawnCurve,
+    n_new: int,
+    colour: str,
+    band: Band,
+) -> bool:
     """Draw the standard deviation of windows, or the ranges of buckets with many values; return if any is
     drawn."""
-    points = drawn_points(columns, smooth=band == "sd")
     edges = {"x": points.x, "min": points.details["low"], "max": points.details["high"]}
     has_band = columns["count"] >= (MIN_ENVELOPE if band == "min_max" else 1)
     is_drawn = has_band & np.isfinite(edges["min"]) & np.isfinite(edges["max"])

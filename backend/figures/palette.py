@@ -188,6 +188,8 @@ def source_styles(owners: Iterable[str], styles: Mapping[str, int]) -> list[int]
     for owner in owners:
         keys.append(f"{owner} {n_sources[owner]}" if n_sources[owner] else owner)
         n_sources[owner] += 1
+    if len(styles) <= N_STYLES and styles.keys() >= set(keys):  # as is usual: each has a single source
+        return [styles[key] for key in keys]
     in_view = dict.fromkeys([*styles, *keys])
     # The styles of runs that the figure does not have are left to them, as long as there are enough.
     given = distinct_styles(in_view if len(in_view) <= N_STYLES else keys, styles)

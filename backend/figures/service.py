@@ -250,10 +250,13 @@ class _Drawing:
             (sources, scored): metrics.choose(self._session, self._drawn, list(names), sources, scored=scored)
             for (sources, scored), names in wanted.items()
         }
-        return [
-            metrics.on_one_axis([row for row in chosen[key] if row.metric in name.metrics], request.axes.x)
-            for key, name in zip(keys, request.names, strict=True)
-        ]
+        metric_of = {row: row.metric for rows in chosen.values() for row in rows}
+        drawn = []
+        for key, name in zip(keys, request.names, strict=True):
+            wanted_here = set(name.metrics)
+            rows = [row for row in chosen[key] if metric_of[row] in wanted_here]
+            drawn.append(metrics.on_one_axis(rows, request.axes.x))
+        return drawn
 
     def _draw_tails(self, name: FigureName, series: Sequence[Series], lines: Sequence[CurveLine]) -> Figure:
         """What a client with the layout lacks of the traces that grow."""

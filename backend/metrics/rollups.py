@@ -107,10 +107,10 @@ def merge_at_equal_x(buckets: Columns, x: str) -> Columns:
     Their mean is weighted by their counts; values that are not finite are ignored. Columns other than those
     of `AGGREGATES` and `NOT_FINITE`, which are added up, have the value of the last bucket.
     """
-    first = np.ones(n_rows(buckets), bool)
-    first[1:] = buckets[x][1:] != buckets[x][:-1]
-    if first.all():
+    differs = buckets[x][1:] != buckets[x][:-1]
+    if differs.all():
         return buckets
+    first = np.concatenate([[True], differs])
     starts = np.flatnonzero(first)
     last = np.append(starts[1:], len(first)) - 1
     merged = {name: column[last] for name, column in buckets.items()}

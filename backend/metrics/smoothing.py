@@ -178,45 +178,42 @@ def average_windows(values: Array, x: Array, scale: float, first: int = 0, size:
     """
     if first >= len(values):
         return Windows(*(np.empty(0) for _ in range(5)))
-    n_padding = -first % size  # earlier rows form buckets of the same size
-    first += n_padding
-    values = np.concatenate([np.full(n_padding, np.nan), values])
     at = _ascending(x)
-    at = np.concatenate([np.full(n_padding, at[0]), at])
+    n_padding = -first % size  # earlier rows form buckets of the same size
+    if n_padding:
+        first += n_padding
+        values = np.concatenate([np.full(n_padding, np.nan), values])
+        at = np.concatenate([np.full(n_padding, at[0]), at])
     # Start one bucket earlier: a line to the first point may have to break between the two.
     first_bucket = max(0, first // size - 1)
     end = min((first_bucket + 1) * size, len(values)) - 1
-    unused = int(np.searchsorted(at, at[end] - scale, side="right")) // size * size
-    unused = min(unused, first_bucket * size)
-    values, at, first, first_bucket = (
-        values[unused:],
-        at[unused:],
-        first - unused,
-        first_bucket - unused // size,
-    )
+    unused = min(int(at.searchsorted(at[end] - scale, side="right")) // size, first_bucket)
+    values, at = values[unused * size :], at[unused * size :]
+    first, first_bucket = first - unused * size, first_bucket - unused
     finite = np.isfinite(values)
-    known = np.where(finite, values, 0.0)
+    is_whole = bool(finite.all())  # as is usual: then nothing is to be counted
     ends = last_rows(len(values), size)
     numbers = np.arange(first_bucket, len(ends))
-    window_starts = np.minimum(np.searchsorted(at, at[ends[numbers]] - scale, side="right"), ends[numbers])
-    is_whole = bool(finite.all())  # as is usual: then nothing is to be counted
-    with np.errstate(over="ignore"):  # the squares of values beyond 1e154
+    last = ends[first_bucket:]
+    last_x = at[last]
+    window_starts = np.minimum(at.searchsorted(last_x - scale, side="right"), last)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # the squares of values beyond 1e154
+        known = values if is_whole else np.where(finite, values, 0.0)
         columns = np.array([known, known * known] if is_whole else [known, known * known, finite])
         total, squares, *counted = _sum_windows(columns, window_starts, numbers, size)
-    n = (ends[numbers] - window_starts + 1).astype("<f8") if is_whole else counted[0]
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        n = (last - window_starts + 1).astype("<f8") if is_whole else counted[0]
         mean = total / n
         variance = np.maximum(squares - n * mean * mean, 0.0) / np.where(n > 1, n - 1, np.nan)
         deviation = np.sqrt(variance)
-    shown = slice(first // size - int(numbers[0]), None)
+    shown = slice(first // size - first_bucket, None)
     if is_whole:
-        middle = (at[window_starts] + at[ends[numbers]]) / 2
+        middle = (at[window_starts] + last_x) / 2
         return Windows(mean[shown], deviation[shown], n[shown], middle[shown], mean[shown])
     rows = np.arange(len(values))
     next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
     last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
-    middle = (at[next_finite[window_starts]] + at[last_finite[ends[numbers]]]) / 2
-    middle = np.where(n > 0, middle, at[ends[numbers]])
+    middle = (at[next_finite[window_starts]] + at[last_finite[last]]) / 2
+    middle = np.where(n > 0, middle, last_x)
     starts = np.arange(0, len(values), size)
     passes = np.logical_or.reduceat(finite, starts) & ~np.logical_or.reduceat(np.isinf(values), starts)
     place = np.searchsorted(at[ends], middle)

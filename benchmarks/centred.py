@@ -13,6 +13,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -50,9 +51,13 @@ _CENTRED = _PRESETS[1]
 _PONG = "ALE/Pong-v5"
 _GAMES = ("ALE/Breakout-v5", "ALE/Seaquest-v5", "ALE/SpaceInvaders-v5")
 _PONG_STOP = {"agent_steps": 1_500_000, "score": TARGET}
-_SEARCH_STOP = {"agent_steps": 1_000_000, "score": TARGET}
+_SEARCH_STOP = {"agent_steps": 600_000, "score": TARGET}
+"""In which the preset has learnt most of the game, so that its mean tells values apart."""
+_TIMED_STOP = {"wall_time_s": 360.0, "score": TARGET}
+_OTHERS_STOP = {"wall_time_s": 660.0, "score": TARGET}
+"""A3C and GA3C should be at the target after ten minutes."""
 _GAMES_STOP = {"agent_steps": 1_000_000}
-_OFTEN = {"evaluation_interval_agent_steps": 100_000}
+_OFTEN = {"evaluation_interval_agent_steps": 200_000}
 """For the time of the first evaluation that reaches the target."""
 _AT_THE_END = {"evaluation_interval_agent_steps": 0}
 _FAILED = "failed"
@@ -129,47 +134,40 @@ def variants(result_of: Results) -> Iterator[Variant]:
                 cell = trial.Cell("paac", environment, preset, seed)
                 yield Variant("games", cell, changes, _AT_THE_END, _GAMES_STOP)
     for algorithm in ("a3c", "ga3c"):
-        yield from pong("others", {}, algorithm)
+        yield from pong("others", {}, algorithm, _OTHERS_STOP)
 
 
-def pong(part: str, changes: Mapping[str, Any], algorithm: str = "paac") -> Iterator[Variant]:
+def pong(
+    part: str, changes: Mapping[str, Any], algorithm: str = "paac", stop: Mapping[str, Any] = _PONG_STOP
+) -> Iterator[Variant]:
     """The three runs whose median time is the aim."""
     for seed in range(3):
-        yield Variant(part, trial.Cell(algorithm, _PONG, _CENTRED, seed), changes, _OFTEN, _PONG_STOP)
+        yield Variant(part, trial.Cell(algorithm, _PONG, _CENTRED, seed), changes, _OFTEN, stop)
 
 
 def search(result_of: Results) -> Generator[Variant, None, dict[str, Any]]:
-    """Two runs of each value of each setting; returns the settings that are the fastest."""
+    """One run of each value of each setting; returns the settings that are the fastest."""
     chosen: dict[str, Any] = {}
     for name, values in SEARCHED.items():
         timed = name == TIMED
         tried = [chosen, *(chosen | {name: value} for value in values)]
         part = f"search-{name}" if timed else "search"
-        runs = {at: list(_searched(part, changes)) for at, changes in enumerate(tried)}
-        for variants_of_value in runs.values():
-            yield from variants_of_value
-        ranks = {
-            at: rank([result_of(variant) for variant in of_value], timed=timed)
-            for at, of_value in runs.items()
-        }
-        chosen = tried[min(ranks, key=lambda at: ranks[at])]
+        stop = _TIMED_STOP if timed else _SEARCH_STOP
+        cell = trial.Cell("paac", _PONG, _CENTRED, 0)
+        runs = [Variant(part, cell, dict(changes), _AT_THE_END, stop) for changes in tried]
+        yield from runs
+        chosen = dict(min(runs, key=lambda run: rank(result_of(run), timed=timed)).changes)
     return chosen
 
 
-def _searched(part: str, changes: Mapping[str, Any]) -> Iterator[Variant]:
-    for seed in (0, 1):
-        cell = trial.Cell("paac", _PONG, _CENTRED, seed)
-        yield Variant(part, cell, dict(changes), _AT_THE_END, _SEARCH_STOP)
-
-
-def rank(results: Sequence[Result | None], *, timed: bool = False) -> tuple[float, ...]:
-    """The lowest is the best: the most runs that reach the target, then the fewest agent steps to it, or the
-    least time if `timed`, then the highest training mean."""
-    known = [result for result in results if result is not None]
-    reached = [result.training_s if timed else result.training_agent_steps for result in known]
-    costs = [cost for cost in reached if cost is not None]
-    means = [result.training_mean for result in known if result.training_mean is not None]
-    return len(results) - len(costs), sum(costs), -sum(means)
+def rank(result: Result | None, *, timed: bool = False) -> tuple[float, float]:
+    """The lowest is the best: the fewest agent steps to the target, or the least time if `timed`, then the
+    highest training mean."""
+    if result is None:
+        return inf, inf
+    cost = result.training_s if timed else result.training_agent_steps
+    mean = -inf if result.training_mean is None else result.training_mean
+    return inf if cost is None else cost, -mean
 
 
 def run(

@@ -437,12 +437,22 @@ def is_measured_as_published(run: GroupedRun, environment: Environment, protocol
 
 def is_specified_as_published(spec: dict[str, Any], environment: Environment, protocol: str) -> bool:
     """The same of a run in this environment, by its specification."""
+    return not unlike_published(configs_of(spec)["environment_config"], environment, protocol)
+
+
+def unlike_published(
+    environment_config: Mapping[str, Any], environment: Environment, protocol: str
+) -> list[str]:
+    """Settings of the environment by which scores cannot be compared with published ones under a protocol."""
+    protocol_settings = environment_settings(protocol)
     published = environment.config().model_dump(mode="json")
-    keys = [
-        _scored_as(environment.id, protocol, config)
-        for config in (configs_of(spec)["environment_config"], published)
+    return [
+        name
+        for name in sorted(published.keys() | environment_config.keys())
+        if name not in _LEARNING_ONLY
+        and name not in protocol_settings
+        and environment_config.get(name) != published.get(name)
     ]
-    return keys[0] == keys[1]
 
 
 def published_scores(runs: Sequence[tuple[Run, Collection[str]]]) -> list[PublishedScore]:

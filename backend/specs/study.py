@@ -303,6 +303,12 @@ class StudySpec(Strict):
                     yield f"{place}.reduction.rule", f"{figure.kind} is of the score of each run: use last"
             if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
                 yield f"{place}.metrics", f"is required by {figure.kind}"
+            rule = figure.reduction
+            if rule.normalise is not None and rule.rule != "best_kept" and rule.source == "training":
+                yield (
+                    f"{place}.reduction.source",
+                    "training has no protocol, by whose references a score is normalised: use evaluations",
+                )
             rules = _RULES_OF.get(figure.kind)
             if rules is not None:
                 if figure.reduction.rule not in rules:

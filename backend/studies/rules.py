@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from backend.runs.groups import unlike_published
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.protocols import protocol_title
@@ -19,6 +20,7 @@ from backend.statistics.reducers import (
     TimeTo,
     TimeToPeak,
 )
+from backend.studies.expansion import PlannedCell
 
 LABELS = {"human": "human", "dqn": "DQN"}
 """Labels of published scores, by target."""
@@ -121,6 +123,36 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
             listed = ", ".join(f"{protocol_title(protocol)} ({arm})" for protocol, arm in mixed.items())
             message = f"the arms have different evaluation protocols: {listed}; choose arms that have one"
             errors[f"figures.{at}.reduction.{name}"] = message
+    return errors
+
+
+def differing_observations(
+    spec: StudySpec, planned: Sequence[PlannedCell], protocols: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """Errors of figures that set an arm against published scores of games that it observes in another way, by
+    field.
+
+    Args:
+        spec: the study.
+        planned: its cells.
+        protocols: by arm, the evaluation protocol of each environment.
+    """
+    errors: dict[str, str] = {}
+    for at, figure in enumerate(spec.figures):
+        name = "normalise" if figure.reduction.normalise else "reference"
+        if figure.reduction.normalise is None and figure.reduction.reference is None:
+            continue
+        for cell in planned:
+            environment, arm = ENVIRONMENTS.get(cell.environment), spec.arms[cell.arm]
+            is_another = cell.draw == 0 or spec.draws.space
+            if environment is None or not is_another or not _draws(figure, arm):
+                continue
+            config = cell.spec.environment_config.model_dump(mode="json")
+            unlike = unlike_published(config, environment, protocols[cell.arm][cell.environment])
+            if unlike:
+                message = f"{arm.label} on {cell.environment} differs from the published scores in "
+                errors[f"figures.{at}.reduction.{name}"] = message + ", ".join(unlike)
+                break
     return errors
 
 

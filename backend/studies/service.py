@@ -92,7 +92,9 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
         | rules.differing_protocols(spec, protocols)
         | rules.missing_settings(spec)
     )
-    return spec, expansion.cells(spec, custom), custom
+    planned = expansion.cells(spec, custom)
+    expansion.refuse(rules.differing_observations(spec, planned, protocols))
+    return spec, planned, custom
 
 
 def kinds_of(planned: Sequence[PlannedCell]) -> set[tuple[str, str, int]]:

@@ -213,6 +213,8 @@ def test_budget_of_runs_ends_a_study(service: RunningService, client: Client) ->
     assert detail(client, study)["state_reason"] == "its budget of 3 runs is used up"
 
 
+EVALUATED = {"normalise": "human", "source": "evaluations"}
+
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"arms": [{"label": "a", "algorithm": "paac", "config": {"n_ee": 4}}]}, "arms.0.config.n_ee", "no such"),
     ({"arms": [{"label": "a", "algorithm": "pac"}]}, "arms.0.algorithm", "unknown algorithm"),
@@ -240,7 +242,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
      "figures.0.setting", "is not a setting"),
     ({"figures": [{"id": "f", "title": "F", "kind": "speedups", "reduction": {"ratio_to": "x"}}]},
      "figures.0.reduction.ratio_to", "no arm has this label"),
-    ({"figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
+    ({"figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
      "figures.0.reduction.normalise", "has no such score for CartPole-v1, Acrobot-v1"),
     ({"figures": [{"id": "f", "title": "F", "kind": "sorted", "reduction": {"rule": "best_kept"}}]},
      "figures.0.reduction.rule", "sorted needs one of last"),
@@ -251,8 +253,15 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
      "figures.0.reduction.normalise", "curves draws scores as they are"),
     ({"arms": [{"label": "A3C", "algorithm": "a3c"}, {"label": "DQN", "algorithm": "dqn"}],
       "environments": ["ALE/Pong-v5"],
-      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
      "figures.0.reduction.normalise", "the arms have different evaluation protocols"),
+    ({"environments": ["ALE/Pong-v5"],
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
+     "figures.0.reduction.source", "training has no protocol"),
+    ({"arms": [{"label": "A3C", "algorithm": "a3c", "environment_config": {"frame_skip": 2}}],
+      "environments": ["ALE/Pong-v5"],
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
+     "figures.0.reduction.normalise", "A3C on ALE/Pong-v5 differs from the published scores in frame_skip"),
 ]  # fmt: skip
 
 

@@ -48,8 +48,9 @@ def score_of(cell: StudyCell) -> float:
     return score if cell.environment == "CartPole-v1" else -score
 
 
-def finish(service: RunningService, study_id: str, *, skipped: int = 0) -> None:
-    """Finish the runs of the study but the last ones, with returns that rise to their scores in 20 s."""
+def finish(service: RunningService, study_id: str, *, skipped: int = 0, evaluated: float = 100.0) -> None:
+    """Finish the runs of the study but the last ones, with returns that rise to their scores in 20 s, and a
+    last evaluation that is above them by `evaluated`."""
     with writing(service.engine) as session:
         cells = session.scalars(
             select(StudyCell).where(StudyCell.study_id == study_id).order_by(StudyCell.number)
@@ -68,7 +69,7 @@ def finish(service: RunningService, study_id: str, *, skipped: int = 0) -> None:
                 wall_time_s=[1.0, 2.0], episodes=[0, 0], value=[0.2, 0.2 + 0.1 * cell.draw],
             )  # fmt: skip
             metrics.append(session, run.id, 1, 1, [shares])
-            for steps, mean in ((5_000, score - 1), (10_000, score + 100)):
+            for steps, mean in ((5_000, score - 1), (10_000, score + evaluated)):
                 session.add(evaluation_row(run.id, steps, mean))
             for after in PATHS[RunState.FINISHED]:
                 runs.transition(session, run, after, "for the test")
@@ -423,7 +424,7 @@ def test_time_that_was_read_before_is_that_of_the_points_that_came_since(service
 
 def test_missing_references_are_named_before_anything_is_started(service: RunningService) -> None:
     rules = {
-        "normalise": {"rule": "last", "normalise": "human"},
+        "normalise": {"source": "evaluations", "normalise": "human"},
         "references": {"rule": "time_to", "references": {"CartPole-v1": 9.0}},
     }
     for name, rule in rules.items():
@@ -440,13 +441,13 @@ def test_missing_references_are_named_before_anything_is_started(service: Runnin
 
 
 def test_profile_and_optimality_gap_are_of_normalised_scores(service: RunningService) -> None:
-    rule = {"normalise": "human"}
+    rule = {"normalise": "human", "source": "evaluations"}
     games = ["ALE/Pong-v5", "ALE/Breakout-v5"]
     figures = [{"kind": kind, "reduction": rule} for kind in ("profile", "optimality_gap")]
     study = started(service.client, *figures, environments=games)
     assert figure(service.client, study)["n_in"] == 0
-    finish(service, study)
-    # Scores on Pong and Breakout are -10, -20 and -30, of A3C higher by -1: -11, -21, -31.
+    finish(service, study, evaluated=0.0)
+    # Last evaluations on Pong and Breakout are -10, -20 and -30, of A3C lower by 1.
     profile, gap = (figure(service.client, study, name) for name in ("f0", "f1"))
     pong = [100 * (score + 20.7) / (14.6 + 20.7) for score in (-10, -20, -30)]
     breakout = [100 * (score - 1.7) / (30.5 - 1.7) for score in (-10, -20, -30)]

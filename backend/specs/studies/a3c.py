@@ -53,6 +53,23 @@ def threads(counts: tuple[int, ...], preset: str | None = None, **config: object
     )
 
 
+def value_methods(preset: str, **config: object) -> tuple[Arm, ...]:
+    """The three value-based methods."""
+    return tuple(arm(label, algorithm, preset, **config) for label, algorithm in VALUE_METHODS)
+
+
+def on_two_cores(counts: tuple[int, ...]) -> tuple[Arm, ...]:
+    """The four methods with several numbers of actor-learners, by presets that learn soon on two cores."""
+    return tuple(
+        arm(
+            f"{label}, {n}", algorithm, "full-frame-centred" if algorithm == "a3c" else "two-cpu-cores",
+            n_actors=n, evaluation_episodes=0,
+        )
+        for label, algorithm in METHODS
+        for n in counts
+    )  # fmt: skip
+
+
 def labels_of(counts: tuple[int, ...], *methods_shown: str) -> tuple[str, ...]:
     """Labels of these methods' arms with each number of actor-learners."""
     return tuple(f"{label}, {n}" for label in methods_shown for n in counts)
@@ -257,6 +274,18 @@ FIGURES_3_4 = Definition(
                 SMALL,
                 "4 learning rates from 0.001 instead of 50",
                 "1, 2 and 4 actor-learners instead of 1 to 16",
+            ),
+        ),
+        "hours": AtScale(
+            arms=on_two_cores((1, 2, 4)),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 480, "agent_steps": 2_000_000},
+            concurrency=1,
+            differs=(
+                "One game, one run of each instead of the best of 50 learning rates",
+                "1, 2 and 4 actor-learners instead of 1 to 16, 8 minutes a run",
+                "A3C alone has observations centred by the mean image of random play",
             ),
         ),
         "paper": AtScale(
@@ -515,8 +544,16 @@ FIGURE_S7 = Definition(
             stop=SMALL_STOP,
             differs=(SMALL, "12 learning rates instead of 50"),
         ),
+        "hours": AtScale(
+            arms=value_methods("two-cpu-cores", evaluation_episodes=0),
+            environments=games("Pong"),
+            draws=Draws(n=4, space=rates()),
+            stop={"wall_time_s": 480, "agent_steps": 2_000_000},
+            concurrency=1,
+            differs=("One game", "4 learning rates instead of 50", "4 actor-learners, 8 minutes a run"),
+        ),
         "paper": AtScale(
-            arms=tuple(arm(label, algorithm, "paper") for label, algorithm in VALUE_METHODS),
+            arms=value_methods("paper"),
             environments=GAMES,
             draws=Draws(n=50, space=rates()),
             stop=PAPER_STOP,
@@ -551,6 +588,22 @@ OPTIMIZERS = Definition(
             draws=Draws(n=12, space=rates()),
             stop={"agent_steps": 40_000},
             differs=(SMALL, "12 learning rates instead of 50", "A3C alone"),
+        ),
+        "hours": AtScale(
+            arms=tuple(
+                arm(label, "a3c", "full-frame-centred", optimizer=name, evaluation_episodes=0)
+                for label, name in _OPTIMIZERS
+            ),
+            environments=games("Pong"),
+            draws=Draws(n=4, space=rates()),
+            stop={"wall_time_s": 480, "agent_steps": 2_000_000},
+            concurrency=1,
+            differs=(
+                "One game",
+                "4 learning rates instead of 50",
+                "A3C alone, 4 actor-learners, 8 minutes a run",
+                CENTRED,
+            ),
         ),
         "paper": AtScale(
             arms=tuple(arm(label, "a3c", "paper", optimizer=name) for label, name in _OPTIMIZERS),
@@ -588,6 +641,14 @@ CONTINUOUS = Definition(
             draws=Draws(n=8, space=rates(1e-5, 1e-2)),
             stop={"agent_steps": 40_000},
             differs=("One easy task", "8 learning rates instead of 50", "4 actors without LSTM, shared Adam"),
+        ),
+        "hours": AtScale(
+            arms=(arm("A3C", "a3c", "feed-forward", evaluation_episodes=0),),
+            environments=("HalfCheetah-v5",),
+            draws=Draws(n=8, space=rates(1e-5, 1e-2)),
+            stop={"wall_time_s": 720, "agent_steps": 2_000_000},
+            concurrency=1,
+            differs=("One task", "8 learning rates instead of 50", "4 actors without LSTM, shared Adam"),
         ),
         "paper": AtScale(
             arms=(arm("A3C", "a3c"),),

@@ -72,6 +72,19 @@ FIGURE_2 = Definition(
             stop={"wall_time_s": 240.0},
             differs=(_SMALL_PIXELS, "A change every 4 seconds instead of every minute", _CPU),
         ),
+        "hours": AtScale(
+            arms=(
+                arm(
+                    "GA3C", "ga3c", "two-cpu-cores",
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=30.0,
+                    evaluation_episodes=0,
+                ),
+            ),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 5_400.0, "agent_steps": 10_000_000},
+            differs=("One game", "A change every 30 seconds instead of every minute, for 90 minutes", _CPU),
+        ),
         "paper": AtScale(
             arms=(arm("GA3C", "ga3c", "paper", n_actors=1, n_predictors=1, n_trainers=1),),
             environments=games("Boxing", "Pong"),
@@ -122,6 +135,14 @@ FIGURES_3_4 = Definition(
             concurrency=1,
             differs=(_SMALL_PIXELS, "All of 12 configurations instead of the top three of 25", _CPU),
         ),
+        "hours": AtScale(
+            arms=sized(_SMALL_GRID, "two-cpu-cores"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 240.0, "agent_steps": 10_000_000},
+            concurrency=1,
+            differs=("All of 12 configurations instead of the top three of 25", "4 minutes a run", _CPU),
+        ),
         "paper": AtScale(
             arms=sized(_PAPER_GRID, "paper"),
             environments=games("Pong"),
@@ -171,6 +192,21 @@ FIGURE_5 = Definition(
             concurrency=1,
             differs=("CartPole instead of Atari games", "45 seconds instead of 3 hours", _CPU),
         ),
+        "hours": AtScale(
+            arms=(
+                *sized(((2, 1, 1), (8, 1, 1), (16, 2, 2)), "full-frame-centred"),
+                arm(
+                    "adjusted", "ga3c", "full-frame-centred",
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=30.0,
+                    evaluation_episodes=0,
+                ),
+            ),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 1_400.0, "agent_steps": 5_000_000},
+            concurrency=1,
+            differs=("One game", "23 minutes instead of 3 hours", _CPU, CENTRED),
+        ),
         "paper": AtScale(
             arms=(
                 *sized(((16, 1, 1), (32, 2, 2), (128, 2, 2)), "paper"),
@@ -207,6 +243,17 @@ FIGURE_6 = Definition(
             stop={"agent_steps": 80_000},
             concurrency=1,
             differs=("CartPole instead of five games", "Other learning rates", _CPU),
+        ),
+        "hours": AtScale(
+            arms=tuple(
+                arm(f"rate {rate:g}", "ga3c", "full-frame-centred", learning_rate=rate, evaluation_episodes=0)
+                for rate in (0.0003, 0.0001)
+            ),
+            environments=games("Breakout", "Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 1_400.0, "agent_steps": 5_000_000},
+            concurrency=1,
+            differs=("Two games, one run of each", "23 minutes a run", _CPU, CENTRED),
         ),
         "paper": AtScale(
             arms=tuple(
@@ -293,6 +340,24 @@ TABLE_1 = Definition(
 )
 
 _STRIDES = (4, 2, 1)
+
+
+def _by_network(n_a3c: int, n_ga3c: int, a3c: str | None, ga3c: str | None) -> tuple[Arm, ...]:
+    """A3C and GA3C, with these numbers of actors and presets, with the small and three large networks."""
+    networks: tuple[tuple[str, dict[str, object]], ...] = (
+        ("small", {"network": "nips"}),
+        *((f"stride {n}", {"network": "large", "first_layer_stride": n}) for n in _STRIDES),
+    )
+    return tuple(
+        made
+        for label, network in networks
+        for made in (
+            arm(f"A3C, {label}", "a3c", a3c, n_actors=n_a3c, evaluation_episodes=0, **network),
+            arm(f"GA3C, {label}", "ga3c", ga3c, n_actors=n_ga3c, **(_FIXED | network)),
+        )
+    )
+
+
 TABLE_2 = Definition(
     id="ga3c-table-2",
     items=(
@@ -329,25 +394,27 @@ TABLE_2 = Definition(
     ),
     scales={
         "minutes": AtScale(
-            arms=(
-                arm("A3C, small", "a3c", None, n_actors=2, network="nips", evaluation_episodes=0),
-                arm("GA3C, small", "ga3c", None, n_actors=8, network="nips", **_FIXED),
-                *(
-                    arm(
-                        f"{title}, stride {stride}", name, None,
-                        network="large", first_layer_stride=stride, n_actors=n, **fixed,
-                    )
-                    for stride in _STRIDES
-                    for title, name, n, fixed in (
-                        ("A3C", "a3c", 2, {"evaluation_episodes": 0}), ("GA3C", "ga3c", 8, _FIXED)
-                    )
-                ),
-            ),
+            arms=_by_network(2, 8, None, None),
             environments=("Catch-v0",),
             draws=Draws(n=1),
             stop={"wall_time_s": 30.0, "agent_steps": 1_000_000},
             concurrency=1,
             differs=(_SMALL_PIXELS, _CPU, "Three large networks instead of four"),
+        ),
+        "hours": AtScale(
+            arms=_by_network(2, 8, "full-frame", "two-cpu-cores"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 300.0, "agent_steps": 10_000_000},
+            concurrency=1,
+            differs=(_CPU, "Three large networks instead of four", "5 minutes a run"),
+        ),
+        "paper": AtScale(
+            arms=_by_network(16, 32, "paper", "paper"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 600.0, "agent_steps": 100_000_000},
+            differs=("Three large networks instead of four", "The paper does not state its game and time"),
         ),
     },
 )  # fmt: skip

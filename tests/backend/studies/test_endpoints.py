@@ -12,7 +12,8 @@ from backend.db.engine import reading, writing
 from backend.principals import Role
 from backend.runs import service as runs
 from backend.specs.states import ENDED, RunState
-from backend.specs.studies import ITEMS
+from backend.specs.studies import DEFINITIONS, ITEMS
+from backend.specs.studies.base import study_of
 from backend.specs.study import Scale
 from backend.studies import service as studies
 from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
@@ -529,3 +530,15 @@ def test_item_that_needs_people_starts_from_sets_of_their_games_and_says_whose_a
     assert "human starts, set-0 v1: 60 starts from 5 games by 2 people, 500 frames" in drawn["caption"]
     small = "20 starts from 2 games by 2 people, 200 frames; small: fewer than 5 games"
     assert f"human starts, set-1 v1: {small}" in drawn["caption"]
+
+
+def test_every_item_at_every_scale_can_be_started(sqlite_service: RunningService) -> None:
+    with reading(sqlite_service.engine) as session:
+        for paper, definition in DEFINITIONS.values():
+            for scale in definition.scales:
+                study = study_of(paper, definition, scale)
+                if study.n_runs <= 800:  # the others have the same arms on as many games
+                    _, planned, _ = studies.prepare(session, study)
+                    assert len(planned) == study.n_runs, (definition.id, scale)
+    without = {name for name, (_, known) in DEFINITIONS.items() if {"hours", "paper"} - known.scales.keys()}
+    assert without == {"ga3c-table-1"}, "which is about this installation's machines"

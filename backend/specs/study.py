@@ -230,6 +230,12 @@ class StudySpec(Strict):
     figures: tuple[StudyFigure, ...] = Field(
         default=(), max_length=MAX_FIGURES, strict=False, description="What its runs are reduced to."
     )
+    differs: tuple[Annotated[Text, Field(min_length=1, max_length=300)], ...] = Field(
+        default=(),
+        max_length=20,
+        strict=False,
+        description="What differs from the paper that the study repeats, a line each.",
+    )
     budget: Budget = Field(default_factory=Budget, description="Limits after which no run is started.")
     concurrency: int = Field(
         default=10,

@@ -21,7 +21,6 @@ from backend.http.transfer import json_response
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
 from backend.specs.studies import ITEMS, AtScale, study_of
-from backend.specs.studies.base import differs_of
 from backend.specs.study import Scale, StudySpec
 from backend.studies import drafts, estimate, export, reduction, repository, service
 from backend.studies.schemas import (
@@ -89,7 +88,7 @@ def estimate_study(
     except Invalid as error:
         raise _locate(body, error) from None
     at = ITEMS[body.item][1].scales[body.scale] if body.item and definition else None
-    return _estimate(cost, at, differs_of(at, body.starts) if at else [])
+    return _estimate(cost, at, list(spec.differs))
 
 
 @reading.post("/draft")

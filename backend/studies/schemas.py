@@ -16,7 +16,6 @@ from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import GivenName, Notes
 from backend.specs.states import RunState
 from backend.specs.studies import DEFINITIONS
-from backend.specs.studies.base import differs_of
 from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
 from backend.studies.cells import CellRow
@@ -223,7 +222,6 @@ class StudyDetail(StudyOut):
     ) -> Self:
         """From a study as in lists, its specification and all its cells."""
         paper, definition = DEFINITIONS.get(summary.definition or "", (None, None))
-        at = definition.scales.get(summary.scale) if definition and summary.scale else None
         own = [cell for cell in cells if not cell.reused]
         shown = {figure.id for figure in spec.figures}
         return cls(
@@ -242,7 +240,7 @@ class StudyDetail(StudyOut):
                 )
                 for item in (definition.items if definition else ())
             ],
-            differs=differs_of(at, spec.starts) if at else [],
+            differs=list(spec.differs),
             progress=_progress(spec, cells),
             n_reused=len(cells) - len(own),
             agent_steps=sum(cell.agent_steps for cell in own),

@@ -140,13 +140,13 @@ def rates(low: float = 1e-4, high: float = 1e-2) -> dict[str, Dimension]:
     return {"config.learning_rate": Dimension(distribution="log_uniform", low=low, high=high)}
 
 
-def differs_of(at: AtScale, starts: Mapping[str, str]) -> list[str]:
+def _differences(at: AtScale, starts: Mapping[str, str]) -> tuple[str, ...]:
     """What differs from the paper if evaluations start from these sets, each in one line."""
     if not starts:
-        return [*at.differs]
+        return at.differs
     of_people = all(protocol.startswith("human_starts") for protocol in starts.values())
     rest = [line for line in at.differs if line != NOOP_STARTS]
-    return [_OWN_STARTS if of_people else _AGENT_STARTS, *rest]
+    return (_OWN_STARTS if of_people else _AGENT_STARTS, *rest)
 
 
 def study_of(
@@ -179,5 +179,6 @@ def study_of(
             for figure in (item.figure, *item.more)
             if figure is not None
         ),
+        differs=_differences(at, starts),
         concurrency=at.concurrency,
     )

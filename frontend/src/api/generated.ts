@@ -10649,6 +10649,12 @@ export interface components {
              * @default []
              */
             figures: components["schemas"]["StudyFigure"][];
+            /**
+             * Differs
+             * @description What differs from the paper that the study repeats, a line each.
+             * @default []
+             */
+            differs: string[];
             /** @description Limits after which no run is started. */
             budget?: components["schemas"]["Budget"];
             /**

@@ -109,6 +109,7 @@ class ServiceProcess:
                 self._rotate_log()
                 self._check_health(self.pid)
             return
+        # Since its latest start, no restart has been scheduled.
         has_new_death = self._restart_not_before < self._started_at
         if has_new_death:
             early = now - self._started_at < _EARLY_EXIT_S

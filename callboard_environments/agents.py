@@ -88,7 +88,7 @@ class Agent:
             render_mode: None or `rgb_array`.
 
         Raises:
-            ValueError: it is a custom environment of another host.
+            ValueError: it is a custom environment, which your own code has to create.
         """
         if self._spec.custom is not None:
             raise ValueError(f"environment: {self._spec.environment} is a custom one: create it yourself")

@@ -267,7 +267,8 @@ class Supervisor:
     def _conclude_unstarted(self, recorder: Recorder) -> None:
         """End an attempt that started no engine.
 
-        A log under its number, as there may be after a restore, is not its own and is not read.
+        A log under its number, as there may be after a restore of the database, is not its own: it is not
+        read.
         """
         with self._context.writing() as session:
             run = claims.lock(session, self.claim.run_id, self.claim.attempt)

@@ -31,7 +31,7 @@ FIRST_WAIT_S = 5.0
 """First wait; it doubles with each further failure."""
 MAX_WAIT_S = 300.0
 REMEMBERED = timedelta(minutes=10)
-"""How long after the latest attempt failures are forgotten."""
+"""Failures are forgotten when this time has passed since the latest attempt."""
 
 MAX_PENDING = 20
 """Logins that may wait or be checked at the same time."""
@@ -110,8 +110,8 @@ def check_within_limits(
 
 
 def count_failure(session: Session, kind: str, address: str) -> bool:
-    """Count a failed login of another kind than by password. False while the address is over its limit: do
-    not record it."""
+    """Count a failed login of another kind than by password. False while the address is over its limit: the
+    caller then leaves it out of the audit log."""
     return _reserve(session, {_key(kind, address): FREE_ADDRESS_FAILURES}) == 0
 
 

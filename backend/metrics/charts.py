@@ -201,8 +201,8 @@ def curves(
     conversion_of = {row.id: by_run.get(row.run_id) for row in series}
     points_of = PointReader(session, series)
 
-    # What the client has: by series, the rows whose buckets it keeps, perhaps 0. With a series that is left
-    # out it starts from scratch.
+    # What the client has: by series, the rows whose buckets it keeps, perhaps 0. Of a series that is left out
+    # here, it keeps nothing.
     n_kept: Mapping[int, int] = {}
     if since is not None:
         changed = runs_with_changed_x(session, by_run, axes.x, since)

@@ -1,7 +1,7 @@
 """What happens next to the training loop: one thread writes to the spool, another one sends it.
 
-Apart from `external`, which runs in the script's threads, and from `delivery`, which runs without threads in
-`callboard sync` as well.
+What runs in the script's own threads is in `external`; what sends without threads, for `callboard sync` as
+well, in `delivery`.
 """
 
 from __future__ import annotations

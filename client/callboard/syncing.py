@@ -29,7 +29,7 @@ class Synced:
     n_remaining: int = 0
     """Spools that cannot be sent now."""
     problems: list[str] = field(default_factory=list)
-    """Why spools remain; one line each."""
+    """Why spools remain that can be read; one line each. Those that cannot be read are in `refused`."""
     refused: list[Refused] = field(default_factory=list)
     """What the server has refused, now or earlier, and what cannot be read, unless somebody has discarded
     it."""

@@ -20,8 +20,9 @@ type Search = Record<string, unknown>;
 const checked = <T extends object>(fields: T): Defined<T> => fields;
 
 /**
- * Reads a page's parameters also by the names that they have in REST, such as `{ run: 'runs' }`: addresses are written
- * after requests. The page's own name comes first, and alone stands in the address afterwards.
+ * Reads a page's parameters also by the names that they have in REST, such as `{ run: 'runs' }`: people write addresses
+ * with the names that they know from requests. The page's own name comes first, and alone stands in the address
+ * afterwards.
  */
 const alsoByRestNames =
   <T extends object>(names: Readonly<Record<string, string>>, read: (search: Search) => T) =>
@@ -226,8 +227,9 @@ export const replaySearch = (search: Search) =>
 export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' }, (search) =>
   checked({
     runs: runIds(search.runs),
-    /** Styles of the runs in their order, and of groups, such as `0f3c5a7e:3`. */
+    /** Styles of the runs, in their order. */
     styles: styles(search.styles),
+    /** Styles of groups, such as `0f3c5a7e:3`. */
     group_styles: names(search.group_styles),
     hidden: runIds(search.hidden),
     ...curveSearch(search),
@@ -295,8 +297,8 @@ export const playSearch = (search: Search) =>
   });
 
 /**
- * A day, such as `2026-11-22`, of the years that the service accepts: in another time zone, the first and last ones
- * may begin before 1970 or end after 9999.
+ * A day, such as `2026-11-22`. The service accepts the years 1970 to 9998; the first and the last of them are left out,
+ * since in another time zone they begin or end outside.
  */
 const day = (value: unknown): string | undefined =>
   typeof value === 'string' &&

@@ -27,7 +27,7 @@ export function differing(runs: readonly Run[]): string[] {
     .toSorted((a, b) => rank(a) - rank(b));
 }
 
-/** Settings of what is recorded and when, which hardly explain a score. */
+/** The seed, the device, the limits, and settings of evaluations and checkpoints: they hardly explain a score. */
 const BOOKKEEPING = /^(seed|device|stop\..*|config\.(evaluation|checkpoint)_.*)$/;
 
 /** The share of the scores' variance that a setting explains, adjusted for its number of values; 0 at least. */

@@ -394,6 +394,7 @@ TABLE_2 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=5.0,
             arms=_by_network(2, 8, None, None),
             environments=("Catch-v0",),
             draws=Draws(n=1),

@@ -67,6 +67,7 @@ FIGURE_2 = Definition(
     ),
     scales={
         "minutes": AtScale(
+            minutes=4.5,
             arms=timed(None, n_w=2, evaluation_episodes=0),
             environments=("Catch-v0",),
             draws=Draws(n=1),

@@ -245,6 +245,9 @@ def _begin_sqlite(connection: Connection) -> None:
     # whatever the busy timeout. Transactions that may write therefore take the lock first.
     options = connection.get_execution_options()
     driver: Any = connection.connection.driver_connection
+    # The limits of the connection's previous query do not apply to what begins here.
+    connection.info[_ENDS_AT] = math.inf
+    connection.info.pop(_DEADLINE, None)
     if _WAIT_S in options:
         driver.execute(f"PRAGMA busy_timeout = {options[_WAIT_S] * 1000:.0f}")
     turn: WriteTurn | None = options.get(_TURN)

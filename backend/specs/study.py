@@ -310,10 +310,19 @@ class StudySpec(Strict):
             if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
                 yield f"{place}.metrics", f"is required by {figure.kind}"
             rule = figure.reduction
-            if rule.normalise is not None and rule.rule != "best_kept" and rule.source == "training":
+            if rule.normalise is not None and rule.rule in ("top", "time_to", "time_to_peak"):
+                yield (
+                    f"{place}.reduction.normalise",
+                    f"{rule.rule} has no scores to be normalised: leave it out",
+                )
+            elif (
+                (rule.normalise or rule.reference) is not None
+                and rule.rule != "best_kept"
+                and rule.source == "training"
+            ):
                 yield (
                     f"{place}.reduction.source",
-                    "training has no protocol, by whose references a score is normalised: use evaluations",
+                    "training has no protocol, whose published scores are the references: use evaluations",
                 )
             rules = _RULES_OF.get(figure.kind)
             if rules is not None:

@@ -84,7 +84,7 @@ def by_method(id_: str, title: str, x: Literal["epochs", "hours"]) -> tuple[Stud
     return tuple(
         StudyFigure(
             id=f"{id_}-{algorithm.replace('_', '-')}", title=f"{title}, {label}", kind="curves", x=x,
-            reduction=_BEST_RATES, arms=labels_of(_MANY, label),
+            reduction=_BEST_RATES, arms=labels_of(_MANY, label), setting="config.learning_rate",
         )
         for label, algorithm in METHODS
         if algorithm != "one_step_sarsa"
@@ -246,7 +246,7 @@ FIGURES_3_4 = Definition(
             paper_shows="As in Figure 3: Sarsa's curves rise earlier with more threads.",
             figure=StudyFigure(
                 id="data-sarsa", title="Score against data, Sarsa", kind="curves", x="epochs",
-                reduction=_BEST_RATES, arms=labels_of(_MANY, "1-step Sarsa"),
+                reduction=_BEST_RATES, arms=labels_of(_MANY, "1-step Sarsa"), setting="config.learning_rate",
             ),
         ),
         Item(
@@ -258,7 +258,7 @@ FIGURES_3_4 = Definition(
             paper_shows="As in Figure 4: Sarsa's curves rise earlier with more threads.",
             figure=StudyFigure(
                 id="time-sarsa", title="Score against training time, Sarsa", kind="curves", x="hours",
-                reduction=_BEST_RATES, arms=labels_of(_MANY, "1-step Sarsa"),
+                reduction=_BEST_RATES, arms=labels_of(_MANY, "1-step Sarsa"), setting="config.learning_rate",
             ),
         ),
     ),
@@ -285,6 +285,7 @@ FIGURES_3_4 = Definition(
             differs=(
                 "One game, one run of each instead of the best of 50 learning rates",
                 "1, 2 and 4 actor-learners instead of 1 to 16, 8 minutes a run",
+                "Value-based methods explore over 1 million frames, A3C's value weight is 0.5",
                 "A3C alone has observations centred by the mean image of random play",
             ),
         ),
@@ -550,7 +551,11 @@ FIGURE_S7 = Definition(
             draws=Draws(n=4, space=rates()),
             stop={"wall_time_s": 480, "agent_steps": 2_000_000},
             concurrency=1,
-            differs=("One game", "4 learning rates instead of 50", "4 actor-learners, 8 minutes a run"),
+            differs=(
+                "One game",
+                "4 learning rates instead of 50",
+                "4 actor-learners, 8 minutes a run, exploration over 1 million frames",
+            ),
         ),
         "paper": AtScale(
             arms=value_methods("paper"),
@@ -648,7 +653,11 @@ CONTINUOUS = Definition(
             draws=Draws(n=8, space=rates(1e-5, 1e-2)),
             stop={"wall_time_s": 720, "agent_steps": 2_000_000},
             concurrency=1,
-            differs=("One task", "8 learning rates instead of 50", "4 actors without LSTM, shared Adam"),
+            differs=(
+                "One of gymnasium's tasks instead of the paper's",
+                "8 learning rates instead of 50, each constant",
+                "4 actors without LSTM, shared Adam, 12 minutes a run",
+            ),
         ),
         "paper": AtScale(
             arms=(arm("A3C", "a3c"),),

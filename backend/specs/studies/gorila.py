@@ -185,13 +185,11 @@ FIGURE_5 = Definition(
             differs=("Two small environments instead of 49 games", _SMALL_DIFFERS[1]),
         ),
         "hours": AtScale(
-            arms=tuple(
-                arm.model_copy(update={"config": arm.config | {"evaluation_interval_agent_steps": 50_000}})
-                for arm in _HOURS
-            ),
+            arms=_HOURS,
             environments=games("Assault", "RoadRunner"),
             draws=Draws(n=1),
             stop={"wall_time_s": 1_200},
+            concurrency=1,
             differs=("Two games, one seed, 20 minutes a run", "Gorila on one machine", NOOP_STARTS),
         ),
         "paper": AtScale(

@@ -72,8 +72,8 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
 def _seed(spec: dict[str, Any], config: dict[str, Any], seed: int | None) -> tuple[int | None, bool]:
     """The seed of a run whose script reports settings and perhaps a seed, and whether it was given as such.
 
-    A seed that only a config names was not given: it follows the config, and a seed that is reported later is
-    ignored.
+    A seed that only a config names, or that is given beside an equal one in it, was not given as such: it
+    follows the config, and a seed that is reported later is ignored.
     """
     known = spec["seed"] if spec.get("seed_is_known", True) else None
     is_given = known is not None and spec.get("seed_is_given", True)

@@ -190,7 +190,8 @@ class MeanOfBest(_NeedsNoReference):
                 settings[run.arm, run.environment].add(run.setting)
         numbers = {len(values) for values in settings.values()}
         n_settings = numbers.pop() if len(numbers) == 1 else None
-        words = self.settings_name if n_settings is None else f"{n_settings} {self.settings_name}"
+        words = self.settings_name.removesuffix("s" if n_settings == 1 else "")
+        words = words if n_settings is None else f"{n_settings} {words}"
         return reduce_cells(
             runs,
             planned,

@@ -1,6 +1,6 @@
 """The runs of a study: arms × environments × draws, each validated before anything is stored."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,19 +38,19 @@ class PlannedCell:
 
 def resolve_presets(spec: StudySpec) -> StudySpec:
     """The study with the settings of its arms' presets in place of their names, so that a copy of it does not
-    change with the presets.
+    change with the presets. Settings that its draws choose are left out.
 
     Raises:
         Invalid: an algorithm does not have the preset, or the preset is not meant for an environment.
     """
     problems: list[FieldProblem] = []
-    arms = [_resolve(arm, at, spec.environments, problems) for at, arm in enumerate(spec.arms)]
+    arms = [_resolve(arm, at, spec, problems) for at, arm in enumerate(spec.arms)]
     if problems:
         raise Invalid(problems)
     return spec.model_copy(update={"arms": tuple(arms)})
 
 
-def _resolve(arm: Arm, at: int, environments: Sequence[str], problems: list[FieldProblem]) -> Arm:
+def _resolve(arm: Arm, at: int, spec: StudySpec, problems: list[FieldProblem]) -> Arm:
     algorithm = ALGORITHMS.get(arm.algorithm)
     if arm.preset is None or algorithm is None:  # an unknown algorithm is reported with its runs
         return arm
@@ -61,16 +61,15 @@ def _resolve(arm: Arm, at: int, environments: Sequence[str], problems: list[Fiel
         message = f"{algorithm.title} has no preset {quoted(arm.preset)}; use one of {known}"
         problems.append(FieldProblem(field=field, message=message))
         return arm
-    for environment in environments:
+    for environment in spec.environments:
         if environment in ENVIRONMENTS and not preset.suits(ENVIRONMENTS[environment]):
             message = f"{preset.title} is not meant for {environment}"
             problems.append(FieldProblem(field=field, message=message))
-    changes = {
-        "preset": None,
-        "config": preset.config | arm.config,
-        "environment_config": preset.environment_config | arm.environment_config,
-        "stop": arm.stop,
-    }
+    changes: dict[str, Any] = {"preset": None}
+    for section in ("config", "environment_config"):
+        of_preset: dict[str, Any] = getattr(preset, section)
+        fixed = {name: of_preset[name] for name in of_preset if f"{section}.{name}" not in spec.draws.space}
+        changes[section] = fixed | getattr(arm, section)
     return arm.model_copy(update=changes)
 
 
@@ -112,13 +111,13 @@ def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
     return known
 
 
-def check(spec: StudySpec) -> None:
-    """Refuse fields that do not fit each other.
+def check(spec: StudySpec, known: Collection[str] = ()) -> None:
+    """Refuse fields that do not fit each other, but those of which this is `known`.
 
     Raises:
         Invalid: with one problem per field.
     """
-    problems = spec.field_problems()
+    problems = {field: text for field, text in spec.field_problems().items() if field not in known}
     if not problems:
         problems = dict.fromkeys(unstorable_paths(spec.model_dump(mode="json")), UNSTORABLE)
     refuse(problems)

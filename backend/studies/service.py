@@ -86,15 +86,20 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     spec = expansion.resolve_presets(spec)
     custom = expansion.descriptions(session, spec)
     spec = expansion.pin_start_sets(session, spec, custom)
+    planned = expansion.cells(spec, custom)
+    expansion.refuse(_unfit_figures(spec, planned))
+    return spec, planned, custom
+
+
+def _unfit_figures(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str, str]:
+    """Errors of figures whose rules need what arms and environments lack, by field."""
     protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
-    expansion.refuse(
+    return (
         rules.missing_references(spec, protocols[0])
         | rules.differing_protocols(spec, protocols)
         | rules.missing_settings(spec)
+        | rules.differing_observations(spec, planned, protocols)
     )
-    planned = expansion.cells(spec, custom)
-    expansion.refuse(rules.differing_observations(spec, planned, protocols))
-    return spec, planned, custom
 
 
 def kinds_of(planned: Sequence[PlannedCell]) -> set[tuple[str, str, int]]:
@@ -206,7 +211,8 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
         spec = StudySpec.model_validate(before.model_dump(mode="json") | changes)
     except ValidationError as error:
         raise Invalid(problems_of(error)) from None
-    expansion.check(spec)
+    # A study of an earlier version may break rules of this one, and its figures cannot be changed.
+    expansion.check(spec, before.field_problems())
     custom = expansion.descriptions(session, spec)
     for at, environment in enumerate(added):
         if spec.starts and environment not in spec.starts:
@@ -215,12 +221,11 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
     expansion.pin_start_sets(session, spec, custom)
     rows = repository.cells(writing, study_id)
     known = {(row.arm, row.environment, row.draw) for row in rows}
-    first_draw = 0 if added else before.draws.n
-    new = [
-        cell
-        for cell in expansion.cells(spec, custom, first_draw)
-        if (cell.arm, cell.environment, cell.draw) not in known
-    ]
+    planned = expansion.cells(spec, custom, 0 if added else before.draws.n)
+    unfit = _unfit_figures(spec, planned) if added else {}
+    if unfit:
+        raise Invalid.field("environments", "; ".join(f"{field} {text}" for field, text in unfit.items()))
+    new = [cell for cell in planned if (cell.arm, cell.environment, cell.draw) not in known]
     if study.state == "stopped":
         _retry_cells(writing, study)
     equal = repository.finished_runs(session, kinds_of(new))

@@ -193,6 +193,20 @@ def test_long_query_of_a_transaction_that_writes_is_not_cancelled(
     engine.dispose()
 
 
+def test_transaction_on_a_connection_that_was_long_idle_begins(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times_s = [0.0]
+    monkeypatch.setattr(database, "monotonic", lambda: times_s[-1])
+    monkeypatch.setattr(database, "_STEPS_PER_CHECK", 1)
+    engine = make_engine(database_url, with_timeouts=True)
+    for _ in range(2):
+        with reading(engine) as session:
+            assert session.scalar(text("SELECT 1")) == 1
+        times_s.append(10 * database.QUERY_TIMEOUT_S)
+    engine.dispose()
+
+
 def test_wait_for_the_write_lock_is_bounded(own_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "LOCK_TIMEOUT_S", 0.2)
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 10_000.0)  # as long it would wait without the limit

@@ -86,3 +86,10 @@ def test_titles_of_figures_say_what_their_scores_are() -> None:
     assert set(small.values()) == {("Scores, not normalised", None), ("Scores", None)}
     assert atari["normalised-starts"] == ("Human-normalised scores", "human")
     assert set(from_starts.values()) == {("Scores from our starts", None)}
+
+
+def test_curves_of_the_best_settings_name_the_setting_at_every_scale() -> None:
+    for paper, definition in DEFINITIONS.values():
+        for scale in definition.scales:
+            for figure in study_of(paper, definition, scale).figures:
+                assert figure.reduction.of == "runs" or figure.setting, (definition.id, scale, figure.id)

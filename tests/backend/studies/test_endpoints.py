@@ -7,7 +7,7 @@ from httpx import Client
 from sqlalchemy import Engine, select
 
 from backend import __version__
-from backend.db import Attempt, Run, StudyCell
+from backend.db import Attempt, Run, Study, StudyCell
 from backend.db.engine import reading, writing
 from backend.principals import Role
 from backend.runs import service as runs
@@ -542,3 +542,28 @@ def test_every_item_at_every_scale_can_be_started(sqlite_service: RunningService
                     assert len(planned) == study.n_runs, (definition.id, scale)
     without = {name for name, (_, known) in DEFINITIONS.items() if {"hours", "paper"} - known.scales.keys()}
     assert without == {"ga3c-table-1"}, "which is about this installation's machines"
+
+
+def test_item_whose_draws_choose_a_setting_of_its_preset_can_be_extended(service: RunningService) -> None:
+    client = service.client
+    study = client.post(STUDIES, json={"item": "a3c-continuous", "scale": "minutes"}).json()
+    answer = client.post(f"{STUDIES}/{study['id']}/extend", json={"draws": study["n_runs"] + 1})
+    assert (answer.status_code, answer.json()["n_runs"]) == (200, study["n_runs"] + 1), answer.text
+
+
+def test_extension_is_refused_for_what_it_adds_not_for_what_an_earlier_version_allowed(
+    service: RunningService,
+) -> None:
+    client = service.client
+    figure = {"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}
+    body = {"name": "s", "arms": [{"label": "A3C", "algorithm": "a3c"}], "environments": ["ALE/Pong-v5"],
+            "draws": {"n": 1}, "run": {"stop": {"agent_steps": 10}}, "figures": [figure]}  # fmt: skip
+    study = client.post(STUDIES, json={"study": body}).json()
+    refused = client.post(f"{STUDIES}/{study['id']}/extend", json={"environments": ["CartPole-v1"]})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "environments")
+    assert "has no such score for CartPole-v1" in refused.text
+    with writing(service.engine) as session:
+        row = session.get_one(Study, study["id"])
+        row.spec = row.spec | {"figures": [figure | {"reduction": {"normalise": "human"}}]}
+    answer = client.post(f"{STUDIES}/{study['id']}/extend", json={"draws": 2})
+    assert (answer.status_code, answer.json()["n_runs"]) == (200, 2), answer.text

@@ -553,3 +553,13 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
     assert again.status_code == 201, again.text
     for name in scripts:
         compile(files[name], name, "exec")
+
+
+def test_curves_of_the_best_settings_are_drawn_where_each_arm_has_one(service: RunningService) -> None:
+    wanted = {"kind": "curves", "setting": "config.learning_rate",
+              "reduction": {"rule": "mean_of_best", "k": 3, "of": "settings"}}  # fmt: skip
+    study = started(service.client, wanted, draws={"n": 1})
+    finish(service, study)
+    drawn = figure(service.client, study)
+    assert (drawn["n_in"], len(drawn["figure"]["data"]) > 0) == (4, True)
+    assert "mean of 1 learning rate;" in drawn["caption"]

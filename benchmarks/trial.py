@@ -182,7 +182,9 @@ def train(run_folder: Path, spec: RunSpec) -> None:
 
 
 def _agent_steps(event: AnyEvent) -> int:
-    return getattr(event, "agent_steps", 0) or 0
+    """Agent steps of an event, the latest ones of a batch of points; 0 of one that has none."""
+    steps = getattr(event, "agent_steps", 0) or 0
+    return max(steps) if isinstance(steps, list) else steps
 
 
 def _last_score(run_folder: Path) -> str:

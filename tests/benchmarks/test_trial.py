@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from backend.specs.events import AnyEvent, EndedEvent, EvaluationEvent, ReportEvent, StartedEvent
+from backend.specs.events import (
+    AnyEvent,
+    EndedEvent,
+    EvaluationEvent,
+    PointsEvent,
+    ReportEvent,
+    StartedEvent,
+)
 from benchmarks.__main__ import app
 from benchmarks.trial import TABLE, Cell, cells, events_of, is_finished, spec_of, write_table
 from workers.engine.training.event_log import EventLog
@@ -49,6 +56,13 @@ def evaluation(agent_steps: int, mean: float) -> EvaluationEvent:
     )
 
 
+def points(agent_steps: int) -> PointsEvent:
+    return PointsEvent(
+        metric="m", agent_steps=[1, agent_steps], frames=[1, 1], wall_time_s=[1.0, 1.0], episodes=[0, 0],
+        value=[0.0, 0.0],
+    )  # fmt: skip
+
+
 def write(run_folder: Path, attempt: int, *events: AnyEvent) -> None:
     log = EventLog(run_folder / "attempts" / str(attempt) / "events.log")
     for event in events:
@@ -67,7 +81,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 def test_scores_after_the_checkpoint_of_a_resume_do_not_count(tmp_path: Path) -> None:
     run_folder = tmp_path / CELL.folder
-    write(run_folder, 1, started(0), report(100, None), report(200, -0.5), report(300, 9.0))
+    write(run_folder, 1, started(0), report(100, None), points(150), report(200, -0.5), report(300, 9.0))
     assert not is_finished(run_folder)
     write(run_folder, 2, started(200), report(250, 0.5), evaluation(400, 0.25), ended("finished"))
     assert is_finished(run_folder)

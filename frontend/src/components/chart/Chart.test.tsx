@@ -8,23 +8,28 @@ import { CurveViewProvider } from './CurveViewProvider';
 const library = vi.hoisted(() => {
   let arrive: () => void = () => undefined;
   const arrived = new Promise<void>((resolve) => (arrive = resolve));
-  return { arrived, arrive };
+  /** `failures`: drawings that are to fail; `watched`: elements whose size is. */
+  return { arrived, arrive, failures: 0, events: [] as string[], watched: new Set<Element>() };
 });
 
 vi.mock('plotly.js-basic-dist-min', async () => {
   await library.arrived;
   const same = (value: number) => value;
   const axis = { c2p: same, p2c: same, range: [0, 100], _offset: 0, _length: 100 };
-  const drawn = { on: () => undefined, _fullLayout: { xaxis: axis, yaxis: axis } };
-  const react = (element: HTMLElement) => Promise.resolve(Object.assign(element, drawn));
+  const on = (event: string) => library.events.push(event);
+  const drawn = { on, _fullLayout: { xaxis: axis, yaxis: axis } };
+  const react = (element: HTMLElement) =>
+    library.failures-- > 0
+      ? Promise.reject(new Error('cannot draw'))
+      : Promise.resolve(Object.assign(element, drawn));
   return { default: { react, purge: () => undefined } };
 });
 
 vi.stubGlobal(
   'ResizeObserver',
   class {
-    observe = (): void => undefined;
-    disconnect = (): void => undefined;
+    observe = (element: Element): void => void library.watched.add(element);
+    disconnect = (): void => library.watched.clear();
   },
 );
 
@@ -59,4 +64,22 @@ it('the tooltip names what the axis of the chart counts', async () => {
   const chart = await screen.findByRole('img', { name: 'Returns' });
   fireEvent.mouseMove(chart, { clientX: 20, clientY: 10 });
   expect(screen.getByText('Iterations 20')).toBeTruthy();
+});
+
+it('a chart that could not be drawn is drawn on request, with its events and its size', async () => {
+  library.arrive();
+  library.failures = 1;
+  render(
+    <MantineProvider env="test">
+      <CurveViewProvider search={{}} onSearch={() => undefined}>
+        <Chart label="Losses" data={[]} layout={{}} height={200} view="" />
+      </CurveViewProvider>
+    </MantineProvider>,
+  );
+  const retry = await screen.findByRole('button', { name: 'Try again' });
+  library.events.length = 0;
+  fireEvent.click(retry);
+  const chart = await screen.findByRole('img', { name: 'Losses' });
+  expect(library.events).toEqual(['plotly_relayout', 'plotly_afterplot']);
+  expect([...library.watched]).toEqual([chart]);
 });

@@ -148,21 +148,37 @@ type Props = {
   endNames?: boolean;
   /** Whether the page has a list of the lines, in place of a legend. */
   isListed?: boolean;
-  onReady?: (element: PlotlyHTMLElement) => void;
+  /** After each drawing. */
+  onDrawn?: (element: PlotlyHTMLElement) => void;
 };
 
 /**
  * A plotly figure that redraws in place, at most once a second. Zoom and crosshair are those of all charts of
  * the page.
  */
-export function Chart({ label, x: xAxis, data, layout, height, view, endNames, isListed, onReady }: Props) {
+export function Chart(props: Props) {
+  const [error, setError] = useState<unknown>(null);
+  if (error) return <Problem error={error} onRetry={() => setError(null)} />;
+  return <DrawnChart {...props} onError={setError} />;
+}
+
+function DrawnChart({
+  label,
+  x: xAxis,
+  data,
+  layout,
+  height,
+  view,
+  endNames,
+  isListed,
+  onDrawn,
+  onError,
+}: Props & { onError: (error: unknown) => void }) {
   const box = useRef<HTMLDivElement>(null);
-  const line = useRef<HTMLDivElement>(null);
+  const crosshairLine = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
   const zoomedAt = useRef(0);
-  const ready = useRef(onReady);
-  const [error, setError] = useState<unknown>(null);
-  const [tries, setTries] = useState(0);
+  const onDrawing = useRef(onDrawn);
   const [drawn, setDrawn] = useState(false);
   const [readout, setReadout] = useState<Values | null>(null);
   const [labels, setLabels] = useState<readonly PlacedLabel[]>([]);
@@ -174,10 +190,10 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, i
   const onZoom = useRef(change);
 
   useEffect(() => {
-    ready.current = onReady;
+    onDrawing.current = onDrawn;
     onZoom.current = change;
     shownData.current = data;
-  }, [onReady, change, data]);
+  }, [onDrawn, change, data]);
 
   useEffect(() => {
     zoomedAt.current = Date.now();
@@ -220,15 +236,17 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, i
           }
           setLabels(placedLabels(element, labelled.current));
           setDrawn(true);
-          ready.current?.(element);
+          onDrawing.current?.(element);
         })
-        .catch(setError);
+        .catch((error: unknown) => {
+          if (current) onError(error);
+        });
     }, waitMs);
     return () => {
       current = false;
       clearTimeout(timer);
     };
-  }, [data, layout, view, tries, zoom, endNames, isListed]);
+  }, [data, layout, view, zoom, endNames, isListed, onError]);
 
   useEffect(() => {
     const element = box.current;
@@ -248,18 +266,18 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, i
   useEffect(
     () =>
       crosshair.subscribe((place) => {
-        const [element, plot, mark] = [box.current, plotOf(box.current), line.current];
-        if (!element || !mark) return;
+        const [element, plot, line] = [box.current, plotOf(box.current), crosshairLine.current];
+        if (!element || !line) return;
         const left = plot && place ? plot.xaxis.c2p(place.x) : -1;
         const visible = plot && place && left >= 0 && left <= plot.xaxis._length;
-        mark.style.display = visible ? 'block' : 'none';
+        line.style.display = visible ? 'block' : 'none';
         if (!visible) {
           setReadout(null);
           return;
         }
-        mark.style.left = `${plot.xaxis._offset + left}px`;
-        mark.style.top = `${plot.yaxis._offset}px`;
-        mark.style.height = `${bottomOf(plot) - plot.yaxis._offset}px`;
+        line.style.left = `${plot.xaxis._offset + left}px`;
+        line.style.top = `${plot.yaxis._offset}px`;
+        line.style.height = `${bottomOf(plot) - plot.yaxis._offset}px`;
         setReadout(valuesIn(element, plot, place, shownData.current));
       }),
     [crosshair],
@@ -288,13 +306,6 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, i
     change({ zoom: range });
   };
 
-  if (error) {
-    const retry = () => {
-      setError(null);
-      setTries(tries + 1);
-    };
-    return <Problem error={error} onRetry={retry} />;
-  }
   return (
     <div className={classes.wrap} style={{ minHeight: height }} onMouseMove={point} onMouseLeave={leave}>
       {!drawn && <Skeleton className={classes.skeleton} radius={2} aria-hidden="true" />}
@@ -308,7 +319,7 @@ export function Chart({ label, x: xAxis, data, layout, height, view, endNames, i
         // During its first drawing the library shows default axes.
         style={{ visibility: drawn ? 'visible' : 'hidden' }}
       />
-      <div ref={line} className={classes.crosshair} aria-hidden="true" />
+      <div ref={crosshairLine} className={classes.crosshair} aria-hidden="true" />
       {labels.map(({ name, title, colour, top, left }, index) => (
         <span
           key={`${name} ${index}`}

@@ -211,7 +211,7 @@ export function ChartPanel(props: ChartPanelProps) {
           view={shown.view}
           endNames={main ?? false}
           isListed={runs.length > 1}
-          onReady={(ready) => (element.current = ready)}
+          onDrawn={(drawn) => (element.current = drawn)}
         />
       ) : (
         <div role="status" aria-label={`Loading ${title}…`}>

@@ -60,6 +60,7 @@ describe('compareSearch', () => {
 it('sweepSearch keeps the sort, the setting and the scale, and drops what cannot be one', () => {
   const search = { sort: '-config.learning_rate', setting: 'config.n_e', log: false };
   expect(sweepSearch(search)).toEqual(search);
+  expect(sweepSearch({ setting: 'config.share, %' }).setting).toBe('config.share, %');
   expect(sweepSearch({ sort: '--iqm', setting: 'x'.repeat(221), log: 'x' })).toEqual({
     sort: undefined,
     setting: undefined,

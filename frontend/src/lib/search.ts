@@ -15,7 +15,8 @@ type Search = Record<string, unknown>;
 
 /**
  * Marks a page's parameters, each of which is checked already, as such. Fields without a value stay present as
- * undefined: for a missing field the router would keep the raw parameter of the URL.
+ * undefined, although the type says that they are missing: for a missing field the router would keep the raw
+ * parameter of the URL.
  */
 const checked = <T extends object>(fields: T): Defined<T> => fields;
 
@@ -48,6 +49,21 @@ const flag = (value: unknown): true | undefined => (value === true ? true : unde
 /** The values of a comma-separated list, or of a repeated parameter. */
 const list = (value: unknown): string | undefined =>
   Array.isArray(value) ? joinNames(value.flatMap((item) => text(item) ?? [])) : text(value);
+
+const MAX_NAME_LENGTH = 220;
+
+const nameOf = (value: unknown): string | undefined => {
+  const name = text(value);
+  return name !== undefined && name.length <= MAX_NAME_LENGTH ? name : undefined;
+};
+
+/** A list of names, such as of metrics, charts or columns. */
+const nameList = (value: unknown): string | undefined =>
+  joinNames(
+    [...new Set(splitNames(list(value) ?? ''))]
+      .filter((name) => name !== '' && name.length <= MAX_NAME_LENGTH)
+      .slice(0, 100),
+  ) || undefined;
 
 const RUN_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -131,7 +147,7 @@ export const runsSearch = alsoByRestNames({ filter: 'q' }, (search) =>
     /** Comma-separated ids of the selected runs, or keys of the selected groups; `*`: everything that matches. */
     selected: text(search.selected),
     /** The columns in order, with changed widths, such as `name:220px`. */
-    columns: names(search.columns),
+    columns: nameList(search.columns),
   }),
 );
 
@@ -177,14 +193,6 @@ const zoom = (value: unknown): string | undefined => {
   return range ? formatZoom(range) : undefined;
 };
 
-/** A list of names of metrics or charts. */
-const names = (value: unknown): string | undefined =>
-  joinNames(
-    [...new Set(splitNames(list(value) ?? ''))]
-      .filter((name) => name !== '' && name.length <= 220)
-      .slice(0, 100),
-  ) || undefined;
-
 /** Styles, separated by commas. */
 const styles = (value: unknown): string | undefined => {
   const numbers = text(value);
@@ -196,10 +204,11 @@ const curveSearch = (search: Search) => ({
   x: xAxis(search.x),
   smooth: smoothing(search.smooth),
   smoothing: oneOf(search.smoothing, ['ema', 'window'] as const),
+  /** Width of the smoothing, in units of x. */
   scale: positive(search.scale),
   zoom: zoom(search.zoom),
   /** Charts with a logarithmic scale. */
-  log: names(search.log),
+  log: nameList(search.log),
 });
 
 export const runSearch = (search: Search) =>
@@ -211,7 +220,9 @@ export const runSearch = (search: Search) =>
     video: text(search.video),
     level: oneOf(search.level, ['debug', 'info', 'warning', 'error'] as const),
     find: text(search.find),
+    /** Whether episodes are listed best first. */
     best: flag(search.best),
+    /** Whether only settings that differ from their defaults are listed. */
     changed: flag(search.changed),
     /** Style of the run's lines, as on the page that links here. */
     style: styles(search.style)?.split(',')[0],
@@ -230,23 +241,25 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' },
     /** Styles of the runs, in their order. */
     styles: styles(search.styles),
     /** Styles of groups, such as `0f3c5a7e:3`. */
-    group_styles: names(search.group_styles),
+    group_styles: nameList(search.group_styles),
     hidden: runIds(search.hidden),
     ...curveSearch(search),
     /** Metrics with a panel each; by default the return. */
-    metrics: names(search.metrics),
+    metrics: nameList(search.metrics),
     /** Sizes of the panels, such as `loss/value:6x400`. */
-    sizes: names(search.sizes),
+    sizes: nameList(search.sizes),
     group: oneOf(search.group, ['seed'] as const),
     centre: oneOf(search.centre, CENTRES),
     interval: oneOf(search.interval, INTERVALS),
     /** Whether each seed is drawn as a thin line. */
     seeds: flag(search.seeds),
     /** The setting against which scores are drawn. */
-    setting: names(search.setting),
-    /** The score that is drawn. */
+    setting: nameOf(search.setting),
+    /** The score that is drawn against it; by default that of the list of runs. */
     drawn: oneOf(search.drawn, ['best_return'] as const),
+    /** The score that statistics compare; by default, of training. */
     score: oneOf(search.score, ['evaluation'] as const),
+    /** Where they compare it; by default, at the shortest run's length. */
     at: oneOf(search.at, ['end'] as const),
     /** Protocol of the compared evaluations; by default, that of each group. */
     protocol: protocol(search.protocol),
@@ -264,7 +277,7 @@ export const sweepSearch = (search: Search) =>
   checked({
     sort: CONFIGURATION_SORT.test(text(search.sort) ?? '') ? text(search.sort) : undefined,
     /** The setting against which scores are drawn. */
-    setting: names(search.setting),
+    setting: nameOf(search.setting),
     /** Whether the axis of this setting is logarithmic; by default, if the values span a wide range. */
     log: typeof search.log === 'boolean' ? search.log : undefined,
   });
@@ -277,7 +290,7 @@ export const scoresSearch = alsoByRestNames({ column: 'columns', min_seeds: 'see
     family: text(search.family),
     protocol: protocol(search.protocol),
     /** Ids of the shown columns. */
-    columns: names(search.columns),
+    columns: nameList(search.columns),
     /** How many runs a score needs at least. */
     seeds:
       Number.isInteger(search.seeds) && Number(search.seeds) >= 1 && Number(search.seeds) <= MAX_SEEDS
@@ -342,7 +355,9 @@ export type SignInError = (typeof SIGN_IN_ERRORS)[number];
 export const loginSearch = (search: Search) =>
   checked({
     from: sameSiteUrl(search.from),
+    /** Whether an invalid one-time link led here. */
     expired: flag(search.expired),
+    /** Whether this browser has lost the secret of its session. */
     lost: flag(search.lost),
     error: oneOf(search.error, SIGN_IN_ERRORS),
   });

@@ -217,6 +217,7 @@ class Supervisor:
         assert self._process is not None
         watched = self._gameplay.is_watched(self.claim.run_id)
         if watched != self._is_watched:
+            deque(self._process.messages(), maxlen=0)  # of the viewer before
             self._process.send(Watch(on=watched))
             self._is_watched = watched
         if watched:
@@ -254,7 +255,7 @@ class Supervisor:
                 self._process.terminate()  # it reads commands only once it trains
             self._stop_sent_at = now
         if self._stop_sent_at is None and recorder.has_final_event:
-            # After its final event the engine only has to exit.
+            # The engine only has to exit; if it hangs it is killed, and its final event stands.
             self._stop_sent_at = now
         timeout_s = SHUTDOWN_STOP_TIMEOUT_S if self._is_shutting_down else STOP_TIMEOUT_S
         if not recorder.has_started:

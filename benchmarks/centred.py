@@ -1,12 +1,12 @@
-"""Centred observations on Atari: the time to 18 on Pong, a search around the preset, and three other games.
+"""Centred observations on Atari: a search around the preset, the time to score 18 on Pong, and other games.
 
 The runs train one after another, and each has a row in the table as soon as it has ended. The search varies
 one setting at a time, keeps the value that is the fastest, and goes on from there. In a later call runs with
 a row are skipped and an unfinished one resumes; what follows from their results is the same. On another
 machine the table alone is enough: an unfinished run then starts anew.
 
-Machines differ in speed. Values of a setting that leaves the cost of an agent step as it is are compared by
-agent steps; those of `n_e`, which does not, by the training time of runs of this comparison alone.
+Machines differ in speed, so values are compared by agent steps, but those of `n_e`, which changes the cost of
+an agent step: they are compared by training time, in runs made for this comparison alone.
 """
 
 import csv
@@ -33,7 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 """The last ones, from `agent_steps` on, are of the result."""
 SCHEDULE = "schedule"
-"""Among the settings: `constant`, or over how many agent steps the learning rate falls to 0."""
+"""Key in `changes`: `constant`, or over how many agent steps the learning rate falls to 0."""
 SEARCHED: Mapping[str, tuple[Any, ...]] = {
     "learning_rate": (3.5e-4, 1.4e-3),
     SCHEDULE: ("constant", 2_000_000),
@@ -52,7 +52,7 @@ _PONG = "ALE/Pong-v5"
 _GAMES = ("ALE/Breakout-v5", "ALE/Seaquest-v5", "ALE/SpaceInvaders-v5")
 _PONG_STOP = {"agent_steps": 1_500_000, "score": TARGET}
 _SEARCH_STOP = {"agent_steps": 600_000, "score": TARGET}
-"""In which the preset has learnt most of the game, so that its mean tells values apart."""
+"""Long enough for the preset to learn most of the game, so that its mean tells values apart."""
 _TIMED_STOP = {"wall_time_s": 360.0, "score": TARGET}
 _OTHERS_STOP = {"wall_time_s": 660.0, "score": TARGET}
 """A3C and GA3C should be at the target after ten minutes."""
@@ -60,6 +60,8 @@ _GAMES_STOP = {"agent_steps": 1_000_000}
 _OFTEN = {"evaluation_interval_agent_steps": 200_000}
 """For the time of the first evaluation that reaches the target."""
 _AT_THE_END = {"evaluation_interval_agent_steps": 0}
+_NONE = {"evaluation_episodes": 0}
+"""The search compares training means."""
 _FAILED = "failed"
 
 
@@ -122,11 +124,9 @@ Results = Callable[[Variant], Result | None]
 
 
 def variants(result_of: Results) -> Iterator[Variant]:
-    """Every run, in order. Those after the search depend on the results of those before."""
-    yield from pong("pong", {})
+    """Every run, in order; each depends on the results of those before."""
     chosen = yield from search(result_of)
-    if chosen:
-        yield from pong("best", chosen)
+    yield from pong("pong", chosen)
     for seed in (0, 1):
         for environment in _GAMES:
             for preset in _PRESETS:
@@ -140,7 +140,7 @@ def variants(result_of: Results) -> Iterator[Variant]:
 def pong(
     part: str, changes: Mapping[str, Any], algorithm: str = "paac", stop: Mapping[str, Any] = _PONG_STOP
 ) -> Iterator[Variant]:
-    """The three runs whose median time is the aim."""
+    """Three seeds: their median time to the target is the result."""
     for seed in range(3):
         yield Variant(part, trial.Cell(algorithm, _PONG, _CENTRED, seed), changes, _OFTEN, stop)
 
@@ -154,7 +154,7 @@ def search(result_of: Results) -> Generator[Variant, None, dict[str, Any]]:
         part = f"search-{name}" if timed else "search"
         stop = _TIMED_STOP if timed else _SEARCH_STOP
         cell = trial.Cell("paac", _PONG, _CENTRED, 0)
-        runs = [Variant(part, cell, dict(changes), _AT_THE_END, stop) for changes in tried]
+        runs = [Variant(part, cell, dict(changes), _NONE, stop) for changes in tried]
         yield from runs
         chosen = dict(min(runs, key=lambda run: rank(result_of(run), timed=timed)).changes)
     return chosen

@@ -66,7 +66,7 @@ def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
     searched = [variant for variant in planned if variant.part.startswith("search")]
     chosen = {SCHEDULE: "constant", "n_e": 8}
     assert dict(searched[-1].changes) == chosen | {"max_grad_norm": SEARCHED["max_grad_norm"][-1]}
-    assert {str(dict(variant.changes)) for variant in planned if variant.part == "best"} == {str(chosen)}
+    assert {str(dict(variant.changes)) for variant in planned if variant.part == "pong"} == {str(chosen)}
     games = [variant for variant in planned if variant.part == "games"]
     assert {(variant.cell.preset, bool(variant.changes)) for variant in games} == {
         ("full-frame", False), ("full-frame-centred", True)
@@ -75,12 +75,12 @@ def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
         "ga3c"
     ] * 3
     ids = [variant.folder for variant in planned if variant not in searched]
-    assert len(ids) == len(set(ids)) == 3 + 3 + 12 + 6
+    assert len(ids) == len(set(ids)) == 3 + 12 + 6
 
 
 def test_every_run_of_the_search_is_valid_and_differs_in_what_it_says() -> None:
     planned = list(variants(lambda variant: reached(100, 0.0, 100.0)))
-    assert not [variant for variant in planned if variant.part == "best"], "nothing was faster"
+    assert not any(variant.changes for variant in planned if variant.part == "pong"), "nothing was faster"
     specs = {(str(variant.changes), variant.cell): variant.spec for variant in planned}
     by_changes = {changes: spec for (changes, cell), spec in specs.items() if cell.algorithm == "paac"}
     annealed = by_changes[str({SCHEDULE: 2_000_000})]

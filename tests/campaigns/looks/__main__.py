@@ -13,6 +13,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.browser.examples import recorded_game
 from tests.browser.pages import page_addresses
 from tests.campaigns.looks import home
+from tests.support import custom_environment
 from tests.support.installation import CALLBOARD, Installation, environment, installation
 from tests.support.pages import page_client
 from tests.support.waiting import until
@@ -31,6 +33,7 @@ SETTLED_MS = 1_500
 """Before a screenshot, for what moves in."""
 _RENDERED_MS = 8_000
 """For thumbnails."""
+_POISON = "poison"
 
 
 def main() -> None:
@@ -44,7 +47,7 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="looks-") as name,
-        installation(Path(name) / "home", demo="true") as running,
+        _installed(Path(name)) as running,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
@@ -59,7 +62,7 @@ def main() -> None:
             return
         _take(page, given.folder, given.sizes, only, [("01-empty-home", "/")])
         with _script(running) as script:
-            made = home.make(script)
+            made = home.make(script, Path(name) / _POISON)
             recording = recorded_game(_player(running))
             made |= {"session": [recording["session_id"]], "recording": [recording["id"]]}
             _take(page, given.folder, given.sizes, only, _views(script, made))
@@ -72,6 +75,13 @@ def main() -> None:
             page.get_by_role("img", name="Preview").locator("svg").wait_for()
             page.screenshot(path=given.folder / f"10-export-1280-{theme}.png")
         browser.close()
+
+
+def _installed(folder: Path) -> AbstractContextManager[Installation]:
+    """An installation in `folder` with an environment in which runs fail once the file `_POISON` exists."""
+    entry = custom_environment.POISONED_BY.format(path=folder / _POISON)
+    environments = custom_environment.write(folder, entry)
+    return installation(folder / "home", demo="true", environments_file=environments)
 
 
 def _script(running: Installation) -> httpx.Client:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,8 +20,8 @@ _SLOW_S = 1_200.0
 """For a dozen short runs, two at a time, on a busy machine."""
 
 
-def make(script: httpx.Client) -> dict[str, list[str]]:
-    """Make the runs; their ids by what they show."""
+def make(script: httpx.Client, poison: Path) -> dict[str, list[str]]:
+    """Make the runs; their ids by what they show. The file `poison` makes runs of `FAILED` fail."""
     made = {
         "rates": [
             _external(script, f"lr {rate:g}", seed, _rate(rate, seed), config={"learning_rate": rate})
@@ -33,11 +34,12 @@ def make(script: httpx.Client) -> dict[str, list[str]]:
         "names": [_external(script, "Ein langer Name / длинное имя / 很长的名字 " + "x" * 120, 0, _coin())],
     }  # fmt: skip
     [run] = train(script, TRAINED)
+    failed = _failed(script, poison)
     sweep = script.post("/api/v1/sweeps", json=SWEEP).raise_for_status().json()["id"]
     study = script.post("/api/v1/studies", json={"study": STUDY}).raise_for_status().json()["id"]
     until(lambda: script.get(f"/api/v1/sweeps/{sweep}").json()["state"] == "finished", _SLOW_S, every_s=1)
     until(lambda: script.get(f"/api/v1/studies/{study}").json()["state"] == "finished", _SLOW_S, every_s=1)
-    return made | {"trained": [run["id"]], "sweep": [sweep], "study": [study]}
+    return made | {"trained": [run["id"]], "failed": [failed], "sweep": [sweep], "study": [study]}
 
 
 TRAINED: dict[str, Any] = {
@@ -45,6 +47,15 @@ TRAINED: dict[str, Any] = {
     "environment": "CartPole-v1",
     "name": "PAAC on CartPole",
     "stop": {"agent_steps": 60_000},
+}
+
+
+FAILED: dict[str, Any] = {
+    "algorithm": "paac",
+    "environment": "Custom/Poisonable-v0",
+    "name": "PAAC with rewards that become NaN",
+    "config": {"checkpoint_interval_s": 10},
+    "stop": {"agent_steps": 100_000_000},
 }
 
 
@@ -168,6 +179,18 @@ def train(script: httpx.Client, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     return runs
 
 
+def _failed(script: httpx.Client, poison: Path) -> str:
+    # The worker, which starts after the web process, reports the environment with its host.
+    environment = f"/api/v1/environments/{FAILED['environment']}"
+    until(lambda: script.get(environment).is_success)
+    [run] = script.post("/api/v1/runs", json=FAILED).raise_for_status().json()["items"]
+    at = f"/api/v1/runs/{run['id']}"
+    until(lambda: script.get(f"{at}/checkpoints").json()["items"], _SLOW_S)
+    poison.touch()
+    until(lambda: script.get(at).json()["state"] == "failed", _SLOW_S)
+    return str(run["id"])
+
+
 def addresses(made: dict[str, list[str]], episode: str) -> Iterator[tuple[str, str]]:
     """The views that a redesign is judged by: a name and an address each."""
     best = ",".join(made["rates"][::2][:10])
@@ -182,3 +205,4 @@ def addresses(made: dict[str, list[str]], episode: str) -> Iterator[tuple[str, s
     yield "09-compare-seeds", f"/compare?runs={','.join(made['rates'])}&group=seed"
     yield "11-watch", f"/runs/{trained}?tab=episodes"
     yield "12-replay", f"/runs/{trained}/episodes/{episode}"
+    yield "13-failed-run", f"/runs/{made['failed'][0]}"

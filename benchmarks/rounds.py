@@ -147,7 +147,7 @@ def _turn(results: RoundResults, row: Row, environment: str, seconds: float, cor
 
 @contextmanager
 def _adopting_orphans() -> Iterator[None]:
-    """Become the parent of what a turn leaves behind, so that it can be results."""
+    """Become the parent of what a turn leaves behind, so that it can be killed."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:

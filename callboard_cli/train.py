@@ -147,8 +147,8 @@ def train(
     elif ended.state == "failed":
         typer.echo(f"failed: {ended.reason}\n{ended.traceback}", err=True)
     else:
-        score = summary["mean_return_100"]
-        scored = "" if score is None else f"; mean return of the last 100 episodes {score_text(score)}"
+        mean = summary["mean_return_100"]
+        scored = "" if mean is None else f"; mean return of the last 100 episodes {score_text(mean)}"
         typer.echo(f"{ended.state}: {ended.reason}{scored}; saved in {folder}", err=True)
     if ended.state == "failed":
         raise typer.Exit(1)
@@ -212,7 +212,7 @@ def _prepare(
 
 
 def _differing(previous: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The values in which two specs differ, with both; of two algorithms or environments, these alone."""
+    """The values in which two specs differ, with both; if algorithm or environment differs, that alone."""
     for name in ("algorithm", "environment"):
         if previous[name] != other[name]:
             return [_difference(name, previous[name], other[name])]

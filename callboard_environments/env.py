@@ -101,7 +101,7 @@ class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
         )
 
     def get_action_meanings(self) -> list[str]:
-        """The names of the actions, by number, or of the numbers of a continuous action."""
+        """The name of each discrete action, or of each component of a continuous one."""
         return list(self._env.action_names)
 
     def render(self) -> Any:

@@ -113,7 +113,7 @@ class EngineProcess:
             self._control.send(message)
 
     def wait_for_frames(self, timeout_s: float) -> None:
-        """Wait until `frames` has one, the engine has exited, or the time is over."""
+        """Wait until `messages` has one, the engine has exited, or the time is over."""
         with suppress(ValueError):  # closed
             select.select([self._control], [], [], timeout_s)
 

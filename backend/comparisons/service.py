@@ -73,8 +73,8 @@ def compare(
         session: a reading session.
         run_ids: the runs.
         score: whether scores are measured by training episodes, or by evaluations.
-        at: `common`: all runs of an environment at the same agent steps, the least that any of those counted
-            has reached by a return or evaluation; `end`: each run at its own last.
+        at: `common`: all runs of an environment at the same agent steps, those of the last score of the
+            counted run whose last score comes first; `end`: each run at its own last score.
         threshold: a score; the result has the time at which it is first reached.
         protocol: protocol of the evaluations; by default each group's own.
 
@@ -141,7 +141,7 @@ class _Measured:
     furthest: Mapping[str, int]
     """Run -> agent steps of its last score; runs without any are left out."""
     read: Callable[[Mapping[str, int] | None], Mapping[str, ScoreHistory]]
-    """The scores of the runs: those up to these agent steps of each that are needed there, or all of them."""
+    """The scores of the runs: given agent steps by run, those needed for the score there; given None, all."""
     protocols: Mapping[str, str | None]
     """Group -> the protocol of its evaluations, if it is scored by them."""
     every_protocol: Sequence[str] = ()
@@ -199,7 +199,7 @@ def _common_ends(measured: _Measured, repeated: Collection[str]) -> dict[str, in
 
 
 def _episodes(session: Session, runs: Mapping[str, Run]) -> tuple[dict[str, list[ChunkInfo]], set[str]]:
-    """By run, the stored chunks of its returns, if any is finite; and the runs of which some are not."""
+    """By run, the stored chunks of its returns, if any is finite; and the runs with returns that are not."""
     names = {run.id: run.return_metric or EPISODE_RETURN for run in runs.values()}
     rows = metrics.list_series(session, list(runs), list(set(names.values())))
     chosen = [row for row in rows if row.source == "" and row.metric == names[row.run_id]]

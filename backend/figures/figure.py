@@ -64,7 +64,7 @@ class Figure:
     data: list[dict[str, Any]] = field(default_factory=list)
     """Traces, or what a client lacks of them."""
     n_total: int = 0
-    """Points of all series that are drawn."""
+    """Points of all series that are drawn; of a study, runs or bars."""
     n_shown: int = 0
     """Buckets, or grid points, that are drawn of them."""
     bands: list[str] = field(default_factory=list)

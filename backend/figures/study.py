@@ -23,7 +23,7 @@ _LEGEND_ROW_PX = 22
 _BAND_OPACITY = 0.16
 _NARROW_PX, _MEDIUM_PX = 560, 960
 _MAX_TICKS = 8
-_MANY_PER_PX = 120
+_LEGEND_ENTRY_PX = 120
 """Approximate width of a legend's entry."""
 _HATCHES = dict(
     zip(
@@ -124,7 +124,7 @@ def _grid_figure(
     figure.layout["hovermode"] = "closest"
     figure.layout.pop("hoversubplots", None)
     figure.layout["showlegend"] = n_legend > 1
-    legend_rows = ceil(n_legend * _MANY_PER_PX / width) if n_legend > 1 else 0
+    legend_rows = ceil(n_legend * _LEGEND_ENTRY_PX / width) if n_legend > 1 else 0
     height = grid.n_rows * _ROW_PX + _FRAME_PX + legend_rows * _LEGEND_ROW_PX
     figure.layout["height"] = height
     figure.layout["margin"] = figure.layout["margin"] | {"b": 12 + legend_rows * _LEGEND_ROW_PX}
@@ -482,7 +482,7 @@ def profile_figure(profiles: Sequence[Profile], *, x: str, target: float, frame:
     """
     figure = Figure(layout(frame.title, frame.theme, frame.width_px))
     width = frame.width_px or _MEDIUM_PX
-    legend_rows = ceil(len(profiles) * _MANY_PER_PX / width) if len(profiles) > 1 else 0
+    legend_rows = ceil(len(profiles) * _LEGEND_ENTRY_PX / width) if len(profiles) > 1 else 0
     figure.layout |= {
         "height": _ROW_PX + _FRAME_PX + legend_rows * _LEGEND_ROW_PX,
         "hovermode": "closest",

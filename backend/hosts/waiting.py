@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from backend.db import Host, Run
 from backend.specs.algorithms import ALGORITHMS
@@ -44,8 +45,8 @@ def can_run(host: Host, run: Run) -> bool:
 
 
 def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
-    """Why no host has claimed a queued run: the first condition that no host meets of those
-    that meet the ones before."""
+    """Why no host has claimed a queued run. Conditions are checked in order, each on the hosts that meet the
+    earlier ones; the reason is the first that none of these meets."""
     allowed = [candidate for candidate in hosts if serves(candidate.host, run)]
     if not allowed:
         return (
@@ -76,7 +77,7 @@ def capacity_warnings(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     """Why no host that can run these runs can run them well, and which presets fit.
 
     What no host provides, such as the environment or a GPU, is not among the warnings: `why_waiting` says so
-    once the runs wait. A requested host that does not exist is.
+    once the runs wait. A requested host that does not exist is reported.
 
     Args:
         runs: runs of one request, at least one: they differ in config and seed alone. The largest memory
@@ -113,7 +114,7 @@ def expected_wait_s(
         rates: agent steps/s by algorithm and environment, for runs that do not train yet.
     """
     slots = {
-        candidate.host.id: _slots(candidate, lambda active: _left_s(active, rates))
+        candidate.host.id: _slots(candidate, partial(_left_s, rates=rates))
         for candidate in hosts
         if candidate.accepts
     }
@@ -221,4 +222,4 @@ _NEEDS: list[tuple[Callable[[Host, Run], bool], Callable[[Run, Sequence[Host]], 
         lambda run, hosts: _too_large(run, max(host.memory_bytes for host in hosts)),
     ),
 ]
-"""What a run needs of a host that allows it, and what is missing if none has it."""
+"""Conditions on the hosts that serve a run, in order, each with the reason if none meets it."""

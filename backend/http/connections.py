@@ -120,7 +120,7 @@ class _BoundedEvents(h11.Connection):
         """The next event of what was received.
 
         Raises:
-            _TooManyPartsError: as in its description.
+            _TooManyPartsError: the body arrives in too many small parts.
         """
         event = super().next_event()
         if isinstance(event, h11.Request):
@@ -138,6 +138,7 @@ class HttpConnection(_SendTimeout, H11Protocol):
 
     _request_timer: asyncio.TimerHandle | None = None
     _awaited: tuple[object, object] | None = None
+    """The parser's state and the request that the timer runs for: more bytes of these do not restart it."""
     _is_upgraded = False
     """Whether it is a WebSocket's now: no more of the request comes, though its end has not been read."""
     waits_since: float | None = None
@@ -169,7 +170,7 @@ class HttpConnection(_SendTimeout, H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a malformed request; one whose response has begun is cut."""
-        if isinstance(sys.exception(), _TooManyPartsError):
+        if isinstance(sys.exception(), _TooManyPartsError):  # called while it is handled
             msg = "The body has too many small parts: send larger ones, or a Content-Length."
         if self.cycle is not None and not self.cycle.response_complete:
             if self.cycle.response_started:

@@ -1,4 +1,4 @@
-"""Bounds on what one web process does at the same time: responses in parts, and requests that write."""
+"""Bounds on what one web process does at the same time: reads, writes, and responses in parts."""
 
 import asyncio
 import itertools

@@ -67,7 +67,7 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
     now = database_now(session)
     job = repository.next_claimable(session, environments, now)
     while job is not None and job.tries >= MAX_TRIES:
-        _end(session, job, "failed", f"the worker died {job.tries} times while it ran this job")
+        _set_state(session, job, "failed", f"the worker died {job.tries} times while it ran this job")
         job = repository.next_claimable(session, environments, now)
     if job is None:
         return None
@@ -91,7 +91,7 @@ def finish(session: Session, job_id: str, tries: int) -> bool:
     """Mark a job as done. False if it is no longer held by this try: its result must be discarded."""
     job = repository.running(session, job_id, tries)
     if job is not None:
-        _end(session, job, "done", None)
+        _set_state(session, job, "done", None)
     return job is not None
 
 
@@ -99,7 +99,7 @@ def fail(session: Session, job_id: str, tries: int, error: str) -> bool:
     """Mark a job as failed. False if it is no longer held by this try."""
     job = repository.running(session, job_id, tries)
     if job is not None:
-        _end(session, job, "failed", storable(error))
+        _set_state(session, job, "failed", storable(error))
     return job is not None
 
 
@@ -109,11 +109,11 @@ def requeue(session: Session, job_id: str, tries: int) -> bool:
     job = repository.running(session, job_id, tries)
     if job is not None:
         job.tries -= 1
-        _end(session, job, "queued", None)
+        _set_state(session, job, "queued", None)
     return job is not None
 
 
-def _end(session: Session, job: Job, state: str, error: str | None) -> None:
+def _set_state(session: Session, job: Job, state: str, error: str | None) -> None:
     job.state, job.error = state, error
     job.host = job.lease_expires_at = None
     session.flush()

@@ -110,7 +110,8 @@ def append(session: Session, run_id: str, attempt: int, revision: int, points: S
 def append_columns(
     session: Session, run_id: str, attempt: int, revision: int, points: Mapping[tuple[str, str], Columns]
 ) -> bool:
-    """The same with columns by metric and source, without `revision`; each series has at least one point."""
+    """`append` of points given as columns by metric and source, without `revision`; each series has at least
+    one point."""
     if not points:
         return False
     arrived = {

@@ -398,5 +398,5 @@ def _end(session: Session, play: PlaySession, reason: str) -> None:
     now = database_now(session)
     play.state, play.end_reason, play.ended_at = "ended", storable(reason), now
     play.lease_expires_at = play.moment = None
-    recordings.end_all(session, play.id, now)
+    recordings.end_game(session, play.id, now)
     session.flush()

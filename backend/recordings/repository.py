@@ -175,7 +175,7 @@ def open_sessions(session: Session, recordings: Sequence[Recording]) -> set[str]
     return set(session.scalars(statement))
 
 
-def end_all(session: Session, session_id: str, at: datetime) -> None:
+def end_game(session: Session, session_id: str, at: datetime) -> None:
     """End the game that a session plays."""
     session.execute(
         update(Recording)

@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -60,8 +60,8 @@ def get(session: Session, recording_id: str) -> Recording:
 
 
 def in_open_sessions(session: Session, recordings: Sequence[Recording]) -> set[str]:
-    """The ids of those recordings whose session has not ended: a script that joins it makes all of its games
-    scripted."""
+    """The ids of those recordings whose session has not ended: until then a script may join it, which makes
+    all of its games scripted."""
     sessions = repository.open_sessions(session, recordings)
     return {row.id for row in recordings if row.ended_at is None or row.session_id in sessions}
 
@@ -80,10 +80,10 @@ class PersonsMean:
 
 
 def human_references(session: Session, environment: str | None = None) -> dict[str, PersonsMean]:
-    """The *human* references of this installation, by environment: where no human score has been published.
+    """A *human* reference for each environment without a published one, from games of this installation.
 
-    Each is the highest of the means of people who have finished at least `MIN_GAMES` games with the
-    environment's own settings. Games of scripts, and joint ones, are no person's.
+    Each is the highest of the means of people who have finished at least `MIN_GAMES` games with the settings
+    that play has by default. Games of scripts, and joint ones, are no person's.
     """
     best: dict[str, PersonsMean] = {}
     if environment is not None and not _lacks_human(environment):
@@ -156,8 +156,8 @@ def start(
 def append(
     session: Session, recording_id: str, part: Part, *, session_ended_at: datetime | None = None
 ) -> bool:
-    """Append the next decisions of a game; if they end it, the recording ends. One that is left without a
-    decision is deleted. A person's game at another speed than the console's becomes one of practice.
+    """Append the next decisions of a game; if they end it, the recording ends. A recording that ends without
+    a decision is deleted. A person's game at another speed than the console's becomes one of practice.
 
     Args:
         session: a writing session.
@@ -248,12 +248,16 @@ def in_words(session: Session, recording: Recording, acted: Turns) -> str:
     """
     known = actors(recording)
     names = repository.user_names(session, {actor.user_id for actor in known if actor.user_id})
-    words = [
-        "an agent" if actor.kind == "agent" else f"{'a script of ' * (actor.kind == 'script')}{name}"
-        for actor in (known[number] for number in dict.fromkeys(number for number, _ in acted))
-        for name in [names.get(actor.user_id or "", "a deleted user")]
-    ]
+    numbers = dict.fromkeys(number for number, _ in acted)
+    words = [_actor_in_words(known[number], names) for number in numbers]
     return " and ".join(dict.fromkeys(words))
+
+
+def _actor_in_words(actor: Actor, names: Mapping[str, str]) -> str:
+    if actor.kind == "agent":
+        return "an agent"
+    name = names.get(actor.user_id or "", "a deleted user")
+    return f"a script of {name}" if actor.kind == "script" else name
 
 
 def turns(parts: Sequence[Part]) -> Turns:
@@ -261,9 +265,9 @@ def turns(parts: Sequence[Part]) -> Turns:
     return joined(turn for part in parts for turn in part.turns or [(0, len(part.actions))])
 
 
-def end_all(session: Session, session_id: str, at: datetime) -> None:
+def end_game(session: Session, session_id: str, at: datetime) -> None:
     """End the game that a session plays, complete up to its latest part."""
-    repository.end_all(session, session_id, at)
+    repository.end_game(session, session_id, at)
 
 
 def read_parts(session: Session, recording: Recording) -> list[Part]:
@@ -356,7 +360,7 @@ def request_video(
         raise Conflict("the game is being played: it can be replayed when it has ended")
     if not recording.length_steps:
         raise Conflict("the game has ended before its first decision: there is nothing to replay")
-    read_parts(session, recording)
+    read_parts(session, recording)  # raises Gone
     waiting = job_rows.count_waiting(session, GAME)
     if (
         sum(waiting.values()) >= MAX_WAITING_VIDEOS

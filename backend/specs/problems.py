@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from backend.specs.fields import PATTERNS, Frozen
 
 MAX_PROBLEMS = 20
-"""Problems after which input is not validated further: whoever sent it fixes the first ones first."""
+"""The most that are reported: whoever sent the input fixes the first ones first."""
 
 
 class FieldProblem(Frozen):

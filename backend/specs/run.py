@@ -136,13 +136,13 @@ REQUEST_FIELDS = (
     *(name for name in RunSpec.model_fields if name != "custom"),
     *("seeds", "grid", "origin"),
 )
-"""The fields of a request for runs, which holds several at once."""
+"""The fields of a request, which may create several runs."""
 
 
 def _facts(
     environment: Environment, config: EnvironmentConfig, agent_steps: int | None, annealing: int | None
 ) -> RunFacts:
-    """The rest of a run, for its algorithm's config."""
+    """What an algorithm's config needs to know of the rest of a run."""
     return RunFacts(
         environment=environment.id,
         observation=environment.observation,

@@ -268,9 +268,7 @@ def _setting(data: _Data, cell: CellRow, path: str) -> Any:
 def setting_of_arm(arm: Arm, environment: str, path: str) -> Any:
     """The value of a setting of an arm on an environment; None if it has none."""
     section, _, name = path.partition(".")
-    given = (
-        getattr(arm, section, {}).get(name, _MISSING) if section in ("config", "environment_config") else None
-    )
+    given = getattr(arm, section, {}).get(name, _MISSING) if section in _SECTIONS else None
     if given is not _MISSING:
         return given
     algorithm, known = ALGORITHMS.get(arm.algorithm), ENVIRONMENTS.get(environment)

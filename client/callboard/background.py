@@ -85,7 +85,7 @@ class Background:
         self._gone: str | None = None
         """Why the server accepts nothing of the run any more."""
         self._reported: set[str] = set()
-        """Reasons why the server drops rows that were reported."""
+        """Reasons why the server drops rows, of those that the script has been told."""
         self._final: bytes | None = None
         """The final state, once the run is closed: the last thing that is written."""
         # Of the sender alone.
@@ -135,7 +135,7 @@ class Background:
             )
             if is_accepted:
                 if n_then >= WAKING_ROWS:
-                    self._to_write.set()  # the writer waits for the mutex
+                    self._to_write.set()  # before the append: the writer needs the mutex
                 self._entries.append(entry)
                 self._n_rows = n_then
         if not is_accepted and not is_own:
@@ -283,7 +283,7 @@ class Background:
                 self._drop_after_error(n_rows)
         return left
 
-    def _append(self, kind: str, n_rows: int, rows: bytes, is_last: bool = True) -> bool:
+    def _append(self, kind: str, n_rows: int, rows: bytes, is_last: bool) -> bool:
         """Write a frame to the spool. If it cannot be written: False, and it waits; the last time, it is
         dropped."""
         try:
@@ -365,7 +365,7 @@ class Background:
             self._heartbeat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
 
     def _send_until_heartbeat(self) -> bool:
-        """Send request by request; whether everything is sent, not only until the next heartbeat is due."""
+        """Send request by request; False if a heartbeat is due before everything is sent."""
         while self._delivery.send():
             self._on_reached()
             if time.monotonic() >= self._heartbeat_at:

@@ -118,7 +118,7 @@ class Delivery:
             return True
         except RequestTooLarge:
             if request.n_rows < 2 or request.kind not in _ROWS_FIELD:
-                raise
+                raise  # it cannot be halved; it is an `Unreachable`
             self._resolve_too_large(run_id, request)
             return True
         except Rejected as error:
@@ -129,7 +129,7 @@ class Delivery:
         self._count_dropped(answer)
         # The server may be one ahead: it stored `_resolve_too_large`'s empty batch, whose answer was lost.
         request = replace(request, sequence=answer.get("sequence", request.sequence))
-        self._confirm(request, stored=request.kind != "state")
+        self._confirm(request, stored=request.kind != "state")  # a state has no number
         return True
 
     def _handle_rejection(self, error: Rejected, request: Request) -> None:

@@ -90,6 +90,7 @@ class Manifest:
     """Which run a spool belongs to."""
 
     source: str
+    """Id of the stream of rows: the server takes each of its sequence numbers once."""
     url: str
     run: str | None
     """None until the server has created the run."""
@@ -171,7 +172,7 @@ class Spool:
         self._next = Position(segments[0] if segments else 1)
         self._sequence = 1
         self._pending: Position | None = None
-        """End of the request that was being sent when the last process died."""
+        """End of the request that is not confirmed, of this process or the one before."""
         self._read_request()
 
     @classmethod
@@ -324,7 +325,7 @@ class Spool:
             self._n_bytes -= self._files.pop(upload, 0)
 
     def next(self) -> Request | None:
-        """The oldest request that is not confirmed; the same until `confirm`. None if there is none.
+        """The oldest request that is not confirmed, the same until `confirm` or `halve`; None without one.
 
         Damaged frames are set aside.
 

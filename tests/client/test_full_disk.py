@@ -29,12 +29,12 @@ def test_video_that_cannot_be_compressed_is_kept_and_sent_later(
 ) -> None:
     monkeypatch.setattr("callboard.background.FIRST_RETRY_S", 0.1)
     monkeypatch.setattr("callboard.background.HEARTBEAT_INTERVAL_S", 0.1)
-    existed: list[bool] = []
+    had_partial_file: list[bool] = []
     with callboard.init(algorithm="a", environment="e") as run:
 
         def archive(path: Path, *arguments: Any, **options: Any) -> zipfile.ZipFile:
-            if len(existed) < 2 or not run.stop_requested:
-                existed.append(path.exists())
+            if len(had_partial_file) < 2 or not run.stop_requested:
+                had_partial_file.append(path.exists())
                 path.write_bytes(b"part of an archive")
                 raise OSError(errno.ENOSPC, "No space left on device")
             return zipfile.ZipFile(path, *arguments, **options)
@@ -42,13 +42,13 @@ def test_video_that_cannot_be_compressed_is_kept_and_sent_later(
         on_full_disk = SimpleNamespace(ZipFile=archive, ZIP_DEFLATED=zipfile.ZIP_DEFLATED)
         monkeypatch.setattr("callboard.uploading.zipfile", on_full_disk)
         run.video(np.zeros((1, 32, 32, 3), np.uint8), agent_steps=5)
-        until(lambda: len(existed) > 1)
+        until(lambda: len(had_partial_file) > 1)
         target.client.post(f"/api/v1/runs/{run.id}/stop").raise_for_status()
         assert run.flush(timeout_s=PATIENCE_S), "a heartbeat brings the request while the disk is full"
     assert run.n_dropped == 0
     [video] = target.client.get(f"/api/v1/runs/{run.id}/videos").json()["items"]
     assert (video["agent_steps"], video["error"]) == (5, None)
-    assert not any(existed), "a part of an archive takes no space"
+    assert not any(had_partial_file), "a part of an archive takes no space"
     assert sum("cannot be compressed now" in record.getMessage() for record in caplog.records) == 1, "once"
 
 
@@ -114,7 +114,7 @@ def test_values_wait_in_memory_until_the_disk_has_room(
             run.log({"loss/a": step, "loss/b": -step}, agent_steps=step)
             if step % 10 == 0:
                 run.episode(step, 10, agent_steps=step)
-                until(lambda: len(tried) > run.agent_steps // 10)
+                until(lambda: len(tried) > run.agent_steps // 10)  # once more since the last ten steps
         assert run.n_dropped == 0
         run.log({f"n/{n}": 0.0 for n in range(100)}, agent_steps=100)
         assert run.dropped == {"the buffer is full": 100}

@@ -5,7 +5,7 @@
  * The service sends a heartbeat at least every 1.5 s. Without any message for `SILENCE_MS` the connection counts
  * as lost, even if the browser has not noticed. It also counts as lost while requests fail: a stream may survive the
  * network that new requests need. One failed request may be the fault of its address; a probe decides. Heartbeats do
- * not end the loss; an answered request does.
+ * not end the loss; an answered request or the browser’s `online` does.
  */
 
 import { served } from '@/lib/base';

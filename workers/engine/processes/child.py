@@ -28,7 +28,7 @@ import psutil
 STOP_TIMEOUT_S = 10.0
 
 FAILED = "failed"
-"""Kind of a message: an exception in the child; the traceback."""
+"""Kind of the message about an exception in the child; its content is the traceback."""
 
 _REPLY = "reply"
 _FORK_SERVER_DIED = 255
@@ -278,7 +278,7 @@ def prepare_fork_server() -> None:
 
 
 def _name_fork_server_folder() -> None:
-    """Name, in the environment of a fork server that this process may start, the folder that it removes."""
+    """Tell a fork server that this process may start, by environment variables, which folder to remove."""
     folder = _temporary_folder()
     if parent_process() is None:  # a child's folder is its engine's
         os.makedirs(folder, mode=0o700, exist_ok=True)  # a fork server that failed has removed it

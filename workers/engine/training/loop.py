@@ -59,7 +59,7 @@ class Training:
             attempt: number of this attempt, from 1.
             resume: file name of the checkpoint in `run_dir/checkpoints` to resume from.
             control: source of stops and settings changes.
-            on_event: called with every event as it is logged, for a terminal.
+            on_event: called with every event but points as it is logged, for a terminal.
         """
         self.spec = spec
         self._resume = resume
@@ -93,7 +93,7 @@ class Training:
         Raises:
             ChildDiedError: a process was killed by a signal.
             DamagedCheckpointError: the checkpoint to resume from cannot be read.
-            OSError: the disk is full or broken; other errors, if that caused them.
+            Exception: any error that a full or broken disk caused, mostly an OSError.
         """
         learner: Learner | None = None
         try:
@@ -270,10 +270,9 @@ class Training:
             self._replays.select(self.spec, episode, learner.action_names)
 
     def _report(self) -> None:
-        """Emit a report, with points only if agent steps were taken since the last one.
+        """Emit a report and the points so far; those of speed only if agent steps were taken since the last.
 
-        A checkpoint's points precede it. If an attempt resumed at the end, emitted one more point there and
-        was lost, that point would survive the next resume from the same checkpoint.
+        A checkpoint's points precede it: a later one at the checkpoint's step would survive a resume from it.
         """
         counters = self._journal.counters
         now = time.monotonic()

@@ -18,6 +18,7 @@ export type CurveSearch = {
   smooth?: number;
   /** Without it `points` where there is a weight, else `window`. */
   smoothing?: Exclude<Smoothing['kind'], 'points'>;
+  /** Width of the smoothing, in units of x. */
   scale?: number;
   /** Such as `1000..2000`. */
   zoom?: string;

@@ -57,7 +57,9 @@ export function StudyFacts({ study }: Props) {
 /** Environments as rows, arms as columns: how many runs have finished, and their mean score. */
 export function StudyProgress({ study }: Props) {
   const { arms, environments } = study.spec;
-  const by = new Map(study.progress.map((progress) => [`${progress.arm} ${progress.environment}`, progress]));
+  const progressByCell = new Map(
+    study.progress.map((progress) => [`${progress.arm} ${progress.environment}`, progress]),
+  );
   return (
     <section style={{ display: 'grid', gap: 8 }}>
       <h2 className="section-title">Progress</h2>
@@ -80,7 +82,7 @@ export function StudyProgress({ study }: Props) {
                   {shortEnvironmentName(environment)}
                 </th>
                 {arms.map(({ label }) => {
-                  const progress = by.get(`${label} ${environment}`);
+                  const progress = progressByCell.get(`${label} ${environment}`);
                   return (
                     <td key={label}>
                       {progress && <ArmProgress runs={progress.runs} score={progress.score} />}

@@ -18,7 +18,7 @@ export type Playback = {
   /** The ref callback for the video element. */
   attach: (element: HTMLVideoElement | null) => void;
   step: number;
-  /** Whether a step has been requested: a video then stays there, even one that is still being rendered. */
+  /** Whether a step has been requested: a video, also one that is still being rendered, then stays at it, paused. */
   hasSeeked: boolean;
   playing: boolean;
   speed: number;

@@ -21,6 +21,7 @@ import { useSelection } from './selection';
 /** The number of runs listed per group; one query takes up to 100 ids. */
 const MAX_LISTED = 50;
 
+/** By what runs are grouped; by `seed`: those that differ in nothing else. */
 const TITLES: Readonly<Record<string, string>> = {
   seed: 'Config',
   algorithm: 'Algorithm',
@@ -161,7 +162,10 @@ function GroupHeader({ field, first, sort, onSort, className, children }: Header
   );
 }
 
-/** A group's name, as a link to its runs: to their comparison if they differ only in the seed. */
+/**
+ * A group's name, as a link to its runs where a filter selects them. Where they differ only in the seed, the link leads
+ * to their comparison, or to the only run; if they are too many, there is none.
+ */
 function GroupName({ group, by, search }: { group: RunGroup; by: GroupBy; search: RunsSearch }) {
   const { key, name, runs, n } = group;
   const filter = groupFilter(by, key);
@@ -204,7 +208,6 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
   const [open, setOpen] = useState(false);
   const { value, low, high } = group.score;
   const interval = low !== null && high !== null ? `[${formatScore(low)}, ${formatScore(high)}]` : '';
-  const environment = by === 'seed' || !group.environment ? '' : shortEnvironmentName(group.environment);
   return (
     <>
       <tr>
@@ -225,7 +228,9 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
         </td>
         <td className={classes.groupName}>
           <GroupName group={group} by={by} search={search} />
-          {by === 'algorithm' && environment && <span className="muted"> on {environment}</span>}
+          {by === 'algorithm' && group.environment && (
+            <span className="muted"> on {shortEnvironmentName(group.environment)}</span>
+          )}
         </td>
         <td className="right num">{group.n}</td>
         <td className="wide">

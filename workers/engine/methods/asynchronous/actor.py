@@ -225,7 +225,7 @@ class ActorLearner:
         self.report.updates += 1
 
     def _count(self, agent_steps: int, frames: int) -> None:
-        """T <- T + t; theta_minus <- theta where T has passed a multiple of I_target since the last copy."""
+        """T <- T + t; theta_minus <- theta where T, in frames, has passed a multiple of I_target."""
         self._mine[AGENT_STEPS] += agent_steps
         self._mine[FRAMES] += frames
         interval = self._target_frames(self._config)

@@ -49,7 +49,7 @@ class WorkRequest:
     config: GorilaConfig
     seconds: float
     agent_steps: int
-    """Maximum."""
+    """Maximum; a process of learners ignores it."""
     watched: bool
     episodes_begun: dict[int, int]
     """Episodes begun by each actor, as the engine knows; for a process that replaces a dead one."""

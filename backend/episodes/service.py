@@ -167,8 +167,7 @@ def _request(session: Session, kind: str, episode: Episode, *, again: bool, requ
         row.thumbnail_sha256 = row.thumbnail_bytes = None
     job = job_rows.find(session, kind, episode.id)
     if job is not None and job.state == "failed" and not again:
-        error = (job.error or "").strip().splitlines() or ["unknown error"]
-        raise Conflict(f"rendering the {kind} failed: {error[-1]}; retry with again=true")
+        raise Conflict(f"rendering the {kind} failed: {jobs.reason_of(job)}; retry with again=true")
     return jobs.request(session, kind, episode.run_id, episode.id, queue=run.queue, requested_by=requested_by)
 
 

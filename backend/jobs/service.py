@@ -1,5 +1,6 @@
 """Jobs: requested by the web process, claimed by workers under a lease, like runs."""
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -13,6 +14,7 @@ from backend.jobs import repository
 
 MAX_TRIES = 3
 """A job fails when its worker has died this often."""
+_MODULES = re.compile(r"^(\w+\.)+(?=\w+: )")
 
 
 def request(
@@ -111,6 +113,12 @@ def requeue(session: Session, job_id: str, tries: int) -> bool:
         job.tries -= 1
         _set_state(session, job, "queued", None)
     return job is not None
+
+
+def reason_of(job: Job) -> str:
+    """Why a job has failed: the last line of its error, where an exception has its name without modules."""
+    lines = (job.error or "").strip().splitlines() or ["unknown error"]
+    return _MODULES.sub("", lines[-1])
 
 
 def _set_state(session: Session, job: Job, state: str, error: str | None) -> None:

@@ -369,8 +369,7 @@ def request_video(
         raise TooMany("too many videos are queued for rendering: try again later", RETRY_S)
     job = job_rows.find(session, GAME, recording.id)
     if job is not None and job.state == "failed" and not again:
-        lines = (job.error or "").strip().splitlines() or ["unknown error"]
-        raise Conflict(f"rendering the video failed: {lines[-1]}; retry with again=true")
+        raise Conflict(f"rendering the video failed: {jobs.reason_of(job)}; retry with again=true")
     recording.video_sha256 = recording.video_bytes = recording.states_sha256 = None
     return jobs.request(session, GAME, None, recording.id, queue=WOKEN_QUEUE, requested_by=requested_by)
 

@@ -97,8 +97,7 @@ def request(
         repository.add(session, row)
     job = job_rows.find(session, SALIENCY, row.id)
     if job is not None and job.state == "failed" and not again:
-        error = (job.error or "").strip().splitlines() or ["unknown error"]
-        raise Conflict(f"computing the saliency map failed: {error[-1]}; retry with again=true")
+        raise Conflict(f"computing the saliency map failed: {jobs.reason_of(job)}; retry with again=true")
     return jobs.request(session, SALIENCY, episode.run_id, row.id, queue=run.queue, requested_by=requested_by)
 
 

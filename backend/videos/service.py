@@ -132,8 +132,7 @@ def request_thumbnail(session: Session, video: Video, *, again: bool, requested_
     row.thumbnail_sha256 = row.thumbnail_bytes = None
     job = job_rows.find(session, VIDEO_THUMBNAIL, video.id)
     if job is not None and job.state == "failed" and not again:
-        error = (job.error or "").strip().splitlines() or ["unknown error"]
-        raise Conflict(f"taking the thumbnail failed: {error[-1]}; retry with again=true")
+        raise Conflict(f"taking the thumbnail failed: {jobs.reason_of(job)}; retry with again=true")
     return jobs.request(
         session, VIDEO_THUMBNAIL, video.run_id, video.id, queue=WOKEN_QUEUE, requested_by=requested_by
     )

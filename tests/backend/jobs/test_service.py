@@ -1,6 +1,7 @@
 from datetime import timedelta
 from threading import Barrier, Thread
 
+import pytest
 from sqlalchemy import Engine
 
 from backend.db import Job
@@ -145,3 +146,19 @@ def test_concurrent_claims_return_different_jobs(engine: Engine) -> None:
     for thread in threads:
         thread.join()
     assert len(got) == len(set(got)) == 6
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            "Traceback:\n  ...\nworkers.engine.restore.ReplayMismatchError: reward nan",
+            "ReplayMismatchError: reward nan",
+        ),
+        ("OSError(28, 'No space left on device')\n", "OSError(28, 'No space left on device')"),
+        ("the emulator's version, 0.12.1, differs: a.b", "the emulator's version, 0.12.1, differs: a.b"),
+        (None, "unknown error"),
+    ],
+)
+def test_reason_of_a_failed_job_is_one_line_without_modules(error: str | None, reason: str) -> None:
+    assert service.reason_of(Job(error=error)) == reason

@@ -131,7 +131,7 @@ export function EpisodePlayer({
       <div className={classes.view}>
         <div className={classes.stage}>
           {video.isError ? (
-            <div style={{ display: 'grid', gap: 8, padding: 12 }}>
+            <div className={classes.failure}>
               <Problem error={video.error} />
               <Button variant="default" onClick={() => setRetries(retries + 1)}>
                 Render again

@@ -37,13 +37,14 @@ def grid_name(spec: RunSpec, paths: Sequence[str], n_seeds: int) -> str:
     Args:
         spec: the specification.
         paths: paths of the grid's fields, such as `config.learning_rate`.
-        n_seeds: seeds of each combination; of several, the name ends in its own.
+        n_seeds: seeds of each combination; if there are several, the name ends in the spec's seed.
     """
     names = [path.partition(".")[2] for path in paths]
     if spec.name is None:
         return default_name(spec, names)
     seed = f" seed {spec.seed}" if n_seeds > 1 else ""
-    return ending_in(" ".join(["", *_values(spec, names)]) + seed, spec.name)
+    values = " ".join(["", *_values(spec, names)])[: MAX_NAME - len(seed)]
+    return ending_in(values + seed, spec.name).strip()
 
 
 def fork_name(parent: str, before: RunSpec, after: RunSpec) -> str:
@@ -59,7 +60,7 @@ def ending_in(tail: str, name: str) -> str:
 
 
 def _changes(settings: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """`name=value` of each changed setting; settings that every algorithm has come last."""
+    """`name=value` of each changed setting, with the settings that all algorithms share last."""
     names = [name for name, value in settings.items() if before.get(name) != value]
     return [
         _change(name, settings[name])

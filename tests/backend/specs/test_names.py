@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.names import default_name, fork_name
+from backend.specs.names import default_name, fork_name, grid_name
 from backend.specs.run import parse_run_spec
 
 PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 1000}}
@@ -76,3 +76,11 @@ def test_fork_name_lists_changed_settings() -> None:
     assert fork_name("parent", before, before) == "parent fork"
     assert fork_name("parent", before, after) == "parent fork beta=0.5"
     assert len(fork_name("p" * 200, before, after)) <= 200
+
+
+def test_name_of_a_grid_with_many_settings_keeps_its_length_and_seed() -> None:
+    config = {"learning_starts_agent_steps": 9_999, "exploration_anneal_updates": 999_999_999_999}
+    request = PONG | {"algorithm": "gorila_dqn", "config": config, "name": "n" * 100, "seed": 7}
+    name = grid_name(parse_run_spec(request), [f"config.{name}" for name in config] * 4, 2)
+    assert len(name) <= 200
+    assert name.endswith(" seed 7")

@@ -44,6 +44,7 @@ class RunStats:
         self._result = StepResult(0, 0, 0)
         self._sums: defaultdict[str, float] = defaultdict(float)
         self._gradients = 0
+        self._n_pushed = 0
         self._counts: defaultdict[str, float] = defaultdict(float)
         self._staleness: list[int] = []
 
@@ -63,6 +64,7 @@ class RunStats:
         for metric, total in report.sums.items():
             self._sums[metric] += total
         self._gradients += report.gradients
+        self._n_pushed += report.gradients - report.outliers
         self._outliers += report.outliers
         self._lost_pushes += report.lost_pushes
         self._detours += report.detours
@@ -124,7 +126,11 @@ class RunStats:
         result.updates = self.updates - self._reported_updates
         self._reported_updates = self.updates
         metrics = result.metrics
-        metrics |= {metric: total / self._gradients for metric, total in self._sums.items()}
+        # Outliers have a loss alone.
+        metrics |= {
+            metric: total / (self._gradients if metric == "loss/td" else self._n_pushed)
+            for metric, total in self._sums.items()
+        }
         metrics["speed/updates_per_s"] = result.updates / passed_s
         for name in ("pushes", "pulls", "push_bytes", "pull_bytes"):
             metrics[f"gorila/{name}_per_s"] = self._counts[name] / passed_s
@@ -170,7 +176,7 @@ class RunStats:
             self.updates = max(self.updates, version.updates)
 
     def _on_previous_version(self, k: int, version: Version) -> None:
-        """A late report of a shard's previous incarnation, with perhaps more updates than were known lost."""
+        """Count lost updates that only a late report of a shard's previous incarnation shows."""
         previous = self._previous.get(k)
         if previous is None or version.incarnation != previous.incarnation:
             return

@@ -57,7 +57,7 @@ def test_metrics_are_totals_means_and_rates_of_all_reports() -> None:
             lost_pushes=2 * n,
             detours=3 * n,
             lost_chunks=4 * n,
-            sums=defaultdict(float, {"loss/td": 3.0 * n}),
+            sums=defaultdict(float, {"loss/td": 3.0 * n, "value/max_q": 2.0 * n}),
         )
         stats.on_work_report([0], report)
     shards = {
@@ -70,6 +70,7 @@ def test_metrics_are_totals_means_and_rates_of_all_reports() -> None:
     assert (stats.agent_steps, stats.updates) == (24, 6)
     assert result.metrics == {
         "loss/td": 9.0 / 6,
+        "value/max_q": 6.0 / 3,
         "speed/updates_per_s": 12.0,
         "gorila/pushes_per_s": 8.0,
         "gorila/pulls_per_s": 16.0,

@@ -73,13 +73,13 @@ _FIRST = (
     "play",
     "recordings",
 )
-"""The order of the API's document, the most requested first: FastAPI tries their routes in this order. A
-resource that is not named here follows, by its name."""
+"""Resources in the order of the API's document, the most requested first: FastAPI tries their routes in this
+order. A resource that is not named here follows, by its name."""
 
 OPEN_PATHS = frozenset({"/api/v1/auth/login", "/api/v1/auth/methods"})
 """Addresses of the API that need no login."""
 LARGE_BODIES = {"points": 60_000, "episodes": 60_000}
-"""Values of JSON that the scripts of external runs may send to addresses that end like this: a batch of
+"""Last part of an address -> how many values JSON may have there: scripts of external runs send batches of
 10,000 rows."""
 
 

@@ -94,8 +94,8 @@ class ArtifactStore:
         return f"{self._root}/runs/{run_id}/{kind}/{check_file_name(file)}"
 
     def put(self, local: Path, run_id: str, kind: ArtifactKind, file: str | None = None) -> None:
-        """Store a complete local file under its own name or `file`, replacing an older one; it must not be
-        changed.
+        """Store a complete local file under its own name or `file`, replacing an older one. The local file
+        must not be changed afterwards.
 
         Raises:
             FileNotFoundError: there is no such local file.
@@ -130,7 +130,8 @@ class ArtifactStore:
                 self._fs.copy(source, target)
 
     def get(self, run_id: str, kind: ArtifactKind, file: str, folder: Path) -> Path:
-        """Get a file from the store into a local folder, and return its local path; it must not be changed.
+        """Get a file from the store into a local folder, and return its local path. The local file must not
+        be changed.
 
         Raises:
             FileNotFoundError: the store has no such file.
@@ -256,7 +257,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
             _copy(source, temporary)
         os.replace(temporary, target)
     finally:
-        temporary.unlink(missing_ok=True)  # a link to the file that `target` is already stays
+        temporary.unlink(missing_ok=True)  # `os.replace` leaves the link if `target` is this file already
 
 
 def _copy(source: Path, target: Path) -> None:

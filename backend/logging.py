@@ -32,7 +32,7 @@ class RateLimit(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._kinds: dict[tuple[str, int, str], _Kind] = {}
-        self._lock = RLock()  # again by the lines that it logs itself
+        self._lock = RLock()  # reentrant: `_begin` logs while it holds the lock
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is within the limits."""

@@ -35,11 +35,11 @@ class Credential:
     kind: Literal["session", "token"]
     id: str
     root_id: str | None = field(default=None, compare=False)
-    """Of a token that others have created one after another: the first of these."""
+    """Id of the first token in the chain that led to this token, perhaps itself; None for a session."""
 
     @property
     def payer_id(self) -> str:
-        """Whose quotas and turns to write it uses: tokens share those of the token that created them."""
+        """Id of the credential whose quotas and turns to write count: a token shares those of `root_id`."""
         return self.root_id or self.id
 
 

@@ -9,7 +9,7 @@ from backend.specs.problems import MAX_PROBLEMS
 __all__ = ["FORMULA", "UNSTORABLE", "Text", "as_cell", "is_storable", "of_cell", "unstorable_paths"]
 
 FORMULA = r"^'*[=+\-@\t\r]"
-"""Beginning of a text that a spreadsheet takes for a formula, or that is one behind apostrophes."""
+"""Beginning of a text that a spreadsheet takes for a formula, with or without apostrophes before it."""
 _FORMULA = re.compile(FORMULA)
 
 

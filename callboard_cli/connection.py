@@ -1,5 +1,5 @@
-"""How commands reach the server. Apart from `remote`, which it imports late: httpx takes a fifth of the time
-of `callboard --help`."""
+"""How commands reach the server. This module imports `remote` late: importing httpx would take a fifth of the
+time of `callboard --help`."""
 
 import json
 import re

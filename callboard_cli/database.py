@@ -28,7 +28,7 @@ def upgrade_command() -> None:
 
 
 def missing_file(settings: Settings) -> Path | None:
-    """The SQLite file, if there is none yet; whoever connects to it creates it.
+    """Path of the SQLite file if it does not exist yet: a connection would create it. None otherwise.
 
     Raises:
         typer.Exit: its folder cannot be read.
@@ -46,7 +46,7 @@ def missing_file(settings: Settings) -> Path | None:
 
 
 def database_digest(settings: Settings) -> str:
-    """Which database this is, however a SQLite file is spelt, without the password that a URL may hold."""
+    """Digest that identifies the database, however the path of a SQLite file is spelt; it hides passwords."""
     import hashlib
 
     from sqlalchemy import make_url

@@ -23,7 +23,7 @@ class RunningInstallation:
     url: str | None
     """Address of the server; None while it starts."""
     database_digest: str
-    """As of `database_digest`."""
+    """Digest of the database, from `database.database_digest`."""
 
     def require_database(self, settings: Settings) -> None:
         """Check that it uses the database of these settings: it knows no link or token in another one.
@@ -39,7 +39,7 @@ class RunningInstallation:
 
 
 class Installation:
-    """A file with that state, locked while the installation runs; a crash leaves no stale lock."""
+    """The file with a `RunningInstallation`, locked while that runs; a crash leaves no stale lock."""
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.home_dir / "up.json"
@@ -73,7 +73,7 @@ class Installation:
         self._file.flush()
 
     def running(self) -> RunningInstallation | None:
-        """The running installation; None if there is none, as where files cannot be locked.
+        """The running installation; None if there is none, or if the file system has no locks.
 
         Raises:
             typer.Exit: its file cannot be read.

@@ -1,6 +1,6 @@
-"""Directories of runs on the command line.
+"""The spec in the directory of a run.
 
-Three commands read one: `train`, `import-run` and `demo`.
+The commands `train`, `evaluate` and `runs import` read it, and so does the demo run.
 """
 
 import json

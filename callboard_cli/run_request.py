@@ -17,7 +17,7 @@ EnvironmentId = Annotated[str, typer.Option(help="Environment id, such as ALE/Po
 
 
 _MAX_DIGITS = 100
-"""More than any limit has: an exponent costs memory."""
+"""More digits than any limit has: a number with a large exponent would need much memory."""
 
 
 def whole_number(text: str) -> int:

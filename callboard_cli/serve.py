@@ -130,7 +130,7 @@ def host_name_lock(settings: Settings, wait_s: float) -> Iterator[None]:
     The lock ends with its process, and what is forked from it does not inherit it.
 
     Raises:
-        typer.Exit: another worker has the name, `wait_s` later still.
+        typer.Exit: another worker still has the name after `wait_s`.
     """
     make_home(settings.home_dir)
     name = hashlib.sha256(settings.host_name.encode()).hexdigest()[:16]

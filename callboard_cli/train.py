@@ -212,7 +212,7 @@ def _prepare(
 
 
 def _differing(previous: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The values in which two specs differ, with both; if algorithm or environment differs, that alone."""
+    """What differs between two specs, with both values; only algorithm or environment, if that differs."""
     for name in ("algorithm", "environment"):
         if previous[name] != other[name]:
             return [_difference(name, previous[name], other[name])]

@@ -55,7 +55,7 @@ class TrainingTerminal:
                 self._print_json(event)
                 self._show(event)
             case EvaluationEvent():
-                # Later at the same agent steps: the best checkpoint again.
+                # A later evaluation at the same agent steps is of the best checkpoint.
                 if self.evaluation is None or event.agent_steps > self.evaluation.agent_steps:
                     self.evaluation = event
                 self._print_json(event)

@@ -141,7 +141,7 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
     children.append(
         ServiceProcess(
             "worker",
-            # One that outlives a killed `callboard up` may still save its runs.
+            # A worker that outlives a killed `callboard up` may still save its runs.
             [*callboard, "worker", "--wait-for-name", str(STOP_TIMEOUT_S)],
             environment=environment,
             log_file=worker_log,

@@ -110,8 +110,9 @@ def load_agent(
         greedy: always choose the best action; default: act as the method's paper evaluates agents.
 
     Raises:
-        ValueError: no such run or checkpoint, or none was evaluated; or the run is an external one.
-        CallboardError: what came is not what the server has.
+        ValueError: no such run or checkpoint, or none was evaluated; or the run is an external one, or has a
+            custom environment that this machine lacks.
+        CallboardError: the download is damaged.
         Unreachable: the server cannot be reached.
     """
     transport = client.transport

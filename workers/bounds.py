@@ -54,7 +54,7 @@ class Bounds:
         return self._phase != before
 
     def points(self, session: Session, run_id: str, events: Sequence[AnyEvent]) -> list[PointsEvent]:
-        """The points among the events, of at most `MAX_SERIES` series of the run, those that it has first."""
+        """The points among the events, except those of series beyond the run's first `MAX_SERIES`."""
         if self._series is None:
             self._series = {(row.metric, row.source) for row in metrics.list_series(session, [run_id])}
         kept = []

@@ -22,7 +22,7 @@ def memory_limit_bytes() -> int | None:
 
 
 def free_memory_bytes() -> int | None:
-    """The memory left below the limits, what the kernel keeps of files included; None without a limit."""
+    """The memory left below the limits, droppable file cache included; None without a limit."""
     return min((max(0, limit - used) for limit, used in _memory()), default=None)
 
 

@@ -57,7 +57,7 @@ class CleanUpThread:
         self._thread.start()
 
     def run_now(self) -> None:
-        """Clean up because a disk fills: now, or `URGENT_INTERVAL_S` after the last time it was asked.
+        """Clean up now because a disk fills; ignored during such a clean-up and `URGENT_INTERVAL_S` after it.
 
         Returns immediately, and may be repeated.
         """

@@ -124,7 +124,7 @@ class EngineProcess:
                 yield frame
 
     def end_commands(self) -> None:
-        """Tell it that no command will follow; it can still send frames."""
+        """Signal that no command will follow; the engine can still send frames."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
 
@@ -190,7 +190,7 @@ def _wait_for_exit(pid: int, timeout_s: float) -> None:
 
 
 def _set_niceness(group: int, session: int, niceness: int) -> None:
-    """Set that of every thread in a process group; one that is higher already cannot be lowered."""
+    """Set the niceness of every thread in a process group; a higher one cannot be lowered."""
     with suppress(ProcessLookupError, PermissionError):
         os.setpriority(os.PRIO_PGRP, group, niceness)
     # With autogroup scheduling, only the session's niceness counts.

@@ -111,8 +111,11 @@ def refused_environments(file: Path | None) -> dict[str, str]:
 
 
 def _try_environments(file: Path, names: Sequence[str]) -> dict[str, str | None]:
-    """Id -> why it cannot be used or None, of the first of these custom environments: up to the one, if any,
-    that ended or blocked the child process in which they are tried."""
+    """Try custom environments in a child process, up to the first that ends or blocks it.
+
+    Returns:
+        Id -> why it cannot be used, or None if it can, of those that were tried.
+    """
     command = [sys.executable, "-m", "workers.engine.envs.custom", *names]
     environ = os.environ | {FILE_VARIABLE: str(file)}
     try:
@@ -210,8 +213,8 @@ class Gpus:
     def choose(self, in_use: Sequence[str | None]) -> str | None:
         """UUID of the GPU for the next run; None with fewer than two, where CUDA needs no choice.
 
-        It is one with the fewest of this worker's runs. Other processes may use the GPUs, too: of those, it
-        is the one with the least memory in use.
+        It is the GPU with the fewest of this worker's runs. Of several such GPUs it is the one with the least
+        memory in use, since other processes may use them, too.
 
         Args:
             in_use: the GPU of each run that this worker trains.

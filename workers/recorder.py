@@ -75,7 +75,7 @@ class Recorder:
         self.has_started = False
         """Whether the engine's event `started` has been read, in a batch that may not be committed yet."""
         self._bounds = self._bounds_after = Bounds()
-        """After the last committed batch, and after the last one that was tried, whose answer may be lost."""
+        """`_bounds_after` also counts the last batch tried, whose answer may be lost."""
         self.has_final_event = False
         """Whether the engine's final event has been read; `conclude` records it."""
         self.has_unread_tail = False
@@ -262,7 +262,7 @@ class Recorder:
         self._offset = batch.offset
         self._bounds = self._bounds_after
         for kind, file in self._stored:
-            if kind == "replays":  # no engine reads one; of checkpoints it keeps the newest to resume from
+            if kind == "replays":  # no engine reads a replay; it resumes from checkpoints
                 (self._run_dir / kind / file).unlink(missing_ok=True)
         self._stored.clear()
 

@@ -60,7 +60,7 @@ def _reports_before_damage(path: Path) -> list[ReportEvent]:
 
 
 def _is_intact(path: Path) -> bool:
-    """Whether the checkpoint is there and its members have their checksums; no other is known."""
+    """Whether the checkpoint is there and its members match their checksums; the file's is unknown."""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None

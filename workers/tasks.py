@@ -1,8 +1,8 @@
 """Celery tasks: `callboard.train` executes an attempt, `callboard.wake` wakes the host agent.
 
-A claim is a row, made before its task exists: so the task needs no message. It is given to this worker's own
-pool, as Celery's consumer gives it a task that it has received. So Celery's tools show where each attempt
-trains, `revoke` reaches it, and neither a lost message nor a hanging Redis delays it. A message for
+A claim is a row, created before its task exists, so the task needs no message. `AttemptTasks` passes the task
+to this worker's own pool, as Celery's consumer passes on a received task. So Celery's tools show where each
+attempt trains, `revoke` reaches it, and neither a lost message nor a hanging Redis delays it. A message for
 `callboard.train`, whoever sends it, is ignored.
 """
 
@@ -133,7 +133,7 @@ class AttemptTasks:
             eta=None,
             expires=None,
         )
-        revoked.discard(task_id)  # as it was before the claim
+        revoked.discard(task_id)  # the id may have been revoked before the claim
         request.execute_using_pool(self._worker.pool)
 
     def _send_event(self, type: str, **fields: Any) -> None:

@@ -1,6 +1,6 @@
 """Records requests in the audit trail.
 
-Apart from `service`, which knows no HTTP.
+Separate from `service`, which knows no HTTP.
 """
 
 from fastapi import Request

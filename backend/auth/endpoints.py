@@ -189,20 +189,20 @@ def use_login_link(
         return frontend.page(request)
     address = address_of(request)
     with reading(state.db_engine) as session:
-        # Not in a writing transaction: anyone may send unknown ones.
+        # Not in a writing transaction: anyone may send unknown tokens.
         user = repository.login_link_user(session, hash_secret(token))
     if user is not None:
         with writing(state.db_engine) as session:
-            has_logged_in = service.log_in_by_link(session, token, browser_of(request))
-            action = "use_login_link" if has_logged_in else "use_login_link_failed"
-            if has_logged_in or login_limits.count_failure(session, "login link", network_of(request)):
+            new_login = service.log_in_by_link(session, token, browser_of(request))
+            action = "use_login_link" if new_login else "use_login_link_failed"
+            if new_login or login_limits.count_failure(session, "login link", network_of(request)):
                 audit.record_login(
-                    session, origin_of(request), action, user.id if has_logged_in else None, user.name
+                    session, origin_of(request), action, user.id if new_login else None, user.name
                 )
-        if has_logged_in is not None:
+        if new_login is not None:
             log.info("login.succeeded", method="link", user=user.name, address=address)
-            answer = RedirectResponse(page_address("/", has_logged_in[1]), 303)
-            set_session_cookie(request, answer, has_logged_in[1])
+            answer = RedirectResponse(page_address("/", new_login[1]), 303)
+            set_session_cookie(request, answer, new_login[1])
             return answer
     log.warning("login.failed", method="link", user=user.name if user else None, address=address)
     return RedirectResponse("/?login=expired", 303)

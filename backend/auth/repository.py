@@ -158,7 +158,7 @@ def session_user_by_id(session: Session, session_id: str, idle: timedelta) -> Se
 def _valid(
     session: Session, query: Executable, parameters: dict[str, str], idle: timedelta
 ) -> SessionUser | None:
-    # Of each request: columns without the session's own work, which takes longer than the query.
+    # Each request runs this. It bypasses the ORM session, whose own work takes longer than the query.
     row = session.connection().execute(query, parameters).one_or_none()
     if row is None:
         return None
@@ -268,7 +268,7 @@ def token_user(session: Session, token_hash: str) -> tuple[Token, User] | None:
 
 
 def root_token_id(session: Session, token: Token) -> str:
-    """The first of the tokens that have created each other, up to this one."""
+    """Id of the first token in the chain of tokens that led to this one: each has created the next."""
     while token.parent_id is not None:
         token = session.get_one(Token, token.parent_id)
     return token.id

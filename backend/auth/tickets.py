@@ -34,7 +34,8 @@ def sign(session_id: str, expires_at: int, key: str) -> str:
 
 
 def find_principal(session: Session, cookie: str, ticket: str, idle: timedelta) -> Principal | None:
-    """The user of a ticket; None if it has expired, its session has ended, or the cookie is another one's."""
+    """The user of a ticket; None if it has expired, its session has ended, or the cookie is that of another
+    session."""
     parts = _TICKET.fullmatch(ticket)
     if parts is None or int(parts[2]) <= time():
         return None

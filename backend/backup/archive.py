@@ -52,7 +52,7 @@ class BackupManifest(BaseModel):
     n_damaged_values: int = 0
     """Number of values in the database that are damaged."""
     damaged_values: list[str] = []
-    """Table, key and column of the first of them. A restore keeps them as they are."""
+    """Table, key and column of the first damaged values. A restore keeps these values as they are."""
     unrestorable: str | None = None
     """Why a restore refuses the backup: a row that no page can show. None if there is none."""
 

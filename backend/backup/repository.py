@@ -115,7 +115,7 @@ def restore(source: Path, db_engine: Engine, *, keep_tokens: bool = False) -> li
 
 
 def refuse_active_schema(path: Path) -> None:
-    """Refuse a SQLite file with views or triggers, which ours have not: to read them may have no end.
+    """Refuse a SQLite file with views or triggers: ours have none, and reading them may never end.
 
     Raises:
         DamagedRows: the file has some.
@@ -228,7 +228,10 @@ def count_runs(session: Session) -> int:
 
 
 def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str | None]]:
-    """The files that rows name: run, kind, file name, and SHA-256 if it is known."""
+    """The files that rows name: run, kind, file name, and SHA-256 if it is known.
+
+    Videos of recorded games are left out: they are rendered again on request.
+    """
     checkpoints = select(Checkpoint.run_id, Checkpoint.file, Checkpoint.sha256)
     for run_id, file, sha256 in session.execute(checkpoints.where(Checkpoint.removed.is_(False))):
         yield run_id, "checkpoints", file, sha256

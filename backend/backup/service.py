@@ -170,7 +170,7 @@ def restore(
 
 
 def _check_target(settings: Settings, store: ArtifactStore, *, continues: bool) -> None:
-    """Check that a restore would not mix with other data; `continues`: apart from what it has restored."""
+    """Check that a restore would not mix with other data; if it `continues`, artifacts may be there."""
     hint = "restore into an empty installation: set CALLBOARD_HOME to a new folder"
     with _db_engine(settings) as db_engine:
         if not _is_missing_sqlite(db_engine):

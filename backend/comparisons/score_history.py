@@ -47,7 +47,7 @@ class ScoreHistory:
 
 
 def by_training(rows: Columns, window: int = WINDOW_EPISODES) -> ScoreHistory:
-    """The mean return of the last `WINDOW_EPISODES` training episodes, after each of them.
+    """The mean return of the last `window` training episodes, after each episode.
 
     Args:
         rows: `agent_steps`, `wall_time_s` and `value` of every training episode.
@@ -71,7 +71,7 @@ def by_evaluation(done: Sequence[Evaluation]) -> ScoreHistory:
     that users requested.
 
     Of several at the same agent steps the first counts: at the end of training DQN and Gorila evaluate their
-    best parameters again, which is no score of the last.
+    best parameters again, and that is not a score of the last parameters.
     """
     own = [evaluation for evaluation in done if evaluation.attempt is not None]
     first: dict[int, Evaluation] = {}

@@ -54,7 +54,7 @@ class LeaseExpiry(PeriodicThread):
 
 
 def expire(context: Context) -> None:
-    """Queue the runs whose leases have expired again, end such play sessions, and publish it."""
+    """Process expired leases: requeue the runs, end the play sessions, and publish the changes."""
     with context.writing() as session:
         expired = claims.expire(session)
         ended = play.expire(session)

@@ -18,7 +18,8 @@ _KINDS: dict[str, ModuleType] = {"sweep": sweeps, "study": studies}
 class Reconciler(PeriodicThread):
     """Reconciles the running sweeps and studies every few seconds, in a thread of its own.
 
-    A sweep or a study is rows: a process that ends, or a second one that does the same, changes nothing.
+    The state of a sweep or a study is in its rows alone: several processes can do this, and each may end at
+    any time.
 
     Args:
         context: connections of this process.

@@ -1,6 +1,6 @@
 """The database's clock, the one clock that all hosts share.
 
-Apart from the tables, because statements of every resource ask it.
+Separate from the tables, because statements of every resource use it.
 """
 
 from datetime import datetime

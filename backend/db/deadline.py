@@ -40,7 +40,7 @@ class Deadline:
             raise RequestEnded
 
     def subscribe(self, callback: Callable[[], None]) -> None:
-        """Call it when the request is to end, from the thread that ends it.
+        """Call `callback` when the request is to end, from the thread that ends it.
 
         Raises:
             RequestEnded: the request is to end now.
@@ -51,7 +51,7 @@ class Deadline:
             self._on_end.append(callback)
 
     def unsubscribe(self, callback: Callable[[], None]) -> None:
-        """Do not call it any more."""
+        """Do not call `callback` any more."""
         with self._lock:
             if callback in self._on_end:
                 self._on_end.remove(callback)

@@ -91,8 +91,8 @@ def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
             event.listen(engine, "connect", _set_timeouts)
             event.listen(engine, "begin", _begin_postgres)
             event.listen(engine, "before_cursor_execute", _cancel_at_deadline)
-            event.listen(engine, "after_cursor_execute", _has_ended)
-            event.listen(engine, "handle_error", _has_failed)
+            event.listen(engine, "after_cursor_execute", _forget_deadline)
+            event.listen(engine, "handle_error", _forget_deadline_on_error)
         return engine
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def is_query_timeout(error: Exception) -> bool:
 
 
 def _find_pooler(connection: Any, record: Any) -> None:
-    """Whether a pooler such as PgBouncer is between: its connection has another process id than the server's.
+    """Record whether a pooler such as PgBouncer is in between: its process id differs from the server's.
 
     In its transaction mode each transaction may have another session of the server, so that nothing may
     outlive a transaction: no prepared statement, and no setting.
@@ -195,15 +195,15 @@ def _cancel_at_deadline(
     connection.info[_DEADLINE] = request, cancel
 
 
-def _has_ended(connection: Connection, *details: Any) -> None:
+def _forget_deadline(connection: Connection, *details: Any) -> None:
     request, cancel = connection.info.pop(_DEADLINE, (None, None))
     if request is not None:
         request.unsubscribe(cancel)
 
 
-def _has_failed(context: ExceptionContext) -> None:
+def _forget_deadline_on_error(context: ExceptionContext) -> None:
     if context.connection is not None and not context.connection.invalidated:
-        _has_ended(context.connection)
+        _forget_deadline(context.connection)
 
 
 @contextmanager
@@ -254,7 +254,7 @@ def _begin_sqlite(connection: Connection) -> None:
     if turn is None:
         if options.get(_WRITING, False):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:  # which neither waits nor fails; through SQLAlchemy it would take as long as a query
+        else:  # `BEGIN` neither waits nor fails; through SQLAlchemy it would take as long as a query
             driver.execute("BEGIN")
         return
     try:

@@ -34,8 +34,9 @@ class Episode(Base):
     video: Mapped[str | None] = mapped_column(String(200))
     """File name of the rendered video; None until it is rendered."""
     video_sha256: Mapped[str | None] = mapped_column(String(64))
-    """SHA-256 of the video; below, of the video of the network input, if there is one."""
+    """SHA-256 of the video."""
     observations_sha256: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the video of the network input; None if there is none."""
     states_sha256: Mapped[str | None] = mapped_column(String(64))
     """SHA-256 of the emulator states of a long Atari episode; None if there are none."""
     replay_bytes: Mapped[int | None] = mapped_column(BigInteger)

@@ -1,7 +1,7 @@
 """Texts compared whatever their case, in every script, equally on both databases.
 
-SQLite's `lower` knows ASCII only, PostgreSQL's what the locale of the database knows. Of other letters, the
-capitals of those that are searched for are replaced by them.
+SQLite's `lower` knows ASCII only, PostgreSQL's what the locale of the database knows. For every other letter
+of the searched text, its capitals in the column are therefore replaced by that letter.
 """
 
 import json
@@ -30,7 +30,7 @@ def contains(held: Any, text: str) -> ColumnElement[bool]:
 
 
 def json_contains(held: Any, text: str) -> ColumnElement[bool]:
-    """The same for a column of JSON as text, in which letters other than those of ASCII are escaped."""
+    """Whether a column of JSON as text, in which letters outside ASCII are escaped, has a text in it."""
     text = lowered(text)
     return _contains(_fold(held, text, json_text=True), _escaped(text))
 
@@ -43,7 +43,7 @@ def equals(held: Any, text: str) -> ColumnElement[bool]:
 
 
 def folded_json(held: Any, text: str) -> ColumnElement[str]:
-    """A column of JSON as text in lower case, as far as it is compared with a text in lower case."""
+    """A column of JSON as text, folded for a comparison with `text`, which is in lower case."""
     return _fold(held, text, json_text=True)
 
 

@@ -1,5 +1,5 @@
 """Values within a JSON column as SQL expressions that mean the same on SQLite and PostgreSQL: NULL where the
-column is damaged. `json_number` is of jsonb only there."""
+column is damaged. On PostgreSQL, `json_number` reads jsonb only."""
 
 import json
 import re
@@ -24,14 +24,14 @@ class _JsonText(FunctionElement[str]):
 
 
 class _JsonNumberOfKey(_JsonNumber):
-    """The same of a key that SQLite's paths cannot name."""
+    """A `_JsonNumber` at a key that SQLite's paths cannot name."""
 
     name = "json_number_of_key"
     inherit_cache = True
 
 
 class _JsonTextOfKey(_JsonText):
-    """The same of a key that SQLite's paths cannot name."""
+    """A `_JsonText` at a key that SQLite's paths cannot name."""
 
     name = "json_text_of_key"
     inherit_cache = True

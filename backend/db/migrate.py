@@ -65,8 +65,8 @@ def is_current(engine: Engine) -> bool:
 
 @cache
 def _latest_revision() -> str | None:
-    """Of the migrations that this process can run, which it reads once: that takes 10 ms, and pages ask for
-    the readiness all the time."""
+    """The latest of the migrations that this process can run. It reads them once: that takes 10 ms, and pages
+    ask for the readiness all the time."""
     return ScriptDirectory.from_config(config()).get_current_head()
 
 

@@ -86,7 +86,7 @@ class Run(Base):
     host: Mapped[str | None] = mapped_column(String(200))
     """The host that holds the lease."""
     lease_expires_at: Mapped[datetime | None]
-    """When an external run is lost without another heartbeat."""
+    """When the lease ends unless it is renewed; for an external run, by whatever its script sends."""
     error: Mapped[str | None] = mapped_column(Text)
     """Traceback or exit status of the last failure."""
 
@@ -210,7 +210,7 @@ class Attempt(Base):
     log_offset_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     """Everything before this offset of the attempt's event log is in the database."""
     log_bytes: Mapped[int | None] = mapped_column(BigInteger)
-    """Size of its compressed event log, 0 if it was removed; None: neither."""
+    """Size of its compressed event log, 0 if it was removed; None until either happens."""
     provenance: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(Provenance | None))
     """See `backend.specs.provenance`; None until the engine has reported it."""
 

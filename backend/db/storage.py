@@ -48,6 +48,6 @@ class CleanUp(Base):
     pass_started_at: Mapped[datetime | None]
     """When the latest pass over all runs started."""
     after_run_id: Mapped[str | None] = mapped_column(String(26))
-    """Where it continues; None: it has ended."""
+    """The run after which the pass continues; None: the pass has ended."""
     held_until: Mapped[datetime | None]
     """No file is deleted before then, because a backup copies the files."""

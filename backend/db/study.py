@@ -25,7 +25,7 @@ class Study(Base):
     created_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     name: Mapped[str] = mapped_column(String(MAX_NAME))
     definition: Mapped[str | None] = mapped_column(String(100), index=True)
-    """Id of the papers' definition that it was made from; None for a custom study."""
+    """Id of the papers' definition that it was created from; None for a custom study."""
     scale: Mapped[str | None] = mapped_column(String(20))
     """Scale of that definition."""
     spec: Mapped[dict[str, Any]]

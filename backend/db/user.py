@@ -1,4 +1,4 @@
-"""Tables `users`, `sessions`, `login_links` and `tokens`."""
+"""Tables `users`, `sessions`, `login_links`, `login_limits` and `tokens`."""
 
 from datetime import datetime
 
@@ -27,8 +27,8 @@ class User(Base):
 
 
 class LoginSession(Base):
-    """A logged-in browser. The cookie holds one of its two secrets and the page the other one; the table has
-    their hashes, one behind the other."""
+    """A logged-in browser. The cookie holds one of its two secrets and the page the other one; `token_hash`
+    has half of each secret's hash, one half after the other."""
 
     __tablename__ = "sessions"
 

@@ -36,7 +36,7 @@ class Video(Base):
     n_frames: Mapped[int | None]
     duration_s: Mapped[float | None]
     thumbnail_sha256: Mapped[str | None] = mapped_column(String(64))
-    """SHA-256 of the thumbnail; None until it is made. So is its size."""
+    """SHA-256 of the thumbnail; None, as its size is, until the thumbnail is taken."""
     thumbnail_bytes: Mapped[int | None] = mapped_column(BigInteger)
     error: Mapped[str | None] = mapped_column(Text)
     """Why the uploaded file cannot be encoded."""

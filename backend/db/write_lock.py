@@ -53,7 +53,7 @@ class WriteLock:
         return True
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Give the lock to the thread that has waited longest, if any."""
         with self._mutex:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -87,14 +87,14 @@ class WriteTurn:
             connection.execute(f"PRAGMA busy_timeout = {usual_ms}")
 
     def end(self) -> None:
-        """The transaction has ended, or has not begun. Further calls have no effect."""
+        """Release the lock, after the transaction or if it could not begin. Further calls have no effect."""
         if self._is_held:
             self._is_held = False
             self._lock.release()
 
 
 def _begin(connection: Any, *, is_last: bool) -> bool:
-    """Whether no other process had the lock. Raises if this was the last time."""
+    """Begin a transaction; False if another process has the lock. Raises instead if this is the last try."""
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:

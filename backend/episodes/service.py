@@ -26,10 +26,10 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.events import EpisodeEvent
 
 MAX_WAITING_VIDEOS = 200
-"""Videos that wait to be rendered or are, at the same time."""
+"""Maximum number of videos that are queued or being rendered."""
 MAX_WAITING_VIDEOS_OF_USER = 30
 MAX_WAITING_THUMBNAILS = 400
-"""Thumbnails that wait to be rendered or are, at the same time."""
+"""Maximum number of thumbnails that are queued or being rendered."""
 MAX_WAITING_THUMBNAILS_OF_USER = 100
 RETRY_S = 10.0
 

@@ -11,7 +11,7 @@ _NAMES_PER_STATEMENT = 500
 
 
 def source(session: Session, run_id: str, name: str) -> ExternalSource | None:
-    """A process that writes the locked run; None before its first batch."""
+    """A process that writes the run; None before its first batch."""
     return session.get(ExternalSource, (run_id, name))
 
 

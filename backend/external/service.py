@@ -44,9 +44,9 @@ from backend.specs.states import ENDED, RunState
 ROLLOUT = "rollout/"
 """Section of the metrics that runs are compared by: others never take their room."""
 MAX_SERIES = 5_000
-"""Maximum number of metrics of a run in other sections."""
+"""Maximum number of metrics of a run in sections other than `ROLLOUT`."""
 MAX_ROLLOUT_SERIES = 500
-"""Maximum number of metrics of a run in that section."""
+"""Maximum number of metrics of a run in the section `ROLLOUT`."""
 MAX_SOURCES = 1_000
 """Maximum number of processes that write a run, one after another or together."""
 SCORE_EPISODES = 100
@@ -378,8 +378,8 @@ class _DroppedByReason:
 
 
 def _interpret(session: Session, run: Run, names: Collection[str]) -> Mapping[str, str]:
-    """Set by all its metrics how a locked run is scored and what its steps count, unless its script has said
-    so. Return what the steps of each metric count."""
+    """Derive from all metrics of a locked run how it is scored and what its steps count, unless its script
+    has specified these. Return what the steps of each metric count."""
     if not run.spec.get("return_metric"):
         run.return_metric = return_metric(names) or run.return_metric
     if not run.spec.get("step_unit"):

@@ -31,7 +31,7 @@ class Uploads:
     """The unfinished uploads of one installation."""
 
     def __init__(self, folder: Path, min_free_bytes: int) -> None:
-        """Refer to them.
+        """Set the folder and its limit.
 
         Args:
             folder: where they are; created when needed.

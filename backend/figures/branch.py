@@ -15,7 +15,7 @@ _NARROW_PX = 500
 _NARROW_HEIGHT_PX = 480
 """Below `_NARROW_PX` the legend has a row for each line, which takes as much height as the plot."""
 _MAX_POINTS = 400
-"""Of a line: a longer one is drawn at so many of its decisions, its last among them."""
+"""Maximum number of points of a line; a longer line is drawn at this many decisions, the last among them."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class FanLine:
     returns: Array
     """(T + 1,) return of the first t decisions, t = 0, …, T."""
     total: float
-    """Return with the value of what follows: the last of `returns` unless V stands for the rest."""
+    """Whole return: the last of `returns`, plus the discounted V of the last state if `is_bootstrapped`."""
     is_bootstrapped: bool
-    """Whether V stands for the rest."""
+    """Whether `total` includes V of the last state."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def branch_figure(
 ) -> Figure:
     """Return so far of each continuation, their mean with its standard error, the episode's own, and V.
 
-    A continuation that has ended keeps its return. A dot at its end is its whole return, with V for what
-    follows where it was cut off; V is compared with the mean of these.
+    In the mean, a continuation that has ended keeps its last return. A dot marks the end of each continuation
+    and its whole return, `FanLine.total`. V is compared with the mean of the dots.
 
     Args:
         lines: the continuations, at least one.

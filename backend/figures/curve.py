@@ -42,13 +42,13 @@ class CurveLine:
     metric: str
     source: str
     columns: Columns
-    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed` and the columns of `charts.WINDOW`; with
-    `bucket`, those at one x are merged already."""
+    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed` and the columns of `charts.WINDOW`. With a
+    column `bucket`, buckets at one x are merged already."""
     n_total: int = 0
     n_shown: int = 0
     start: int | None = None
-    """The first bucket that the client lacks, which the last that it keeps may precede; None if it gets the
-    whole line."""
+    """The first bucket that the client lacks; None if it gets the whole line. `columns` may begin with the
+    last bucket that the client keeps."""
 
     @property
     def key(self) -> str:
@@ -100,7 +100,7 @@ class DrawnCurve:
 
 
 def drawn_points(columns: Columns, *, smooth: bool) -> DrawnCurve:
-    """Where a line goes, as it is smoothed; NaN where it may not pass."""
+    """The points of a line through the buckets, smoothed with `smooth`; NaN where the line has a gap."""
     if smooth and "window_mean" in columns:
         mean, deviation = columns["window_mean"], columns["window_deviation"]
         low, high = _drawable(mean - deviation), _drawable(mean + deviation)
@@ -151,7 +151,7 @@ def curve_figure(
     width_px: int | None = None,
 ) -> Figure:
     """Each series as a line. A single one has its points behind it, and the standard deviation of the points
-    of each window around it. Buckets at one x are merged before.
+    of each window around it. Buckets at one x are merged first.
 
     Args:
         lines: the series.
@@ -196,7 +196,7 @@ def add_lines(
     styles: Mapping[str, int] | None = None,
     theme: Theme,
 ) -> None:
-    """The traces of `curve_figure`, which a client may have a part of."""
+    """Add the traces of `curve_figure`, or what a client with a part of them lacks."""
     is_smooth = bool(smooth) and not is_exact(metric)
     figure.n_total = sum(line.n_total for line in lines)
     figure.n_shown = sum(line.n_shown for line in lines)
@@ -302,7 +302,7 @@ def _add_band(
             "meta": line.facts("range"),
         }
 
-    # A bucket gets more values, of which an infinite one ends its range.
+    # A bucket may lose its range: it gets more values, and one of them may be infinite.
     may_shrink = bool((has_band & ~is_drawn)[len(is_drawn) - n_new :].any())
     figure.add_growing(
         f"{line.key} range", buckets, line.start, band_look, {"x": x, "y": y}, may_shrink=may_shrink
@@ -363,7 +363,7 @@ def _name_band(
 
 
 def _outline(columns: Columns, is_drawn: Array, n_new: int, start: int | None) -> tuple[Array, Array, Array]:
-    """The outline of each stretch of drawn buckets, after a gap each, and the bucket of each corner.
+    """The outlines of all stretches of drawn buckets, with a gap before each, and the bucket of each corner.
 
     Args:
         columns: the buckets.

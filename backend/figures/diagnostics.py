@@ -172,7 +172,7 @@ def diagnostic_figure(
 def add_panel_lines(
     figure: Figure, panel: Panel, lines: Sequence[CurveLine], *, smooth: str, theme: Theme
 ) -> None:
-    """The traces of `diagnostic_figure`, which a client may have a part of."""
+    """Add the traces of `diagnostic_figure`, or what a client with a part of them lacks."""
     figure.n_total = sum(line.n_total for line in lines)
     figure.n_shown = sum(line.n_shown for line in lines)
     # Values that hold until the next change are not interpolated or smoothed.

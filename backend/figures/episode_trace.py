@@ -60,7 +60,7 @@ def episode_trace_figure(
         action_names: A names, or D names of action components.
         panels: panels, top to bottom; those without anything to draw are left out.
         numbers: (T, D) continuous actions, shown instead of the policy.
-        returns: (T,), as from `discount`, drawn behind V, and what its error is measured from.
+        returns: (T,) discounted returns, as from `discount`: drawn behind V; the value error is V minus them.
         lives: (T,) remaining lives; a lost life is marked by a dotted line.
         action_values: whether `policies` are Q(s_t, a) and `values` their maximum.
         title: title of the figure.

@@ -44,7 +44,7 @@ class FigureForm:
 
     @property
     def is_for_paper(self) -> bool:
-        """Whether it is light, with a title, and as wide as it likes, whatever page asks for it."""
+        """Whether the figure is drawn with the default `FigureOptions`, whatever options the request has."""
         return self.format in ("csv", "matplotlib", "zip", "caption")
 
     @property
@@ -89,7 +89,7 @@ def file_response(figure: Figure, form: FigureForm, name: str, about: str | None
     """The figure as a download.
 
     Args:
-        figure: drawn for a light page.
+        figure: the figure, drawn with the default `FigureOptions` unless the form is HTML.
         form: any but JSON.
         name: name of the file, without its ending.
         about: the figure's caption, for `caption` and for the script; by default what the figure itself says.

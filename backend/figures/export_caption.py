@@ -65,7 +65,7 @@ def _with_n(label: str, alike: Sequence[DrawnSeries]) -> tuple[str, str]:
 
 
 def _tests(comparison: Comparison) -> list[str]:
-    """What the comparison says about the group with the highest interquartile mean and each other."""
+    """How the group with the highest interquartile mean differs from the other groups, in sentences."""
     names = {group.id: group for group in comparison.groups}
     pairs = [pair for pair in comparison.improvements if pair.a == comparison.improvements[0].a]
     if not pairs:

@@ -99,7 +99,7 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
 
 
 def _panels(figure: Figure) -> tuple[list[dict[str, Any]], dict[str, tuple[int, bool]]]:
-    """The plots; and by the name of a vertical axis, its plot, and whether it counts shares of the height."""
+    """The plots; by vertical axis, the number of its plot, and whether it counts shares of the height."""
     axes = dict.fromkeys(trace.get("yaxis", "y") for trace in figure.data) or {"y": None}
     x_of = {trace.get("yaxis", "y"): trace.get("xaxis", "x") for trace in figure.data}
     own = [name for name in axes if not _axis(figure, name).get("overlaying")]

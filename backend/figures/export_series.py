@@ -56,11 +56,11 @@ class DrawnSeries:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What the figure says about it."""
+        """`meta` of its trace; empty without one."""
         return self.trace.get("meta") or {}
 
     def rows(self) -> Iterable[list[str]]:
-        """Of the CSV."""
+        """The rows of the series in the CSV."""
         meta = self.meta
         names = [self.label, self.kind, *(str(meta.get(name) or "") for name in ("run", "metric", "source"))]
         columns = (self.x, self.y, self.low, self.high, self.n, self.texts)
@@ -153,7 +153,7 @@ def _series(number: int, trace: dict[str, Any]) -> DrawnSeries:
 
 
 def _column(values: Any, length: int) -> Cells:
-    """One cell for each row; empty for what is none."""
+    """One cell for each row; empty unless `values` is a list or array with one item per row."""
     is_column = isinstance(values, list | tuple | np.ndarray) and len(values) == length
     return _cells(values) if is_column else []
 
@@ -192,7 +192,7 @@ def _add(values: Cells, more: Cells, sign: float) -> Cells:
 
 
 def _stack(drawn: DrawnSeries, below: dict[Cell, float]) -> DrawnSeries:
-    """On top of those before it: from `low` to `high`."""
+    """The series on top of those stacked before it: the area from `low` to `high`."""
     low: Cells = [below.get(x, 0.0) for x in drawn.x]
     high = _add(low, [y if isinstance(y, float) else 0.0 for y in drawn.y], 1.0)
     below.update((x, top) for x, top in zip(drawn.x, high, strict=True) if isinstance(top, float))
@@ -200,8 +200,8 @@ def _stack(drawn: DrawnSeries, below: dict[Cell, float]) -> DrawnSeries:
 
 
 def _unfold(drawn: DrawnSeries) -> DrawnSeries:
-    """An outline, which goes forth along one edge and back along the other, as `low` and `high`, with an
-    empty row between stretches; the corners of any other area."""
+    """Turn an outline into `low` and `high`, with an empty row between stretches. An outline goes forth along
+    one edge and back along the other; any other area keeps its corners."""
     x: Cells = []
     low: Cells = []
     high: Cells = []

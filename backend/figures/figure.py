@@ -92,7 +92,7 @@ class Figure:
         """Add a trace that grows, or what a client with a part of it lacks.
 
         Args:
-            name_in_figure: name of the trace, whenever the figure is drawn.
+            name_in_figure: name of the trace, the same whenever the figure is drawn.
             buckets: the bucket of each point.
             start: the first bucket that the client lacks; None if it gets the whole trace.
             look: returns the other properties of the trace, with facts about it in `meta`.
@@ -104,7 +104,7 @@ class Figure:
         uid = uid_of(name_in_figure)
         first = start or 0
         meta = details or {}
-        # The buckets of lines increase; an outline ends where it starts.
+        # Both ends suffice: buckets of a line increase, and an outline of one stretch ends where it starts.
         if len(buckets) and (buckets[0] != first or buckets[-1] != first + len(buckets) - 1):
             meta = meta | {"bucket": buckets}
         if start is None:

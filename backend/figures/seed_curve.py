@@ -1,4 +1,4 @@
-"""Several seeds as one curve with the band of its interval; too few for an interval each as a line."""
+"""Several seeds as one curve with the band of its interval; with too few for an interval, each as a line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ def add_groups(
     wanted: Mapping[str, int] | None = None,
     theme: Theme,
 ) -> None:
-    """The traces of `seed_curve_figure`, which a client may have a part of."""
+    """Add the traces of `seed_curve_figure`, or what a client with a part of them lacks."""
     styles = distinct_styles([*order, *(group.id for group in groups)], wanted)
     figure.n_total = sum(group.n_total for group in groups)
     figure.n_shown = sum(group.n_shown for group in groups)

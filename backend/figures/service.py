@@ -85,7 +85,7 @@ class FigureName:
 
     @property
     def is_of_returns(self) -> bool:
-        """Whether it shows what runs are scored by: of each run its return metric."""
+        """Whether it shows the return metric of each run, by which the run is scored."""
         return self.kind == "learning_curve" or (self.kind == "seed_curve" and self.of == EPISODE_RETURN)
 
     @property
@@ -670,7 +670,7 @@ def _in_unit(columns: Columns, metric: str) -> Columns:
 
 
 def _counted(x: str, chosen: Sequence[Series]) -> str:
-    """What an axis counts: that of agent steps perhaps iterations or seconds."""
+    """What an axis counts: in place of agent steps perhaps iterations or seconds, for external runs."""
     return metrics.axis_unit({row.step_unit for row in chosen}, x) if x == "agent_steps" else x
 
 

@@ -420,7 +420,7 @@ def games_figure(bars: Sequence[Bar], *, x: str, reference: float | None, frame:
     and 4.
 
     Args:
-        bars: values by arm and environment, its panel.
+        bars: values by arm and environment; `panel` is the environment.
         x: title of the values.
         reference: a line, such as 100 % of a human; None for none.
         frame: title, arms, theme and width.
@@ -531,7 +531,7 @@ def reached_figure(
     Figure 5).
 
     Args:
-        hours: by arm, the hours at which each environment was reached, those that were.
+        hours: by arm, one hour for each environment on which the score was reached.
         n_environments: number of all environments.
         x: title of the hours.
         frame: title, arms, theme and width.

@@ -28,7 +28,7 @@ class Ahead:
     """The queue in front of a run."""
 
     runs: Sequence[Run]
-    """The first of them, in the order in which they are claimed."""
+    """The first of the runs ahead, in the order in which they are claimed."""
     n_ahead: int
     n_waiting: int
     """Number of queued runs that the same hosts may claim, this one included."""

@@ -80,7 +80,7 @@ def load_of(host: Host, settings: Settings) -> HostLoad:
 
 
 def has_disk_problem(session: Session, settings: Settings) -> bool:
-    """Whether the disk of a host is full or failing whose worker was not stopped."""
+    """Whether a host whose worker was not stopped has a full or failing disk."""
     hosts = repository.all_hosts(session)
     return any(host.stopped_at is None and load_of(host, settings).disk_problem for host in hosts)
 

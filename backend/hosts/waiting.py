@@ -200,7 +200,7 @@ def _too_large(run: Run, memory_bytes: int) -> str:
     )
     try:
         return f"{reason}: {memory_advice(parse_run_spec(run.spec), memory_bytes)}"
-    except InvalidSpec:  # stored by another version, whose config was another
+    except InvalidSpec:  # stored by a version with other config fields
         return reason
 
 

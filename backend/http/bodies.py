@@ -174,7 +174,7 @@ class _RequestDeadline(Deadline):
 
 @asynccontextmanager
 async def _watched(receive: Receive, deadline: _RequestDeadline) -> AsyncIterator[asyncio.Event]:
-    """End a request, whose body was received, when its client leaves. Yields the event of that."""
+    """End a request, whose body was received, when its client leaves. Yields an event that is set then."""
     gone = asyncio.Event()
 
     async def watch() -> None:
@@ -207,7 +207,7 @@ class _Reading:
 
         Raises:
             TooLarge: it is too long.
-            Unavailable: those of all requests are.
+            Unavailable: the bodies of this client, or of all requests, are too long together.
             ClientGone: the client has left.
         """
         parts: list[bytes] = []

@@ -1,8 +1,9 @@
 """Requests of scripts in pages of other origins: those of `CALLBOARD_CORS_ORIGINS`, with a token, never by
 cookie.
 
-A browser asks first whether a request may have its headers, and hides an answer from a page that may not read
-it. Answers never allow credentials, so that no page of another origin acts with the session of this one.
+A browser first asks in a preflight request whether a request may have its headers, and hides an answer from a
+page that may not read it. Answers never allow credentials, so that no page of another origin acts with the
+session of this one.
 """
 
 from collections.abc import Collection
@@ -25,7 +26,7 @@ class CrossOrigin:
         self._origins = frozenset(origin.lower() for origin in origins)
 
     def asks(self, method: str, path: str, headers: Headers) -> bool:
-        """Whether a request asks for a listed origin what the API allows."""
+        """Whether a request is a preflight request to the API from a page of a listed origin."""
         return (
             method == "OPTIONS"
             and self._is_listed(path, headers)
@@ -33,7 +34,7 @@ class CrossOrigin:
         )
 
     def headers(self, path: str, headers: Headers) -> list[Pair]:
-        """What the answer to a request says of it; only a request with a token may be read."""
+        """The CORS headers of the answer; only the answer to a request with a token may be read."""
         if not self._origins or not path.startswith("/api/"):
             return []
         vary = [(b"vary", b"Origin")]
@@ -46,7 +47,7 @@ class CrossOrigin:
 
 
 async def respond(headers: Headers, send: Send) -> None:
-    """Answer the question of a browser with these headers."""
+    """Answer a preflight request with these headers."""
     allowed = [
         *_allowed(headers),
         (b"access-control-allow-methods", _METHODS.encode()),

@@ -5,7 +5,7 @@ Apart from `backend.instruments`, which reads the tables: security counts reques
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 
-# A line more for each route, method and status, which says when the first such request came.
+# Created metrics would add a line for each route, method and status: the time of the first such request.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 

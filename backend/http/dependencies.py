@@ -46,7 +46,7 @@ media and downloads."""
 
 
 _COMPLETE = "callboard_complete"
-"""In a session's `info`: what its transaction does at last, unless that is done."""
+"""Key in a session's `info`: the function that completes its transaction, until it is called."""
 
 BETWEEN_BATCHES_S = 0.05
 """Pause between the transactions of a request: whoever waits for SQLite's lock looks for it now and then."""
@@ -302,7 +302,7 @@ class WriteBatches:
 
     @contextmanager
     def transaction(self, *, changes: bool = True) -> Iterator[Session]:
-        """The next one. With `changes`, the first one records the request in the audit trail."""
+        """The next transaction. With `changes`, the first one records the request in the audit trail."""
         if self._n:
             sleep(BETWEEN_BATCHES_S)
         self._n += 1

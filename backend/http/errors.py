@@ -4,9 +4,10 @@ The tree is in `backend.errors`. What only HTTP knows is added to it here:
 
 Problem
 └── HttpProblem        with a status of its own
-    ├── BadRequest 400  the request cannot be read
-    ├── TooLarge   413  the body is too long
-    └── BadRange   416  no such range of a file
+    ├── BadRequest          400  the request cannot be read
+    ├── PreconditionFailed  412  the request names an entity tag that cannot match
+    ├── TooLarge            413  the body is too long
+    └── BadRange            416  no such range of a file
 """
 
 import json
@@ -268,7 +269,7 @@ def install(app: FastAPI) -> None:
         log.error("request.failed", exc_info=error)
         problem = Problem("internal error; see the log of the web process for this request id")
         response = answer(request, problem)
-        # uvicorn closes it after an exception: a client that is not told would send its next request on it.
+        # uvicorn closes the connection after an exception: the client must not send its next request on it.
         response.headers["Connection"] = "close"
         return response
 

@@ -5,7 +5,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class _NotSent(OSError):
-    """What streams the content may stop."""
+    """Stops the endpoint from streaming the content."""
 
 
 def _is_of_the_cut(error: Exception) -> bool:
@@ -33,7 +33,7 @@ class HeadMiddleware:
             if message["type"] == "http.response.start":
                 await send(message)
                 return
-            # Not before: who has the end of its response counts as gone.
+            # Not with the start: a client counts as gone once its response has ended.
             if not is_answered:
                 is_answered = True
                 await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -331,7 +331,7 @@ class Limits:
     requests: Turns = field(default_factory=lambda: Turns(total=24, per_user=4, max_waiting=200))
     """Requests that read, until their response begins: each may occupy one of 40 threads."""
     without_login: Turns = field(default_factory=lambda: Turns(total=16, per_user=4, max_waiting=1_000))
-    """Requests of nobody, by address: pages, what everybody may ask for, and what is refused."""
+    """Requests without a login, by address: pages, what everybody may ask for, and what is refused."""
     heavy: Turns = field(default_factory=lambda: Turns(total=4, per_user=1, max_waiting=200))
     """Requests with a long body or query, which the event loop reads: one of each session or
     token, or of an address without one."""

@@ -12,10 +12,10 @@ from backend.db.job import BRANCH, GAME, SALIENCY, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 
 ENCODE = "encode"
-"""Kind of the job that encodes a video that the script of an external run has sent: any host can."""
+"""Kind of the job that encodes a video that the script of an external run has sent. Any host can run it."""
 
 _ORDER = case({VIDEO: 0, GAME: 0, BRANCH: 0, SALIENCY: 0, ENCODE: 2}, value=Job.kind, else_=1)
-"""First what users wait for, which thumbnails do not delay."""
+"""Rank of each kind. What users wait for comes first, so that thumbnails do not delay it."""
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:
@@ -54,8 +54,8 @@ def add(session: Session, job: Job) -> Job | None:
 
 
 def next_claimable(session: Session, environments: Sequence[str], now: datetime) -> Job | None:
-    """The next job that is queued or whose lease has expired, locked: of those of a rank the oldest one; None
-    if there is none.
+    """The next job that is queued or whose lease has expired, locked: the oldest of the first rank that has
+    any; None if there is none.
 
     Args:
         session: a writing session.

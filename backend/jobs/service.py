@@ -57,7 +57,7 @@ def request(
 
 
 def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> Job | None:
-    """Lease the oldest claimable job to `host`: a queued one, or one whose lease has expired.
+    """Lease the next claimable job to `host`: a queued one, or one whose lease has expired.
 
     Args:
         session: a writing session.

@@ -36,7 +36,7 @@ async def watch_run(websocket: WebSocket, run_id: str) -> None:
 
     Each binary message is the agent steps of the parameters that acted (u64, little-endian), then a JPEG. A
     slow client skips frames and never gets late ones. Messages of the client are ignored. The socket closes
-    within 5 s of its session or token.
+    within 5 s after its session or token has ended.
     """
     state = get_state(websocket)
     viewer = await run_in_threadpool(_viewer_of, state, websocket, run_id)
@@ -63,7 +63,7 @@ async def _send_frames(
         for work in (
             _notify_worker(state, run_id),
             _send(websocket, frames),
-            _leave(websocket),
+            _wait_for_disconnect(websocket),
             _wait_for(ended),
         )
     ]
@@ -86,7 +86,7 @@ async def _wait_for(ended: asyncio.Event) -> None:
     await ended.wait()
 
 
-async def _leave(websocket: WebSocket) -> None:
+async def _wait_for_disconnect(websocket: WebSocket) -> None:
     while (await websocket.receive())["type"] != "websocket.disconnect":
         pass
 

@@ -1,5 +1,5 @@
 """Titles and axis labels of metrics. A metric without an entry is called by its whole name, since the last
-parts of several names may be equal; that part labels its axis."""
+parts of several names may be equal; the last part labels its axis."""
 
 from dataclasses import dataclass
 

@@ -1,10 +1,11 @@
 """Lossless compression of columns of numbers.
 
-A column becomes 64-bit codes: integers as they are; floats as integers if all are whole (returns, counts) or
-whole millionths (times), otherwise as the bits of 32-bit floats if these are exact, otherwise as their own
-bits. The codes, or their differences if these have a smaller range, are stored relative to the minimum. Bytes
-that are zero in all of them are dropped; the others are stored in planes (all first bytes, all second bytes,
-...) and deflated if that makes them smaller. Each column can be read without the others.
+A column becomes 64-bit codes: integers as they are; floats as integers if all are whole (returns, counts),
+otherwise as the bits of 32-bit floats if these are exact, otherwise as whole millionths if all are such
+(times), otherwise as their own bits. The codes, or their differences if these have a smaller range, are
+stored relative to the minimum. Bytes that are zero in all of them are dropped; the others are stored in
+planes (all first bytes, all second bytes, ...) and deflated if that makes them smaller. Each column can be
+read without the others.
 
 A few rows, such as the last second of a live run, are stored uncompressed: compression would cost more than
 it saves.

@@ -48,8 +48,8 @@ class Spread:
 
     @classmethod
     def chosen(cls, centre: Centre | None, interval: Interval, *, seeds: bool = False) -> "Spread":
-        """By default the median, with a standard deviation or error the mean, with a bootstrap the
-        interquartile mean.
+        """The spread with this centre; by default the median, with a standard deviation or error the mean,
+        with a bootstrap the interquartile mean.
 
         Raises:
             Invalid: there is no such band.

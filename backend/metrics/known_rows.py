@@ -178,7 +178,7 @@ def rows_kept(
     max_points: int,
     known: Mapping[int, int],
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Reduce the known rows to those in buckets that a client keeps which merges adjacent buckets of equal x.
+    """Reduce the known rows to those in buckets that a client keeps if it merges adjacent buckets of equal x.
 
     The client keeps the whole buckets before the first new row. It does not keep the last merged one of them
     if any row of the next bucket has its x, since the client may have had fewer rows of the next bucket.

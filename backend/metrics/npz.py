@@ -1,7 +1,7 @@
 """Every point of runs as NumPy's `.npz`, written in a stream, without pyarrow.
 
-The arrays `run`, `metric` and `source` name what the array `points/0`, `points/1`, … of the same place has:
-the columns of points of one series, or of a part of a long one, in order.
+The array `points/k` has the columns of the points of one series, or of a part of a long one, in order. Item k
+of the arrays `run`, `metric` and `source` names this series.
 """
 
 import io

@@ -1,6 +1,6 @@
 """Curves of groups of runs that differ in their seed alone, and what a client lacks of them.
 
-As `charts` is of single runs; the arithmetic is in `grouping`.
+`charts` does the same for single runs; the arithmetic is in `grouping`.
 """
 
 from collections.abc import Mapping, Sequence

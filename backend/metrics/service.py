@@ -430,7 +430,7 @@ def _group_document(
 
 
 def _plain(column: Array) -> Array | list[Any]:
-    """As the JSON writer requires, which writes null for NaN, and for an infinite number that is no text."""
+    """The column for orjson, with infinite numbers as text: orjson would write null, as it does for NaN."""
     if column.dtype.kind != "f":
         return np.ascontiguousarray(column)
     infinite = np.flatnonzero(np.isinf(column))

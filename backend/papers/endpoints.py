@@ -11,7 +11,7 @@ from backend.studies.schemas import StudyOut
 router = ResourceRouter(prefix="/papers", tags=["papers"])
 
 _STUDIES = 5
-"""Studies of a definition that are listed."""
+"""Maximum number of studies that are listed for a definition."""
 
 
 @router.get("")

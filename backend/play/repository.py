@@ -107,7 +107,7 @@ def expired(session: Session, now: datetime) -> Sequence[PlaySession]:
 
 
 def abandoned(session: Session, before: datetime) -> Sequence[PlaySession]:
-    """The sessions that wait since before this time, locked."""
+    """The sessions that have waited since before this time, locked."""
     return session.scalars(
         select(PlaySession)
         .where(PlaySession.state == "queued", PlaySession.created_at < before)
@@ -124,7 +124,7 @@ def remove_ended(session: Session, before: datetime, limit: int) -> int:
 
 
 def has_late(session: Session, now: datetime, queued_before: datetime) -> bool:
-    """Whether a session's lease has run out, or one waits since before `queued_before`."""
+    """Whether a session's lease has run out, or one has waited since before `queued_before`."""
     late = or_(
         (PlaySession.state == "running") & (PlaySession.lease_expires_at < now),
         (PlaySession.state == "queued") & (PlaySession.created_at < queued_before),

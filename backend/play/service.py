@@ -72,14 +72,14 @@ def request(
     """Queue a session. One opened with an API token is scripted.
 
     Args:
-        session: a writing session; started only after `source` is packed, which may last.
+        session: a writing session; not used before `source` is compressed, which may take a while.
         principal: the player.
         environment: id; None: that of `source` or `agent`.
         every_frame: whether actions are read at every frame.
         scripted: whether a script plays.
         lease_s: how long a worker counts as alive without a heartbeat.
         source: the moment of an episode at which its games begin; None: at the start of an episode.
-        agent: that can act in its games.
+        agent: the agent that can act in its games; None: only the player acts.
 
     Raises:
         Invalid: there is no such environment, or people cannot play it, or the agent cannot act in it.
@@ -209,7 +209,7 @@ class Opened:
     checkpoint: Checkpoint | None
     """Of the session's agent, which `setup` names by its file; None without an agent."""
     states: StoredStates | None
-    """Emulator states of the episode from which the games go on, which `setup` names; None without some."""
+    """Emulator states of the episode from which the games go on, named in `setup`; None if there are none."""
 
 
 def opened(session: Session, play: PlaySession) -> Opened | None:
@@ -261,7 +261,7 @@ def end(session: Session, session_id: str, reason: str, *, host: str) -> str:
         session: a writing session.
         session_id: the play session.
         reason: why, for its player.
-        host: that plays it.
+        host: the host that plays it.
 
     Returns:
         Why it has ended.
@@ -275,7 +275,7 @@ def end(session: Session, session_id: str, reason: str, *, host: str) -> str:
 
 
 def end_of_host(session: Session, host: str) -> None:
-    """End the sessions that a host plays, whose worker has been started anew."""
+    """End the sessions that a host played before its worker restarted."""
     for play in repository.running_on(session, host):
         _end(session, play, _died(host))
         recordings.remove_empty(session, play.id)

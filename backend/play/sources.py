@@ -63,15 +63,16 @@ class EpisodeMoment:
     turns: Turns
     """Who made the decisions before the moment, by number in `actors`."""
     run_id: str | None = None
-    """Run of the episode; None for a recording. Below, the agent steps at which it was played."""
+    """Run of the episode; None for a recording."""
     agent_steps: int | None = None
+    """Agent steps at which the episode was played; None for a recording."""
 
     def describe(self) -> dict[str, Any]:
         """For the row of a session, and of its recordings."""
         return {"kind": self.kind, "id": self.id, "run_id": self.run_id, "decision": self.decision}
 
     def beginning(self, player: Actor) -> tuple[Beginning, list[Actor]]:
-        """How the games of a player begin who goes on from here, and who acts in them, the player first."""
+        """How games that go on from here begin, and the actors of these games, with `player` as the first."""
         actors = [player]
         numbers = []
         for actor in self.actors:
@@ -175,7 +176,7 @@ class Agent:
     checkpoint: Checkpoint
 
     def actor(self) -> Actor:
-        """Among the actors of a session."""
+        """The agent as one of the actors of a session."""
         checkpoint = self.checkpoint
         return Actor(
             kind="agent",

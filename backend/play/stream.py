@@ -35,7 +35,7 @@ WAIT_S = 0.25
 RETRY_S = 0.05
 """Pause between tries to publish while the subscription connects, as for the first stream of a process."""
 CONNECT_S = 1.0
-"""How long a message waits for that."""
+"""How long a message waits for the subscription to connect."""
 
 _players: Counter[str] = Counter()
 """Open streams of the player of each session: a browser may have it in several tabs."""
@@ -60,7 +60,8 @@ class _Client:
 async def stream_play(websocket: WebSocket, session_id: str) -> None:
     """Frames of a play session to a viewer; messages of its player to its worker.
 
-    The documentation of `POST /play` has the format. The socket closes within 5 s of its login or token.
+    The documentation of `POST /play` has the format. The socket closes within 5 s after its login
+    or token has ended.
     """
     state = get_state(websocket)
     client = await run_in_threadpool(_find, state, websocket, session_id)

@@ -26,7 +26,7 @@ CHANNEL = "callboard:events"
 that belongs to no run."""
 
 LOST = '{"lost":true}'
-"""The message after earlier ones of the same process were lost."""
+"""The message which reports that earlier ones of the same process were lost."""
 
 LIFETIME_S = 3600.0
 """Maximum duration of a stream; the browser then reconnects and is authenticated again."""
@@ -66,7 +66,7 @@ class Bus:
         self._n_lost = 0
         """How often messages were lost."""
         self._n_reported = 0
-        """Of how many of these losses subscribers have been told."""
+        """How many of these losses have been reported to subscribers."""
         self._celery = Celery(broker=celery_url(url), set_as_current=False)
         self._celery.conf.broker_transport_options = {
             "socket_timeout": TIMEOUT_S,

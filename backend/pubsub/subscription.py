@@ -57,8 +57,8 @@ class Events:
         self._unsent: deque[bytes | Signal] = deque()
         self._arrived = asyncio.Event()
         self.quiet_since: float | None = None
-        """When the last change before these arrived, by the monotonic clock, except of hosts, whose
-        heartbeats come all the time and which pages poll; None where messages may have been lost."""
+        """When the last change before these arrived, by the monotonic clock; None if messages may have been
+        lost. Changes of hosts do not count: their heartbeats come all the time, and pages poll hosts."""
 
     def put(self, message: bytes | Signal) -> None:
         """Append a message. `RESYNC` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""

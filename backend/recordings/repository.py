@@ -84,7 +84,7 @@ def from_decision(session: Session, episode_id: str, decision: int, limit: int) 
 
 
 def _is_closed() -> tuple[ColumnElement[bool], ...]:
-    """Conditions on recordings that have ended in a session that has: nothing about them changes any more."""
+    """Conditions that a recording and its session have ended, so that the recording changes no more."""
     is_open = exists().where(PlaySession.id == Recording.session_id, PlaySession.state != "ended")
     return Recording.ended_at.is_not(None), ~is_open
 
@@ -107,7 +107,8 @@ class RecordingCount(NamedTuple):
 
 
 def count_closed(session: Session, *, protocols: Collection[str], above_frames: int) -> list[RecordingCount]:
-    """The recordings longer than so many frames, but for those of open sessions, counted."""
+    """Count the recordings of more than `above_frames` frames by environment and protocol, but for those of
+    open sessions."""
     by = (Recording.environment, Recording.protocol)
     statement = (
         select(*by, func.count())

@@ -37,7 +37,7 @@ MAX_WAITING_VIDEOS_OF_USER = 30
 """Videos of recordings that wait to be rendered or are, of all users and of one."""
 RETRY_S = 10.0
 MIN_GAMES = 5
-"""Finished games from which on a person's mean over them can be a reference."""
+"""Minimum number of finished games whose mean can be a reference."""
 WOKEN_QUEUE = "cpu"
 """Queue whose workers are woken for a video; every worker that has the environment may render it."""
 

@@ -222,7 +222,7 @@ def uploaded_videos(session: Session, run_id: str, before: datetime) -> list[Vid
 
 
 def old_lines(session: Session, run_id: str, before: datetime, *, limit: int) -> Sequence[int]:
-    """Ids of a run's oldest log lines, up to the first that is not from before a time."""
+    """Ids of those of a run's `limit` oldest log lines that are from before a time."""
     oldest: Any = (
         select(LogLine.id, LogLine.time).where(LogLine.run_id == run_id).order_by(LogLine.id).limit(limit)
     )

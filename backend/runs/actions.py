@@ -75,8 +75,8 @@ def resume(
     unless its limits or schedule change. The log states what new limits do to an annealed learning rate.
 
     Raises:
-        Conflict: it has not ended, is external, damaged or the demo run, or a limit is reached of a run that
-            has finished or whose limits or schedule change.
+        Conflict: it has not ended, is external, damaged or the demo run, or has reached a limit and either
+            has finished or is to have other limits or another schedule.
         InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
         Invalid: the start set of its evaluations has been deleted.
     """

@@ -48,7 +48,7 @@ def condition(node: Node) -> ColumnElement[bool]:
             held: Any = expression(field)
             if isinstance(field, ConfigField):
                 if kind == "any" and isinstance(value, str) and value.removeprefix("-").isdecimal():
-                    return _is_whole(field, operator, value)
+                    return _equals_whole(field, operator, value)
                 if kind == "any" and not isinstance(value, float):
                     held, kind = json_text(Run.spec, field.path), "text"
                 if isinstance(value, bool):
@@ -61,8 +61,9 @@ def condition(node: Node) -> ColumnElement[bool]:
             return compared
 
 
-def _is_whole(field: ConfigField, operator: str, digits: str) -> ColumnElement[bool]:
-    """Whether a setting is a whole number beyond 2^53: compared as text, unless the setting is a float."""
+def _equals_whole(field: ConfigField, operator: str, digits: str) -> ColumnElement[bool]:
+    """Whether a setting equals a whole number beyond 2^53, or with `!=` does not: compared as text, unless
+    the setting is a float."""
     text, number = json_text(Run.spec, field.path), json_number(Run.spec, field.path)
     is_float = and_(or_(text.contains("."), text.contains("e")), number == float(digits))
     is_equal = func.coalesce(or_(text == digits, is_float), false())

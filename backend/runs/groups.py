@@ -33,7 +33,7 @@ _NAMED_DIFFERENCES = 3
 _MAX_CACHED = 50_000
 """Maximum number of cached values; the oldest tenth is dropped when the cache is full."""
 _MAX_CACHED_CHARACTERS = 4_000
-"""Of the specification of a run whose settings are cached; external runs may have many."""
+"""Maximum length of a specification whose settings are cached; external runs may have many settings."""
 _MISSING = object()
 
 
@@ -131,7 +131,7 @@ def keys_of(runs: Sequence[GroupedRun], read: Read = _as_read) -> dict[str, str]
 def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Settings of algorithm and environment; settings that are newer than the run have their defaults.
 
-    How the environment of an external run is set up is not known: with the defaults, it is assumed. Damaged
+    How the environment of an external run is set up is not known: the defaults are assumed. Damaged
     specifications have no settings.
     """
     if not is_whole(spec):
@@ -220,7 +220,7 @@ def repetitions(
 
     Args:
         runs: runs of any groups.
-        roots: for each run, the first run of its lineage, which may not be among these: `lineage.roots`.
+        roots: for each run, the first run of its lineage, which may not be among these: `lineage_roots`.
         scored: ids of the runs that have the score in question; default: those with a `score`.
         keys: computes the keys of groups; default: from specifications that have been read.
     """
@@ -436,7 +436,7 @@ def is_measured_as_published(run: GroupedRun, environment: Environment, protocol
 
 
 def is_specified_as_published(spec: dict[str, Any], environment: Environment, protocol: str) -> bool:
-    """The same of a run in this environment, by its specification."""
+    """Whether a run with this specification in this environment is measured as published scores were."""
     return not unlike_published(configs_of(spec)["environment_config"], environment, protocol)
 
 

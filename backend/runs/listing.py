@@ -82,7 +82,7 @@ def check_compared(session: Session, node: Node) -> None:
 
 
 def check_known(session: Session, parameter: str, field: fields.Field) -> None:
-    """The same for one field of a parameter.
+    """Reject a metric that no run has recorded, or a setting that none has, in a parameter of a request.
 
     Raises:
         Invalid: no run has this metric or setting.

@@ -205,13 +205,14 @@ def children(session: Session, run_id: str) -> Sequence[Run]:
 
 
 def count_by_state(session: Session) -> dict[str, int]:
-    """Number of runs in each state."""
+    """Number of runs in each state, without the demo run."""
     counts = session.execute(select(Run.state, func.count()).where(Run.demo.is_(False)).group_by(Run.state))
     return {**dict.fromkeys(RunState, 0), **dict(counts.all())}
 
 
 def training_starts(session: Session, run_ids: Sequence[str]) -> Iterator[TrainingStart]:
-    """Every start of training of the runs, oldest first; an external run that was lost has no other one."""
+    """Every start of training of the runs, oldest first. An external run has only one, even if it was lost
+    and runs again."""
     attempt = and_(Attempt.run_id == Transition.run_id, Attempt.number == Transition.attempt)
     starts = or_(Transition.before.is_(None), Transition.before == RunState.STARTING)
     query = (
@@ -248,7 +249,7 @@ def log_lines_after(
 def log_lines_before(
     session: Session, run_id: str, search: str | None, line_id: int | None, limit: int
 ) -> list[LogLine]:
-    """The last lines before a line (of the log, without one), oldest first."""
+    """The last lines before a line, oldest first; without a `line_id`, the last lines of the log."""
     older = _log(run_id, search)
     if line_id is not None:
         older = older.where(LogLine.id < line_id)
@@ -263,8 +264,8 @@ def _log(run_id: str, search: str | None) -> Select[LogLine]:
 def lineage_roots(session: Session, runs: Iterable[GroupedRun]) -> dict[str, str]:
     """By run id, the first run of its lineage: itself, or the run that it was forked from, directly or not.
 
-    Deleted runs count while they can be restored. Then their forks no longer name them: those that start at
-    the same agent steps may share a checkpoint, so they are one lineage.
+    Deleted runs count while they can be restored. After that, their forks no longer name them: forks that
+    start at the same agent steps may share a checkpoint, so they are one lineage.
 
     Args:
         session: a session.

@@ -91,7 +91,7 @@ def _require_extras(session: Session, planned: Sequence[RunSpec]) -> None:
 
 
 def describe_environment(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    """A request for runs with the description of a custom environment by its hosts.
+    """Return a request for runs, with its hosts' description of the environment if that is a custom one.
 
     Raises:
         InvalidSpec: the hosts that list the environment cannot use it.

@@ -98,7 +98,7 @@ class RunFields(RunOptions):
 
 
 def _origin(body: Any) -> str:
-    """Whose fields a request has.
+    """The origin that a request names, which decides its fields; by default `callboard`.
 
     Raises:
         InvalidSpec: there is no such origin.

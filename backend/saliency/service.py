@@ -36,9 +36,9 @@ def policy_of(
     """The checkpoint whose map is wanted, and its run's specification.
 
     Raises:
-        Invalid: the decision or the checkpoint does not exist, the checkpoint is not of an agent that can act
-            in the episode, or its input is no image.
-        Conflict: the episode's run has no checkpoint.
+        Invalid: the decision or the checkpoint does not exist, or the checkpoint is not of an agent that can
+            act in the episode.
+        Conflict: the episode's run has no checkpoint or is external, or the agent's input is no image.
     """
     if decision >= episode.length_steps:
         message = f"the episode has {episode.length_steps:,} decisions, of which the first is 0"

@@ -38,8 +38,8 @@ class LastScore(NamedTuple):
 
 
 def last_scores(session: Session) -> list[LastScore]:
-    """The last evaluation of every finished run under each protocol, in one pass: the run's own, or without
-    any under the protocol those that users requested. Specifications are not read.
+    """The last evaluation of every finished run under each protocol, in one pass: of those by the run's own
+    engine or, without any under the protocol, of those that users requested. Specifications are not read.
 
     Of several at the same agent steps the first counts: at the end of training DQN and Gorila evaluate their
     best parameters again, which is no score of the last. Archived runs and the demo run are left out.
@@ -84,13 +84,14 @@ def last_scores(session: Session) -> list[LastScore]:
 
 def revisions(session: Session) -> Sequence[tuple[str, int]]:
     """Id and revision of every run that has scores or may have them, by id: every change of such a run, of
-    its settings or of its evaluations has another revision."""
+    its settings or of its evaluations changes the revision."""
     query = select(Run.id, Run.revision).where(*_COUNTED).order_by(Run.id)
     return [(run_id, revision) for run_id, revision in session.execute(query)]
 
 
 def parents(session: Session) -> Sequence[tuple[str, str | None]]:
-    """Every fork with the run that it was forked from, by that; those that can be restored included."""
+    """Every fork with the run that it was forked from, in the order of the latter; deleted forks that can be
+    restored are included."""
     query = select(Run.id, Run.parent_id).where(Run.parent_id.is_not(None)).order_by(Run.parent_id, Run.id)
     rows = session.execute(query, execution_options=WITH_DELETED)
     return [(run_id, parent_id) for run_id, parent_id in rows]

@@ -59,7 +59,7 @@ RULE = (
 )
 
 KEPT_TABLES = 16
-"""Of a database: those of the latest requests, a megabyte or so each."""
+"""Maximum number of tables kept for a database, of the latest requests; each has a megabyte or so."""
 
 _REFERENCES = ("random", "human")
 _DEFAULT_PROTOCOL = "noop_starts"
@@ -175,7 +175,7 @@ def build_table(
     counts = Counter(score.protocol for score in scored)
     chosen = protocol or _most_used(counts)
     scored_environments = {score.run.environment for score in scored if score.protocol == chosen}
-    # Where runs have scores under it, also if it is a start set; elsewhere by what the environment offers.
+    # The chosen one where runs have scores under it, even a start set's; else what the environment offers.
     protocols = {
         name: chosen if name in scored_environments else _protocol_of(environment, chosen)
         for name, environment in environments.items()

@@ -28,10 +28,10 @@ def with_annealing(before: RunSpec, after: RunSpec, annealing: Annealing | None)
     Args:
         before: the run as it trained until now.
         after: the run with new limits.
-        annealing: the choice; None: as before, up to a number of agent steps that was set, else the limit.
+        annealing: the choice; None: `annealing_agent_steps` stays as it was; if unset, the new limit counts.
 
     Raises:
-        InvalidSpec: there is nothing to choose.
+        InvalidSpec: a choice is given, but the learning rate is constant.
     """
     if annealing is None:
         return after.model_copy(update={"annealing_agent_steps": before.annealing_agent_steps})

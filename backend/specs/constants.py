@@ -14,7 +14,7 @@ Papers, as the sources name them:
 from typing import Any, NamedTuple
 
 AS_DEFAULT: Any = object()
-"""The value of a source whose value is the default beside it, which states it once."""
+"""Stands for a source's value that equals the default beside it, so that the value is written once."""
 
 
 class Source(NamedTuple):

@@ -41,7 +41,7 @@ from backend.specs.run_fields import (
 MAX_CONFIG_BYTES = 16_384
 """Size of all settings as JSON: lists, filters and groups read those of every run."""
 MAX_DETAILS_BYTES = 32_768
-"""Size of what their JSON does not say."""
+"""Size of `config_details` as JSON."""
 MAX_IMPORT_OPTIONS_BYTES = 8_192
 """Size of the options of an import as JSON: groups and filters read them with every run."""
 MAX_SETTINGS = 500
@@ -177,7 +177,7 @@ def external_spec(fields: ExternalFields, stored: Mapping[str, Any] | None = Non
 
 
 def is_seed_name(name: str) -> bool:
-    """Whether the last name of a setting ends in `seed`, as in `torch.manual_seed`."""
+    """Whether the last part of a setting's name ends in `seed`, as in `torch.manual_seed`."""
     return name.rpartition(".")[2].lower().endswith("seed")
 
 
@@ -191,7 +191,7 @@ def seed_value(value: Any) -> int | None:
 
 
 def seed_in(config: dict[str, Any]) -> int | None:
-    """The seed that a config names: that of `seed`, else the only one of its fields that end in it."""
+    """The seed in a config: that of `seed`, else the only seed of all settings whose names end in `seed`."""
     seed_of = {name: seed_value(value) for name, value in config.items() if is_seed_name(name)}
     if seed_of.get("seed") is not None:
         return seed_of["seed"]

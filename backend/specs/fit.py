@@ -11,7 +11,7 @@ MAX_PROCESSES_PER_CORE = 32
 
 
 def memory_problem(spec: RunSpec, memory_bytes: int) -> str | None:
-    """Why a host with `memory_bytes` cannot run it, and what it can run; None if it can."""
+    """Why the run does not fit a host with `memory_bytes`, and what would fit; None if it fits."""
     if spec.memory_estimate_bytes <= memory_bytes:
         return None
     needed, available = spec.memory_estimate_bytes / 2**30, memory_bytes / 2**30

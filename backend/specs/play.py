@@ -106,11 +106,11 @@ class PlaySetup(Frozen):
 
 
 NO_OPS = ("NOOP", "STAY", "NOTHING", "STRAIGHT_COAST", "NO TORQUE")
-"""Names of actions of who holds nothing."""
+"""Names of the action that is taken while a player holds nothing."""
 
 
 def no_op(action_names: Sequence[str]) -> int | None:
-    """Index of the action of who holds nothing; None if agents always have to act."""
+    """Index of the action that is taken while a player holds nothing; None if there is no such action."""
     return next((index for index, name in enumerate(action_names) if name in NO_OPS), None)
 
 

@@ -60,7 +60,8 @@ _SORT_PATTERN = re.compile(r"\^-\?\((.+)\)\$")
 
 MAX_EXPLAINED = 10
 _MAX_NAME = 64
-"""Longer names are like no field's. Both bound the cost of a request, since comparing names is slow."""
+"""Longer names are like no field's. This and `MAX_EXPLAINED` bound the cost of a request: comparing names is
+slow."""
 _MAX_QUOTED = 80
 _MAX_SIMILAR = 5
 _MIN_PART = 3
@@ -127,7 +128,7 @@ def _pattern_message(pattern: str) -> str | None:
 
 
 def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
-    """One problem per error, with the names of this project: the first `MAX_PROBLEMS`."""
+    """One problem per error, in the words of this project; only the first `MAX_PROBLEMS`."""
     problems = []
     for item in error.errors(include_url=False)[:MAX_PROBLEMS]:
         path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
@@ -136,7 +137,7 @@ def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
 
 
 def explain(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[FieldProblem]:
-    """The problems, where those of fields that do not exist name the fields that may be meant.
+    """The problems; those of fields that do not exist also name the fields that may be meant.
 
     Args:
         problems: problems of one object, as from `problems_of`.
@@ -163,7 +164,7 @@ def explain_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProblem
         *parents, name = problem.field.split(".")
         known = _fields_at(kind, parents)
         [meant[problem]] = unknown_fields([problem.field], known)
-        if name in known:  # a name with dots; if with several, the objects are unknown
+        if name in known:  # sent with dots; with several dots it is unknown which are objects
             what = f'; send {{"{parents[0]}": {{"{name}": …}}}}' if len(parents) == 1 else ""
             meant[problem] = problem.model_copy(update={"message": NO_FIELD + what})
     return [meant.get(problem, problem) for problem in problems]
@@ -208,7 +209,7 @@ def paths_by_name(sections: Mapping[str, type[BaseModel]], request: Iterable[str
 def point_elsewhere(
     problems: Iterable[FieldProblem], section: str, paths: Mapping[str, str]
 ) -> list[FieldProblem]:
-    """A section's problems, where those of fields that belong elsewhere name the path that is meant.
+    """A section's problems; those of fields that belong elsewhere also name the path that is meant.
 
     Args:
         problems: problems of the section, as from `problems_of`.
@@ -228,7 +229,7 @@ def point_elsewhere(
 def point_into_sections(
     problems: Iterable[FieldProblem], sections: Mapping[str, type[BaseModel]], request: Iterable[str]
 ) -> list[FieldProblem]:
-    """The request's problems, where those of fields that do not exist name the section or the fields that
+    """The request's problems; those of fields that do not exist also name the section or the fields that
     are meant.
 
     Args:

@@ -1,6 +1,7 @@
 """What trained an attempt: code, packages, command and machine.
 
-Apart from `events`: the engine sends it, the table of attempts stores it, and the API returns it.
+A module of its own, beside `events`: the engine sends the provenance, the table of attempts stores it, and
+the API returns it.
 """
 
 from backend.specs.fields import Frozen

@@ -39,7 +39,7 @@ class PlayedFrom(Frozen):
 
 
 Turns = list[tuple[int, int]]
-"""Who made consecutive decisions: number of the actor and of decisions, one after the other."""
+"""Who made the decisions, in order: pairs of an actor's number and how many decisions the actor made."""
 
 
 def joined(turns: Iterable[tuple[int, int]]) -> Turns:
@@ -108,7 +108,7 @@ class Part(Frozen):
     finished: bool = False
     """Whether the game is over."""
     left: bool = False
-    """Whether its player has ended it before."""
+    """Whether the player has ended the game before it was over."""
 
 
 class GameStarted(Frozen):

@@ -168,7 +168,7 @@ def _section(
     problems: list[FieldProblem],
     paths: Mapping[str, str] = MappingProxyType({}),
 ) -> M | None:
-    """A validated section; `paths` has those of the fields of every section by their names."""
+    """A validated section; `paths`, from `paths_by_name`, is for problems that name the right section."""
     if not isinstance(value, dict):
         problems.append(FieldProblem(field=name, message=_NOT_AN_OBJECT[name]))
         return None
@@ -315,7 +315,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         valid = {name: section for name, section in sections.items() if section is not None}
         spec = RunSpec.model_validate({k: v for k, v in data.items() if k not in _SECTIONS} | valid)
     except ValidationError as error:
-        # A section is only missing if a problem of it, or of what it belongs to, is known.
+        # A missing section has a problem already, or its algorithm or environment has.
         explained = {*_SECTIONS, *(problem.field for problem in problems)}
         further = [problem for problem in problems_of(error) if problem.field not in explained]
         problems += point_into_sections(further, models, REQUEST_FIELDS)

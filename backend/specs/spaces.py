@@ -1,6 +1,7 @@
 """Kinds of observations and actions.
 
-Apart from algorithms and environments, which both name them and would import each other in a circle.
+A module of its own, since algorithms and environments both name these kinds and would import each other in
+a circle.
 """
 
 from typing import Literal

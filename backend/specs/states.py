@@ -6,7 +6,8 @@ queued -> starting -> running -> finished
              '--> lost <-'---------'
                     '--> queued (from the latest intact checkpoint, attempt + 1)
 
-An external run starts as running; lost and ended ones become running again with its next heartbeat.
+An external run starts as running. A lost or ended external run is running again once its script sends a
+heartbeat with the state running.
 """
 
 from enum import StrEnum
@@ -28,7 +29,7 @@ class RunState(StrEnum):
 _S = RunState
 
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
-    # One whose specification is damaged fails.
+    # A queued run whose specification is damaged fails.
     _S.QUEUED: frozenset({_S.STARTING, _S.STOPPED, _S.FAILED}),
     # An engine that dies before its first report is queued again.
     _S.STARTING: frozenset({_S.RUNNING, _S.STOPPING, _S.FINISHED, _S.STOPPED, _S.FAILED, _S.LOST, _S.QUEUED}),

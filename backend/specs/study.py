@@ -152,7 +152,7 @@ _RULES_OF: Mapping[FigureKind, tuple[Rule, ...]] = {
     "curves": ("last", "best_of", "mean_of_best", "top"),
     "reached": ("time_to", "time_to_peak"),
 }
-"""Rules that kinds of figures can draw, whose values are of single runs, of curves or times."""
+"""Kind of figure -> the rules that it can draw, as it shows single runs, curves or times."""
 XAxis = Literal["agent_steps", "frames", "hours", "epochs", "wall_time_s"]
 
 
@@ -246,7 +246,7 @@ class StudySpec(Strict):
 
     @property
     def n_runs(self) -> int:
-        """Number of its cells."""
+        """Number of runs: one for each arm, environment and draw."""
         return len(self.arms) * len(self.environments) * self.draws.n
 
     def label_of(self, arm: int) -> str:

@@ -170,8 +170,8 @@ def games_of_recordings(session: Session, recording_ids: Sequence[str]) -> Recor
     """The games of these recordings: all of people, or all of scripts.
 
     Raises:
-        Invalid: a recording does not exist or cannot be used, or they are of several games, or some are of
-            scripts.
+        Invalid: a recording does not exist or cannot be used, or they are of several games, or only some are
+            of scripts.
         Gone: a recording is damaged.
     """
     rows: list[Recording] = []
@@ -281,7 +281,7 @@ def sample(recorded: RecordedGames, n_points: int, seed: int) -> StartSetContent
     """Draw points at random from all states of the games (Nair et al. 2015, section 5.1).
 
     A state is one before a decision; those of a game's first frames, which fill no stack of observations, and
-    those beyond the limit of an evaluation are left out. Games without a point are, too.
+    those beyond the limit of an evaluation are left out. So are games without a point.
 
     Raises:
         Invalid: there are too few states, or the games are of several modes.
@@ -332,7 +332,7 @@ def _states(game: Game) -> range:
 def checked(file: StartSetFile) -> StartSetContent:
     """The content of a file to import, as far as it can be checked without the emulator.
 
-    Nothing shows who has played the games of a file: those of people become ones of another installation's.
+    Nothing shows who has played the games of a file: people's games are marked as imported.
 
     Raises:
         Invalid: it was changed, or is not of an Atari game as ale-py has it, or states impossible things.

@@ -1,6 +1,6 @@
 """Which start set a protocol names, and what a worker needs and reports of it.
 
-What asks for evaluations resolves protocols here; `backend.start_sets` is the resource.
+Whatever requests evaluations resolves their protocols here; `backend.start_sets` has the API of start sets.
 """
 
 import zlib

@@ -95,7 +95,7 @@ def interquartile_means(values: Scores) -> tuple[Scores, Error]:
 
 
 N_RESAMPLES = 300
-"""Of the bands of charts."""
+"""Number of bootstrap resamples for the bands of charts."""
 
 
 def bootstrap(values: Scores, centre: str, least: int) -> tuple[Scores, Scores]:

@@ -16,7 +16,7 @@ from backend.statistics.estimates import Scores
 WINDOW_EPISODES = 100
 """Training episodes whose mean return is the score of training."""
 EVALUATION_EPISODES = 30
-"""Episodes of an evaluation by which a score counts as reached."""
+"""Minimum number of episodes of an evaluation whose score counts as reached."""
 
 ScoreSource = Literal["evaluations", "training"]
 """evaluations: mean returns of stored evaluations. training: means of the last `WINDOW_EPISODES` returns."""
@@ -30,7 +30,7 @@ def _empty() -> Scores:
 
 @dataclass(frozen=True)
 class Points:
-    """The points of the score metric in order of time, one a training episode."""
+    """The points of the score metric in order of time, one for each training episode."""
 
     agent_steps: Scores = field(default_factory=_empty)
     """f8[n]."""
@@ -49,7 +49,7 @@ class EvaluationScore:
     mean_return: float
     n_episodes: int = EVALUATION_EPISODES
     best_kept: bool = False
-    """Whether it evaluated the best parameters of training again, at its end; no score of the last ones."""
+    """Whether it evaluated the best parameters of training again, at its end, and not the last ones."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def seeds_to_differ(n: int, m: int, comparisons: int) -> int | None:
-    """How many seeds a side could show a significant difference, if n and m cannot.
+    """How many seeds in each group could show a significant difference, if n and m cannot.
 
     The lowest p-value, 2 / C(n + m, n), is that of groups that do not overlap; Holm's correction multiplies
     it by at most the number of comparisons.

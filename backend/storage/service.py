@@ -103,7 +103,7 @@ def files_of(session: Session, run_id: str) -> dict[tuple[ArtifactKind, str], bo
 
 
 def has_running_job(session: Session, run_id: str) -> bool:
-    """Whether a worker renders a video or evaluates a checkpoint of a run."""
+    """Whether a worker executes a job of a run."""
     return repository.has_running_job(session, run_id)
 
 

@@ -18,7 +18,7 @@ from backend.studies.expansion import PlannedCell
 START_S = 5.0
 """Time of a run's start and end, in addition to its training."""
 RUN_BYTES = 3 * 2**20
-"""Disk of a run of a kind of which none has ended here."""
+"""Assumed disk space of a run, if no run of its kind has finished here."""
 
 Kind = tuple[str, str]
 """Algorithm and environment."""

@@ -74,7 +74,7 @@ def _resolve(arm: Arm, at: int, spec: StudySpec, problems: list[FieldProblem]) -
 
 
 def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
-    """The descriptions of its custom environments by their hosts, by id.
+    """The descriptions that hosts report of the custom environments of a study, by environment id.
 
     Raises:
         Invalid: no host of this installation can run one of its environments.
@@ -112,7 +112,7 @@ def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
 
 
 def check(spec: StudySpec, known: Collection[str] = ()) -> None:
-    """Refuse fields that do not fit each other, but those of which this is `known`.
+    """Refuse fields that do not fit each other, except those in `known`.
 
     Raises:
         Invalid: with one problem per field.

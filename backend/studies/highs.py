@@ -14,16 +14,16 @@ from backend.metrics.catalogue import EPISODE_RETURN
 from backend.statistics.members import History, Points, training_history
 
 _RUNS_AT_ONCE = 50
-"""Whose whole curves are in memory."""
+"""Runs whose whole curves are in memory at the same time."""
 _KEPT_ROWS = 2**20
-"""Some 25 MB."""
+"""Maximum number of kept scores: some 25 MB."""
 _COLUMNS = ("agent_steps", "wall_time_s", "value")
 _Key = tuple[str, int]
 """A run's id and its revision."""
 
 
 class _KnownHighs:
-    """The latest ones of a database's runs."""
+    """The histories of highest scores that were read last, of a database's runs."""
 
     def __init__(self) -> None:
         self._highs: OrderedDict[_Key, History] = OrderedDict()
@@ -31,7 +31,7 @@ class _KnownHighs:
         self._lock = Lock()
 
     def get(self, keys: Sequence[_Key]) -> dict[str, History]:
-        """Those that are known, by run."""
+        """The known histories among these, by run."""
         with self._lock:
             known = [key for key in keys if key in self._highs]
             for key in known:
@@ -39,7 +39,7 @@ class _KnownHighs:
             return {key[0]: self._highs[key] for key in known}
 
     def put(self, highs: Mapping[_Key, History]) -> None:
-        """Keep further ones."""
+        """Keep further histories; the least recently used are dropped."""
         with self._lock:
             for key, history in highs.items():
                 if key not in self._highs:

@@ -45,7 +45,7 @@ from backend.studies.highs import training_highs
 from backend.studies.tables import Column, Table, TableCell, TableRow
 
 MAX_RUNS_PER_CURVE = 20
-"""Runs of an arm on an environment that a curve is the mean of, at most: the first ones by draw."""
+"""Maximum number of runs whose mean a curve is: the first by draw, or the best if the rule selects."""
 _MAX_SETS = 3
 """Start sets that a caption or a heading names."""
 _TIMES = ((3600.0, "h"), (60.0, "min"), (1.0, "s"))
@@ -386,7 +386,7 @@ def _curves(
 
 
 def _cut_in_words(n_curves: int) -> list[str]:
-    """That not all curves are drawn, if so."""
+    """Which curves are drawn, in words; empty if all are."""
     return [f"the first {MAX_CURVES} of {n_curves:,} curves are drawn"] if n_curves > MAX_CURVES else []
 
 

@@ -115,7 +115,7 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
             continue
         used: dict[str, dict[str, str]] = {}
         for arm, of_arm in zip(spec.arms, protocols, strict=True):
-            if _draws(figure, arm):
+            if _shows(figure, arm):
                 for environment, protocol in of_arm.items():
                     used.setdefault(environment, {}).setdefault(protocol, arm.label)
         mixed = next((by_protocol for by_protocol in used.values() if len(by_protocol) > 1), None)
@@ -145,7 +145,7 @@ def differing_observations(
         for cell in planned:
             environment, arm = ENVIRONMENTS.get(cell.environment), spec.arms[cell.arm]
             is_another = cell.draw == 0 or spec.draws.space
-            if environment is None or not is_another or not _draws(figure, arm):
+            if environment is None or not is_another or not _shows(figure, arm):
                 continue
             config = cell.spec.environment_config.model_dump(mode="json")
             unlike = unlike_published(config, environment, protocols[cell.arm][cell.environment])
@@ -173,7 +173,7 @@ def missing_settings(spec: StudySpec) -> dict[str, str]:
             {
                 f"the arm {arm.label}": ALGORITHMS.get(arm.algorithm)
                 for arm in spec.arms
-                if _draws(figure, arm)
+                if _shows(figure, arm)
             }
             if section == "config"
             else {environment: ENVIRONMENTS.get(environment) for environment in spec.environments}
@@ -186,7 +186,7 @@ def missing_settings(spec: StudySpec) -> dict[str, str]:
     return errors
 
 
-def _draws(figure: StudyFigure, arm: Arm) -> bool:
+def _shows(figure: StudyFigure, arm: Arm) -> bool:
     return not figure.arms or arm.label in figure.arms
 
 

@@ -44,7 +44,8 @@ def create(
 
     Args:
         session: a session to read with.
-        writing: a session to write with; it takes the write lock only after the validation, which may last.
+        writing: a session to write with; it takes the write lock only after the validation, which may take
+            a while.
         spec: the study.
         principal: who sends it.
         definition: id of the papers' definition that it is made from.
@@ -54,7 +55,7 @@ def create(
         Invalid: with one problem per invalid field; nothing is stored.
     """
     spec, planned, custom = prepare(session, spec)
-    # In the runs' request, so that a later name of the study does not part them.
+    # In the runs' request, so that all runs stay in one group if the study is renamed.
     spec = spec.model_copy(update={"run": spec.run | {"group": spec.run.get("group") or spec.name}})
     equal = repository.finished_runs(session, kinds_of(planned))
     study = Study(
@@ -139,7 +140,7 @@ def change(session: Session, study_id: str, changes: Mapping[str, Any]) -> Study
 
 
 def stop(session: Session, study_id: str) -> Study:
-    """Start no further run, and stop those that have not ended; runs of another group go on.
+    """Start no further run, and stop those that have not ended; runs that it reuses go on.
 
     Raises:
         Conflict: the study has ended.

@@ -30,7 +30,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row, without its label one cell a column."""
+    """A row: its label, and a cell for each further column."""
 
     label: str
     cells: Sequence[TableCell]

@@ -15,7 +15,7 @@ ConfigValues = dict[str, Any]
 _DIGITS = 4
 """Significant digits of real values, so that they can be read and typed."""
 _DRAWS = 20
-"""Draws of each random configuration, if earlier ones repeat another configuration."""
+"""Maximum number of draws for each random configuration: a draw may repeat an earlier one."""
 
 
 def configurations(spec: SweepSpec) -> list[ConfigValues]:
@@ -27,7 +27,7 @@ def configurations(spec: SweepSpec) -> list[ConfigValues]:
 
 
 def _grid(space: Mapping[str, Dimension]) -> Iterator[ConfigValues]:
-    for values in product(*(_space(dimension) for dimension in space.values())):
+    for values in product(*(_grid_values(dimension) for dimension in space.values())):
         yield dict(zip(space, values, strict=True))
 
 
@@ -36,8 +36,8 @@ def _random(spec: SweepSpec) -> list[ConfigValues]:
 
 
 def random_settings(space: Mapping[str, Dimension], n: int, seed: int) -> list[ConfigValues]:
-    """Up to `n` distinct settings drawn at random; fewer if the space has fewer. More of them begin with
-    the same ones."""
+    """Up to `n` distinct settings drawn at random; fewer if the space has fewer. A larger `n` begins with the
+    same settings."""
     rng = np.random.default_rng(seed)
     wanted = n
     by_key: dict[str, ConfigValues] = {}
@@ -49,7 +49,7 @@ def random_settings(space: Mapping[str, Dimension], n: int, seed: int) -> list[C
     return [*by_key.values()]
 
 
-def _space(dimension: Dimension) -> list[Any]:
+def _grid_values(dimension: Dimension) -> list[Any]:
     """The values of a dimension in a grid, at equal distances on its own scale."""
     if dimension.values is not None:
         return list(dimension.values)

@@ -47,7 +47,7 @@ def create(session: Session, writing: Session, spec: SweepSpec, principal: Princ
     """
     configurations.check(spec)
     request = configurations.request_of_runs(session, spec)
-    # In the runs' request, so that a later name of the sweep does not part them.
+    # In the runs' request, so that all runs stay in one group if the sweep is renamed.
     spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
     of_sweep = configurations.of(spec)
     spec = configurations.pinned(session, spec, of_sweep[0])

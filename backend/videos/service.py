@@ -101,7 +101,7 @@ def record_unusable(session: Session, video_id: str, error: str) -> None:
 
 
 def has_thumbnail(store: ArtifactStore, video: Video) -> bool:
-    """Whether the video's thumbnail is made and intact; a damaged or lost one is made again."""
+    """Whether the video's thumbnail is stored and intact; a damaged or lost one is rendered again."""
     if video.thumbnail_bytes is None:
         return False
     try:
@@ -119,7 +119,7 @@ def request_thumbnail(session: Session, video: Video, *, again: bool, requested_
     Raises:
         NotFound: the video has been removed.
         Conflict: it cannot be shown, or an earlier try has failed and `again` is not set.
-        TooMany: too many thumbnails wait to be made, of all users or of this one.
+        TooMany: too many thumbnails wait to be rendered, of all users or of this one.
     """
     runs.get(session, video.run_id, for_update=True)
     row = get(session, video.id)

@@ -40,8 +40,8 @@ class SignInAttempt:
 
     @classmethod
     def resume(cls, cookie: str | None, state: str) -> "SignInAttempt | None":
-        """The attempt of a browser that the provider has sent back with `state`; None if it has expired or
-        is another one's."""
+        """The attempt of a browser that the provider has sent back with `state`; None if it has expired, or
+        `state` belongs to another attempt."""
         if cookie is None or not (parts := _COOKIE.fullmatch(cookie)):
             return None
         attempt = cls(cookie)

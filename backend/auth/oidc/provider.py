@@ -39,7 +39,7 @@ MAX_RESPONSE_BYTES = 2**20
 CACHE_S = 3600.0
 """How long the discovery document and the signing keys are used."""
 RETRY_S = 5.0
-"""Time after which a provider that did not answer gets another request for them."""
+"""Minimum time between requests for discovery document and keys, after a failure or for an unknown key."""
 MAX_PENDING = 20
 """Sign-ins that may wait for the provider at the same time."""
 CLOCK_SKEW_S = 60

@@ -59,8 +59,8 @@ ERRORS: dict[str, tuple[str, str, str]] = {
     ),
     "default": ("Bad Request", "Any other error.", "the request cannot be read"),
 }
-"""Status -> title, what it means, and the `detail` of an example. `default` is any other: some generators of
-clients make code of the range `4XX` that does not compile."""
+"""Status -> title, what it means, and the `detail` of an example. `default` is any other status:
+from the range `4XX`, some client generators write code that does not compile."""
 
 
 OTHER = "default"

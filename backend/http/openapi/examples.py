@@ -1,4 +1,4 @@
-"""Examples in the OpenAPI document. Those of response bodies are put together from their properties'."""
+"""Examples in the OpenAPI document. Those of response bodies are built from the examples of their parts."""
 
 from typing import Any
 

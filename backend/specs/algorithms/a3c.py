@@ -60,9 +60,9 @@ _FEED_FORWARD: dict[str, Any] = {
 SMALL_TENSOR_DECISION_BYTES = 16 * 2**10
 """A decision with vector observations: activations of the policy and of the value, in small tensors."""
 LSTM_DECISION_BYTES = 78 * 2**10
-"""What its LSTM adds. With it, the estimate for the defaults on HalfCheetah, 16 actors of one update per
-episode, exceeds the largest measured peak, 2,895 MiB. How many update at the same time differs: an equal run
-peaked at 1,853 MiB."""
+"""What an LSTM adds to a decision. With it, the estimate for the defaults on HalfCheetah, 16 actors of one
+update per episode, exceeds the largest measured peak, 2,895 MiB. How many update at the same time differs: an
+equal run peaked at 1,853 MiB."""
 
 _SOURCES = ASYNCHRONOUS_SOURCES | {
     "recurrent": Source("Mnih 2016, 5.1", note="The paper trains both agents, with and without."),
@@ -85,7 +85,7 @@ _CONTINUOUS_SOURCES: Sources = {
     "beta": Source(S9),
     "t_max": Source(S9),
 }
-"""0 as t_max is an update per episode."""
+"""Sources of the defaults for continuous actions."""
 
 
 class A3CConfig(AsynchronousConfig):
@@ -113,7 +113,7 @@ class A3CConfig(AsynchronousConfig):
         return network_bytes(self.network, self.first_layer_stride)
 
     def decision_bytes(self, run: RunFacts) -> int:
-        """Memory of a decision, with small tensors where an update learns from a whole episode of vectors."""
+        """Memory of a decision; a decision with vector observations is in small tensors."""
         inputs = run.decision_bytes if run.observation == "pixels" else SMALL_TENSOR_DECISION_BYTES
         inputs += large_decision_bytes(self.first_layer_stride) if self.network == "large" else 0
         return inputs + (LSTM_DECISION_BYTES if self.recurrent else 0)

@@ -180,7 +180,7 @@ class Algorithm:
     continuous_defaults: dict[str, Any] = field(default_factory=dict)
     """Defaults that differ, in addition, for continuous actions."""
     continuous_sources: Sources = field(default_factory=dict)
-    """The source of each of them."""
+    """The source of each of `continuous_defaults`."""
     action_values: bool = False
     """Whether it learns Q: its replays hold Q(s, .) instead of a policy."""
     evaluation_protocol: str = "noop_starts"

@@ -1,4 +1,4 @@
-"""Settings that several algorithms share, unchanged or but for the default."""
+"""Settings that several algorithms share; some have another default in each algorithm."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +17,7 @@ from backend.specs.fields import setting
 PAPER_FRAMES = {"frame_maximum": "rgb"}
 """What presets as in the paper change in the settings of Atari: the maximum of two RGB frames, then grey."""
 LUMINANCE_THEN = "Measured with frames combined after greyscale, not run to its end."
-"""Of measurements with a preset as in the paper before it combined RGB frames."""
+"""For measurements of a preset as in the paper, taken before the preset combined RGB frames."""
 
 CROPPED_GAMES = ("ALE/Pong-v5",)
 """Games whose presets may crop the frame: the crop hides nothing there but score and walls."""
@@ -111,7 +111,7 @@ T_MAX = partial(
     common=True,
 )
 VALUE_COEFFICIENT = partial(setting, title="Value loss weight", group="optimisation", ge=0, le=10, live=True)
-"""Settings that methods share but for the default and its source: `LEARNING_RATE(0.001, description="…")`."""
+"""Settings to which each method adds its default and description: `LEARNING_RATE(0.001, description="…")`."""
 
 LEARNING_RATE_SCHEDULE = setting(
     "constant",

@@ -37,7 +37,7 @@ from backend.specs.fields import setting
 MAX_AGENTS = 256
 MAX_THREADS = 16
 SEGMENTS = 4
-"""Submissions of an agent that wait for trainers; before a fifth it waits itself."""
+"""Submissions of an agent that may wait for trainers; the agent waits before it submits a fifth."""
 PAPERS_BEST_AGENTS = 128
 """N_A with the highest TPS in the paper's Figure 3."""
 

@@ -18,7 +18,7 @@ LEARNING_BYTES = 110 * MIB
 LEARNER_FORK_SERVER_BYTES = 200 * MIB
 """The process that learners are forked from, whose memory they share."""
 ENV_FORK_SERVER_BYTES = 35 * MIB
-"""The process that processes without PyTorch are forked from; every evaluation needs one."""
+"""The fork server of the processes without PyTorch; every evaluation needs such a server."""
 LEARNER_PROCESS_BYTES = 20 * MIB
 """A forked process that computes gradients, without network, environments and activations."""
 ENV_PROCESS_BYTES = 6 * MIB
@@ -59,7 +59,7 @@ def _large_sides(first_layer_stride: int) -> tuple[int, int, int]:
 
 
 def network_bytes(network: str, first_layer_stride: int = MAX_STRIDE) -> int:
-    """One copy of the parameters of a network, `large` included, of which the last layer has almost all."""
+    """Memory of one copy of a network's parameters; most of those of `large` are in its last hidden layer."""
     if network != "large":
         return NETWORK_BYTES[network]
     units = 1_024 if first_layer_stride == 1 else 256
@@ -84,7 +84,7 @@ MAX_EVALUATION_ENVIRONMENTS = 64
 RANDOM_DECISIONS = 12_000
 """Decisions of the random play that centres observations."""
 RANDOM_ENVIRONMENTS = 8
-"""Environments in which they are taken in parallel."""
+"""Environments in which the random decisions are taken in parallel."""
 KERNELS_BYTES = 44 * MIB
 """Numba, which centres observations, in a process that does not have it for another reason."""
 

@@ -15,7 +15,7 @@ VALUE_SOURCES: Sources = {
 
 
 class ValueConfig(AlgorithmConfig):
-    """The defaults are those of Mnih et al. 2016, supplement, section 8."""
+    """Settings of these methods. The defaults are those of Mnih et al. 2016, supplement, section 8."""
 
     target_update_frames: int = setting(
         40_000,

@@ -135,7 +135,7 @@ class AtariConfig(EnvironmentConfig):
 
     @property
     def own_protocol(self) -> str | None:
-        """`sticky_actions_5min` if the agent trains with them."""
+        """`sticky_actions_5min` if the agent trains with sticky actions."""
         return "sticky_actions_5min" if self.sticky_actions else None
 
     @property

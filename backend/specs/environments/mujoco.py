@@ -8,7 +8,7 @@ from backend.specs.fields import setting
 STATE_BYTES = 12 * 2**20
 """MuJoCo's code, which each process imports, and one simulation."""
 PIXELS_BYTES = 45 * 2**20
-"""The same with a renderer: 60 MiB for a process's first, 27 for each further one."""
+"""The same with a renderer: 60 MiB for the first environment of a process, 27 for each further one."""
 
 
 class MujocoConfig(EnvironmentConfig):

@@ -36,7 +36,7 @@ PAPER_STOP = {"agent_steps": 80_000_000}
 UNSTATED = "The paper does not state how long these runs trained: 320 million frames are assumed"
 SMALL = "CartPole instead of five Atari games, 2 actor-learners and a small network without convolutions"
 SMALL_RATES = rates(1e-3, 1e-2)
-"""Those with which the methods learn CartPole within so few agent steps."""
+"""Learning rates with which the methods learn CartPole within the few agent steps of `SMALL_STOP`."""
 
 
 def methods(preset: str | None = None) -> tuple[Arm, ...]:

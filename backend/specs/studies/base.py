@@ -115,8 +115,8 @@ def arm(label: str, algorithm: str, preset: str | None = None, **config: Any) ->
 
 
 def fitting(figure: StudyFigure, at: AtScale, starts: Mapping[str, str]) -> StudyFigure:
-    """The figure with its scale's arms, and without normalised scores where there are no scores for that:
-    those of Atari games are of other starts than of start sets."""
+    """The figure with the arms of its scale. Its scores stay normalised only on Atari games without start
+    sets: no published scores apply elsewhere."""
     labels = {arm.label for arm in at.arms}
     figure = figure.model_copy(update={"arms": tuple(label for label in figure.arms if label in labels)})
     if not starts and all(environment.startswith("ALE/") for environment in at.environments):

@@ -93,7 +93,7 @@ class AtariEnv:
         self.action_space: ActionSpace = Discrete(len(self.actions))
         self.on_frame: OnFrame | None = None
         self.starts: Sequence[EpisodeStart] = ()
-        """Recorded states: an episode of seed k starts from the k-th, modulo their number. None: power on."""
+        """Recorded states: an episode of seed k starts at the k-th, modulo their number. Empty: power on."""
         height, width = self.ale.getScreenDims()
         channels = (3,) if config.frame_maximum == "rgb" else ()
         self.screens = np.zeros((2, height, width, *channels), np.uint8)

@@ -61,8 +61,8 @@ class LocalCopies:
 def copies(env: Env, observation: NDArray[Any], n: int, sticky_seed: int) -> Copies | None:
     """The environment n times; None if its state cannot be copied exactly.
 
-    That of simulators outside of Python (MuJoCo, Box2D, ViZDoom) and of custom environments cannot: their
-    episodes have to be repeated from the beginning, once for each copy.
+    The state of simulators outside of Python (MuJoCo, Box2D, ViZDoom) and of custom environments cannot be
+    copied: their episodes have to be repeated from the beginning, once for each copy.
 
     Args:
         env: shows no frames; belongs to the copies from now on.

@@ -177,6 +177,6 @@ class CustomEnv(GymnasiumEnv):
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        # Its code may have printed part of a line, and may end the process with the next.
+        # An environment's code may print part of a line, and that of the next may end the process.
         sys.stdout.write(f"\n{json.dumps([name, refusal(name)])}\n")
         sys.stdout.flush()

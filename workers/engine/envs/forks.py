@@ -109,7 +109,7 @@ class Forks:
         for k in numbers:
             with suppress(OSError):  # `_await_answer` learns why
                 self._sockets[k].send(_STEP)
-        for k in reversed(numbers):  # on one core the others are done by then: fewer changes of process
+        for k in reversed(numbers):  # on one core the others are done by then: fewer context switches
             self._await_answer(k)
         return [
             Step(

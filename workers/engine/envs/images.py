@@ -53,7 +53,7 @@ class Shrink:
 
 
 def _block(n: int, m: int) -> NDArray[np.float32]:
-    """(m/g, n/g): weight of each old pixel in each new pixel of a block; whole numbers, n/g in all."""
+    """(m/g, n/g): weight of each old pixel in each new pixel of a block; whole numbers, n/g in each row."""
     g = gcd(n, m)
     n, m = n // g, m // g
     # In units of 1/m of an old pixel: old ones are m wide, new ones n.

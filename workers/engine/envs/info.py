@@ -35,7 +35,7 @@ class InfoTotals:
         for name, value in info.items():
             if not isinstance(name, str) or not isinstance(value, numbers.Real | np.bool_):
                 continue
-            # False for NaN too. It is asked of the value itself: an int may be too large for a float.
+            # False for NaN too. The value itself is compared: an int may be too large for a float.
             if not -MAX_VALUE <= value <= MAX_VALUE:  # type: ignore[operator]
                 continue
             if name not in self._names:

@@ -1,8 +1,8 @@
 """MuJoCo through gymnasium's v5 environments, from state or from pixels, with no screen.
 
 From state, the observation is normalised by the constants of `workers.engine.envs.mujoco_scales` and clipped
-to ±10. From pixels, its camera renders 84×84 RGB, which is converted to luminance; the last four frames are
-stacked, oldest first, along the last axis. An action outside its bounds is clipped.
+to ±10. From pixels, the environment's camera renders 84×84 RGB, which is converted to luminance; the last
+four frames are stacked, oldest first, along the last axis. An action outside its bounds is clipped.
 
 Differences from the paper (Mnih et al. 2016, section 5.3):
 - Rewards and physics are gymnasium's, as the paper gives neither.

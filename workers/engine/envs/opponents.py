@@ -32,7 +32,7 @@ MAX_ACCELERATION = 25.0
 MAX_TURN = 4.0
 """Radians per second."""
 GAP_UNITS, GAP_S = 6.0, 0.4
-"""An opponent keeps this distance, and that of so many seconds, from the car ahead."""
+"""An opponent keeps `GAP_UNITS`, plus the distance that it covers in `GAP_S`, from the car ahead."""
 
 
 class Opponents:

@@ -16,7 +16,7 @@ class EnvArrays(SharedArrays):
     """Arrays of S slots and B environments."""
 
     observation_SB: NDArray[Any]
-    """Observations; a step writes one slot for all environments."""
+    """Observations; a step writes one slot, for the environments that step."""
     final_observation_B: NDArray[Any]
     """Last observation of an episode that was truncated, or whose environment crashed, in this step."""
     action_B: NDArray[Any]
@@ -42,8 +42,9 @@ class EnvArrays(SharedArrays):
     live_environment: NDArray[np.int32]
     """The one environment that is watched, or `NOT_WATCHED`."""
     live_frame: NDArray[np.uint8]
-    """Its newest JPEG, in the first `live_frame_bytes` bytes; these are 0 once it is taken."""
+    """The watched environment's newest JPEG, in the first `live_frame_bytes` bytes."""
     live_frame_bytes: NDArray[np.int32]
+    """Size of the JPEG in `live_frame`; 0 once it is taken."""
 
     def __init__(
         self,

@@ -183,7 +183,7 @@ class VectorEnv:
     def finish_step(self, group: int) -> list[FinishedEpisode]:
         """Wait for the step that `begin_step` started in this group.
 
-        Call in the order of `begin_step`: an answer does not say of which group it is.
+        Call in the order of `begin_step`: an answer does not name its group.
 
         Raises:
             ChildError: a process failed, or has exited.

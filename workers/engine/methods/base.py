@@ -1,4 +1,4 @@
-"""What every method offers the training loop, and what both parallel frameworks create their algorithms from.
+"""What methods offer the training loop; what the frameworks `asynchronous` and `paac` build algorithms from.
 
 Needs no torch at run time: GA3C's agents import this module.
 """
@@ -40,7 +40,7 @@ class EpisodeEnd:
     """A finished training episode."""
 
     source: str
-    """The actor whose episode it is; empty with one policy for all."""
+    """The actor whose episode it is; empty in PAAC's framework."""
     seed: int
     episode_return: float
     length_steps: int
@@ -74,7 +74,7 @@ class StepResult:
 class MetricsGate:
     """Withholds metrics until a decision was taken since a learner was created or restored.
 
-    Points at the agent step of a resume would stay after a second resume from there.
+    A resume deletes only later points: a second one from the same checkpoint would keep those of the first.
     """
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class Learner(Protocol):
 
     @property
     def network(self) -> "nn.Module":
-        """The network of theta, whose parameters' names and shapes its checkpoints have."""
+        """The network with parameters theta; checkpoints store theta by their names and shapes."""
 
     def advance(self, progress: float, *, watched: bool) -> StepResult:
         """Train for one update, or for `ADVANCE_S`.

@@ -2,11 +2,11 @@
 
 `RANDOM_DECISIONS` uniformly random decisions are taken, equally many in each of `RANDOM_ENVIRONMENTS`
 environments like those of training, by random numbers of the run's seed. Mean and deviation are of the states
-in which they are taken. All sums are whole numbers, so that their order changes nothing.
+in which decisions are taken. All sums are whole numbers, so that their order changes nothing.
 
 A run does this once, before its first agent step. Nothing is learned from it but the scale of observations,
-so the decisions are not agent steps, whose limit, schedules and target networks they do not advance. Their
-emulator frames and their time are counted as the run's.
+so its decisions are not agent steps: they advance neither the run's limit nor schedules or target networks.
+Their emulator frames and their time are counted as the run's.
 """
 
 import math

@@ -45,7 +45,7 @@ class Unroll(Protocol):
         """
 
     def drop_last(self) -> None:
-        """Drop the last decision as if it had not been taken; once in an update, and nothing follows it."""
+        """Drop the last decision as if it had not been taken; once in an update, and no `step` follows."""
 
     def peek(self, observation: Tensor) -> Tensor:
         """Features (B, F) of a state on which no decision is taken, as after the last one of an update."""
@@ -57,7 +57,7 @@ class Unroll(Protocol):
         """
 
     def backward(self, d_features_TF: Tensor) -> None:
-        """Add the parameters' gradient to their `grad`, which exists, given that of the features (T B, F)."""
+        """Add the parameters' gradient to their existing `grad`, given the features' gradient (T B, F)."""
 
 
 class AutogradUnroll:

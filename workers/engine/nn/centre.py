@@ -3,8 +3,9 @@
     x <- clip((x - mean) / deviation, -5, 5)
 
 with the mean of each pixel, and one deviation of all pixels from their means: the root of the mean of
-(x - mean)^2 over pixels and states. What never changes in a game becomes 0. Of a full Atari frame that moves
-little, 6 to 16 of 255 grey levels are left, against 27 to 60 within one state, nearly all of it background.
+(x - mean)^2 over pixels and states. What never changes in a game becomes 0. In a full Atari frame little
+moves: this deviation is 6 to 16 of 255 grey levels. The deviation within one state is 27 to 60, nearly all of
+it background.
 
 Both are parameters without a gradient. So theta holds them, and whatever has theta, or a copy of it, scales
 observations alike: actors, target networks, checkpoints, evaluations, and agents outside Callboard. The

@@ -12,8 +12,8 @@ from torch import Tensor
 class Acceleration(NamedTuple):
     """How a learner uses a GPU; every combination computes the same updates from the same decisions.
 
-    `benchmarks.gpu` measures the alternatives. A learner on a CPU that is given one computes as it would on a
-    GPU, without graphs, which is how that is tested there.
+    `benchmarks.gpu` measures the alternatives. A learner on a CPU that is given an `Acceleration` computes as
+    on a GPU, but without graphs: tests without a GPU use this.
     """
 
     graphs: bool = True

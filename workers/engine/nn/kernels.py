@@ -1,6 +1,6 @@
 """Loops compiled by Numba, for arrays that are too large or too small for calls of NumPy or PyTorch.
 
-Read the functions that call them first: `losses.actor_critic_loss`, the optimizers' equations and
+Read first what they replace: `losses.actor_critic_loss`, the optimizers' equations and
 `centre.centred_step_by_step`; the loops compute the same, faster.
 
 An optimizer's update is one pass over memory; array calls would make five. An actor's policy is some dozens
@@ -8,8 +8,8 @@ of numbers; each array call would cost more than its work. Callers check the len
 contiguous unless stated otherwise.
 
 Roots and quotients are the processor's fast approximations with one step of refinement, accurate to a few
-units in the last place of float32. Those of `centred_rmsprop` are exact: the result of an element does not
-depend on its position, so parts of a vector can be updated separately.
+units in the last place of float32. Those of `centred_rmsprop` and `centre` are exact: the result of an
+element does not depend on its position, so parts of a vector can be updated separately.
 
 Processes that update the same vectors at the same time must not run in step: they would invalidate each
 other's cache lines, and each would take ten times as long (measured). So they start at different elements,
@@ -81,7 +81,7 @@ def adam(
     unbias_v: float,
     backwards: bool,
 ) -> None:
-    """`SharedAdam.step`, as above; `unbias_m` is 1 / (1 - 0.9^n), `unbias_v` 1 / (1 - 0.999^n)."""
+    """`SharedAdam.step`, from either end; `unbias_m` is 1 / (1 - 0.9^n), `unbias_v` 1 / (1 - 0.999^n)."""
     last = len(theta) - 1
     for i in range(len(theta)):
         k = last - i if backwards else i

@@ -1,7 +1,7 @@
 """Networks: actor-critic on shared layers, Gaussian actor-critic on separate layers, and action values.
 
 Differences from the papers:
-- Weights are initialised orthogonal (Saxe et al. 2014), biases 0. The gain is sqrt(2) in the body, so that
+- Weights are initialised orthogonally (Saxe et al. 2014), biases 0. The gain is sqrt(2) in the body, so that
   activations keep their scale from layer to layer, 1 for the value, and 0.01 for the policy, which is then
   almost uniform. The papers print no initialisation. Their authors' code drew uniformly within
   ±1/sqrt(fan-in), Torch7's default; then a few pixels of ball reach the heads a thousand times weaker than

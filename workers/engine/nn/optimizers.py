@@ -119,7 +119,7 @@ class RMSProp:
 
     eps is inside the root. Shared RMSProp: several actors update shared theta and g without locks.
 
-    The paper does not print g before the first update. It is 0 by default, so that step is
+    The paper does not print g before the first update. It is 0 by default: the first step is
     learning_rate dtheta / sqrt((1 - decay) dtheta^2 + eps). TensorFlow's `RMSPropOptimizer`, in the codes of
     PAAC's and GA3C's authors, starts at 1: with eps 0.1 its first steps are sqrt(1.1 / 0.1) = 3.3 times
     smaller where gradients are small.

@@ -140,7 +140,7 @@ class Trajectory:
         return ReplayChunk(frame_T, slot_T)
 
     def state(self) -> dict[str, int]:
-        """Plain values for `restore`; of trajectories without independent chunks, right after a chunk."""
+        """Plain values for `restore`; only right after `take_chunk`, and without independent chunks."""
         return {"age": self._age}
 
     def restore(self, state: dict[str, int]) -> None:

@@ -1,8 +1,9 @@
 """Child processes of the engine: start, messages, stop. Needs no torch.
 
 Children are forked by one fork server, which has imported what they need, so that 64 start within seconds.
-A child exits when the engine does, however that ends, and leaves signals to it. Parent and child exchange
-messages `(kind, content)` over a `Channel`; an exception in a child is sent to the parent with its traceback.
+A child exits when the engine does, however the engine ends. It ignores SIGINT and SIGTERM, which the engine
+handles. Parent and child exchange messages `(kind, content)` over a `Channel`; an exception in a child is
+sent to the parent with its traceback.
 """
 
 import atexit
@@ -49,7 +50,7 @@ class ChildError(RuntimeError):
 
 
 class ChildFailedError(ChildError):
-    """An exception in a child, with its traceback; or a `ChildPool` has stopped replacing a child."""
+    """An exception in a child, with its traceback; or why a `ChildPool` does not replace a child."""
 
 
 class ChildDiedError(ChildError):
@@ -199,7 +200,7 @@ class Child:
         return ChildDiedError(self.name, self.process.exitcode)
 
     def join(self) -> int:
-        """Wait for the end of the process, which is killed if it does not come; the exit status."""
+        """Wait for the process to end, kill it if it does not in time, and return its exit status."""
         self.process.join(STOP_TIMEOUT_S)
         if self.process.exitcode is None:
             self.process.kill()
@@ -267,8 +268,8 @@ def ignore_stop_signals() -> None:
 def prepare_fork_server() -> None:
     """Settings of the fork server's process; called there.
 
-    The engine removes the folder of the fork server's socket when it exits. An engine that was killed cannot:
-    the fork server, which exits after the engine and its children, does.
+    The engine removes the folder of the fork server's socket when it exits. If the engine was killed, the
+    fork server removes the folder: it exits after the engine and its children.
     """
     ignore_stop_signals()
     folder, engine = os.environ.get(_FORK_SERVER_FOLDER), int(os.environ.get(_FORK_SERVER_ENGINE, "0"))

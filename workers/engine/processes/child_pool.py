@@ -22,15 +22,15 @@ REPLACED = "replaced"
 
 
 class ChildPool:
-    """Numbered child processes; one that is killed is replaced, unless its kind is killed again and again."""
+    """Numbered child processes; one that is killed is replaced, unless this recurs without progress."""
 
     def __init__(self, start: Callable[[int], Child], progress: Callable[[int], int]) -> None:
         """Without children at first.
 
         Args:
             start: starts the child of a number.
-            progress: counts what the children of a number have achieved; one that dies before it has grown
-                was unproductive.
+            progress: counts what the children of a number have achieved; a child that dies before this count
+                has grown was unproductive.
         """
         self._start_child = start
         self._progress = progress

@@ -1,6 +1,6 @@
 """Preloaded by the fork server: importing this module prepares that process.
 
-Apart from `child`, whose import must have no such effect: the engine's own process imports it.
+Separate from `child`, whose import must have no such effect: the engine's own process imports `child`.
 """
 
 from workers.engine.processes.child import prepare_fork_server

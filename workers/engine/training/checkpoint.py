@@ -19,7 +19,7 @@ from workers.engine.nn.named import with_names, without_names
 from workers.engine.training.journal import Journal
 
 FORMAT = 2
-"""Each vector of parameters is a tensor for each module path."""
+"""Version of the file format: a vector of parameters is stored as one tensor for each module path."""
 INDEX = "archive/parameters.json"
 """Member of the file that lists the shape of each parameter of theta and the member with its bytes."""
 AGENT = "archive/agent.json"
@@ -85,10 +85,10 @@ def save(
 
 
 def check_state(state: Any, path: tuple[str, ...] = ()) -> None:
-    """Check that no tensor in a state holds NaN or Inf. Metrics may be older than the state.
+    """Check that no tensor in a state holds NaN or Inf: the metrics checked last may be older than the state.
 
     Raises:
-        DivergedError: one does; the message has its keys, which follow on those in `path`.
+        DivergedError: a tensor does; the message has its keys, which follow on those in `path`.
     """
     if isinstance(state, dict | list | tuple):
         for key, value in state.items() if isinstance(state, dict) else enumerate(state):

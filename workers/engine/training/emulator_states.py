@@ -1,4 +1,4 @@
-"""Emulator states of long Atari episodes: each later state of the episode is then near one of them."""
+"""Emulator states of long Atari episodes: an episode can be repeated from the nearest of them."""
 
 from dataclasses import dataclass
 from pathlib import Path

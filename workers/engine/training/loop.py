@@ -32,7 +32,7 @@ REPORT_INTERVAL_S = 1.0
 
 
 class _End(NamedTuple):
-    """That training ends, other than by an error, and why."""
+    """Why training ends without an error."""
 
     state: Literal["finished", "stopped"]
     reason: str

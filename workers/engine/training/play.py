@@ -140,7 +140,7 @@ class Player:
         self._agent = None if load is None else SessionAgent(setup, load)
         self._agent_acts = False
         self._advised: int | None = None
-        """The agent's action at the latest decision at which it was asked."""
+        """The agent's action at the latest decision; None if it was not asked for one."""
         self._env = env
         self._channel = channel
         channel.setblocking(False)
@@ -166,7 +166,7 @@ class Player:
         self._game_frames = self._part_frames = self._n_steps = 0
         self._game_actions: list[int] = []
         self._game_rewards: list[float] = []
-        """Of all decisions of the game, from the first of its episode on; below, of the unreported ones."""
+        """As `_game_actions`, of all decisions of the episode; the lists below are of unreported ones."""
         self._actions: list[int] = []
         self._rewards: list[float] = []
         self._lives: list[int] = []
@@ -193,7 +193,7 @@ class Player:
         """Report what the latest report lacks; the worker may still read it.
 
         Raises:
-            WorkerGone: it does not.
+            WorkerGone: the worker has closed the socket.
         """
         self._channel.settimeout(LEAVE_TIMEOUT_S)
         with suppress(TimeoutError):

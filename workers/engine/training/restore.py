@@ -27,7 +27,7 @@ class ReplayMismatchError(RuntimeError):
 
 @dataclass(frozen=True)
 class RecordedEpisode:
-    """What repeats an episode."""
+    """What is needed to repeat an episode."""
 
     seed: int
     actions: NDArray[Any]
@@ -109,7 +109,7 @@ def restore(
             None: all are.
 
     Returns:
-        The emulator frames of those decisions.
+        The emulator frames of all decisions before the state.
 
     Raises:
         ReplayMismatchError: the episode went another way than recorded.

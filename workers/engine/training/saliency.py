@@ -9,12 +9,12 @@ peak of 1 at row i and column j, the perturbed observation is
     S_pi(i, j) = 1/2 ||pi_u(I) - pi_u(Phi(i, j))||^2                                                 (eq. 2)
     S_V(i, j)  = 1/2 ||V(I) - V(Phi(i, j))||^2                                                       (eq. 3)
 
-with pi_u the logits of the policy. It is computed at every fifth row and column, from the third on. For an
+with pi_u the logits of the policy. S is computed at every fifth row and column, from the third on. For an
 agent that learns Q, the Q of all actions take the place of the logits, and max Q that of V; for a continuous
 action its mean.
 
 Differences from the paper: its input is one frame, and here all stacked frames are blurred alike. The memory
-of a recurrent agent is that of the undisturbed episode, as there.
+of a recurrent agent is that of the undisturbed episode, as in the paper.
 """
 
 from base64 import b64encode

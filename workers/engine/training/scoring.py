@@ -1,7 +1,7 @@
 """Evaluations during training: of the current parameters, and at the end of the best ones.
 
-Apart from `evaluation`, which plays and scores episodes also where nothing trains: here is when training
-evaluates, and what it reports and keeps of that.
+Apart from `evaluation`, which plays and scores episodes also where nothing trains: this module runs
+the evaluations of training and emits their results.
 """
 
 import os

@@ -43,7 +43,7 @@ def log_started(
     resumed_from: str | None,
     packages: dict[str, str],
 ) -> None:
-    """Log that the learner is ready to train, from the counters of the checkpoint that it resumed from.
+    """Log that the learner is ready to train, from the agent step of its checkpoint on, or from 0.
 
     A GPU that NVML knows is logged by its number on the machine, otherwise by torch's in this process.
     """

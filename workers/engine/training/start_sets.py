@@ -98,7 +98,7 @@ class _Replay:
             if getattr(point, name) not in (None, value):
                 what = name.removesuffix("_sha256")
                 raise self._mismatch(f"{what} before decision {point.decision} differ from the set's")
-        # States of an earlier point's lead may lie further back than this one's.
+        # `_states` holds the last `lead` states: its first is the one before the decision `first`.
         first = self._decision - lead
         held = [
             env.actions[action].value

@@ -95,7 +95,7 @@ def encode(upload: Path, out: Path, form: str, fps: float | None) -> dict[str, A
 
 
 def report(upload: Path, out: Path, form: str, fps: float | None) -> str:
-    """Encode with bounded resources, and return as JSON what was found, or the error if it is not a video."""
+    """Encode with bounded resources; return the result of `encode`, or the error of a bad upload, as JSON."""
 
     def stop(*_: object) -> None:
         raise InvalidVideoError(f"its encoding takes more than {MAX_CPU_S} s of processor time")
@@ -138,7 +138,7 @@ def _frames_of_file(container: av.container.InputContainer) -> Frames:
 
 
 def _scaled(frames: Iterator[av.VideoFrame]) -> Frames:
-    """All at the size of the first one, or a smaller one."""
+    """The frames, all at the size of the first, which is reduced to `MAX_ENCODED_SIDE_PIXELS` if larger."""
     width = height = 0
     for frame in frames:
         _check_size(frame.width, frame.height)

@@ -19,9 +19,9 @@ INTERVAL_S = 10.0
 def gpu_of(device: torch.device) -> Gpu | None:
     """The GPU that torch calls `device`; None if it is a CPU, or without NVML.
 
-    torch numbers the GPUs that `CUDA_VISIBLE_DEVICES` leaves, and in CUDA's order; NVML numbers all GPUs of
-    the machine, in that of their bus. Only the UUID is the same in both; NVML puts `MIG-` before that of an
-    instance of a GPU.
+    torch numbers the GPUs that `CUDA_VISIBLE_DEVICES` leaves, in CUDA's order; NVML numbers all GPUs of the
+    machine, in the order of their bus. Only the UUID is the same in both; NVML puts `GPU-` before it, or
+    `MIG-` for an instance of a GPU.
     """
     if device.type != "cuda":
         return None

@@ -5,8 +5,8 @@ dimensions is the softplus of a linear output. Policy and value networks share n
 of 200 ReLUs for a state vector, or the convolutions of `network` (two in nips) for pixels, and then, with
 `recurrent`, 128 LSTM cells.
 With t_max = 0 each episode is one update, R starts at 0 and nothing is bootstrapped, unless the
-environment crashed. Both are the defaults for continuous actions, as are shared RMSProp and a learning rate
-annealed to 0.
+environment crashed. `recurrent`, t_max = 0, shared RMSProp and a learning rate annealed to 0 are the defaults
+for continuous actions.
 
 Differences from the paper:
 - Those of `workers.engine.methods.asynchronous.a3c`.

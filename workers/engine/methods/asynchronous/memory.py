@@ -52,7 +52,7 @@ class Vectors:
         self._n_initialised = 0
 
     def initialise(self, config: AsynchronousConfig) -> None:
-        """Set RMSProp's g to its initial value, of actors whose g was not set before."""
+        """Set each g of RMSProp that the actors use to its initial value, unless it was set before."""
         if config.optimizer == "shared_rmsprop" and not self._n_initialised:
             self._first.fill_(config.rmsprop_initial_g)
         elif config.optimizer == "rmsprop":

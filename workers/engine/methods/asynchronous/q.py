@@ -171,7 +171,7 @@ class AsyncQ(ABC):
         return {"exploration": self._exploration.state(), "next_action": self._next_action}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue with them."""
+        """Continue with the drawn epsilon and the action already chosen."""
         self._exploration.restore(state["exploration"])
         self._next_action = state["next_action"]
 

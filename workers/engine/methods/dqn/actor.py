@@ -1,6 +1,6 @@
 """An actor of DQN or Gorila: acts in one environment, epsilon-greedily by Q(s, .; theta).
 
-Apart from `dqn`, because Gorila has many of them and a loop of its own.
+Separate from `dqn`, because Gorila has many actors and a loop of its own.
 """
 
 from typing import Any

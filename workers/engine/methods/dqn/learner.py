@@ -4,7 +4,7 @@
     delta = y - Q(s, a; theta)
     dtheta = -sum over the minibatch of clip(delta, -1, 1) grad Q(s, a; theta)
 
-Apart from `dqn`, because Gorila's learners compute the same gradient.
+Separate from `dqn`, because Gorila's learners compute the same gradient.
 
 Differences from the paper: none.
 """

@@ -1,6 +1,6 @@
 """Adjusts N_A, N_P and N_T (section 4.3): a random change by one, kept or undone by its TPS.
 
-Apart from `ga3c`, because it has no thread and no clock: tests and the benchmark give it the TPS.
+Separate from `ga3c`, because it has no thread and no clock: tests and the benchmark give it the TPS.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class ThreadTuning:
             tps: samples of TPS in it, in order, at least 4.
 
         Returns:
-            Those of the next interval.
+            The counts of the next interval.
         """
         counted = tps[int(len(tps) * UNSETTLED) :]
         if self._reference is None or self.counts == self._kept or self._is_kept(counted):

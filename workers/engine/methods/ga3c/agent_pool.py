@@ -1,6 +1,6 @@
 """GA3C's agents from the learner's side: start, messages, replacement after a kill, stop.
 
-Apart from `agent`, which is what the process of an agent runs.
+Separate from `agent`, which is what the process of an agent runs.
 """
 
 import socket

@@ -1,7 +1,7 @@
 """What GA3C's agents, predictors and trainers share: experiences in memory, indices in queues.
 
 Observations are written once, as the bytes the environment gives; a request states only where they are.
-Apart from `agent` and `model`, which are the two sides of it: an agent's process loads no torch.
+Separate from `agent` and `model`, which both use it: an agent's process loads no torch.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ class ExperienceShape(NamedTuple):
 class Experiences(SharedArrays):
     """Arrays that every process sees; A agents, S segments, L = t_max + 1 places in a segment.
 
-    The last place of a segment holds the last state of a truncated episode, which is only bootstrapped from.
+    The place after a segment's decisions holds the last state of a truncated episode, for the bootstrap.
     """
 
     observation_ASL: NDArray[Any]

@@ -160,7 +160,7 @@ class RayCluster:
         Args:
             place: equal numbers mean the same machine while it is alive.
             process: a class.
-            arguments: arguments of the actor's constructor.
+            arguments: arguments of the class's constructor.
 
         Returns:
             A Ray handle.
@@ -176,7 +176,7 @@ class RayCluster:
         return self._ray.remote(**options)(process).remote(*arguments)
 
     def check_servers(self) -> None:
-        """Check that Ray's servers run, if Ray was started here: a minute later it would end this process.
+        """Check that the Ray servers started here run: a minute after one ends, Ray ends this process.
 
         Raises:
             ChildDiedError: one has ended; Ray is abandoned.

@@ -17,8 +17,9 @@ Differences from the paper:
 - theta_minus is copied when a learner first checks after N updates. A learner that replaces a dead one begins
   with theta_minus = theta+.
 - The error is clipped to ±1 as in DQN, which section 4.1 refers to; Algorithm 1 prints no clip.
-- A bundle learns once in `agent_steps_per_update` decisions, as DQN does; Algorithm 1 prints every decision.
-  Actors and learners that are not bundled do not wait for each other.
+- A bundle (an actor, a learner and their own replay memory) learns once in `agent_steps_per_update`
+  decisions, as DQN does; Algorithm 1 prints every decision. Actors and learners that are not bundled do not
+  wait for each other.
 - `replay_capacity` is the capacity of all replay shards together, by default that of one DQN. In the paper
   each actor's machine stores as much.
 - Numbers that the paper does not print are settings: learning rate, bounds on staleness and outliers.

@@ -173,7 +173,7 @@ class WorkerProcess:
             self._actors[RECORDED].play.set_live(request.watched)
 
     def _act(self, request: WorkRequest, report: WorkReport) -> bool:
-        """Let each actor take a decision, bundled ones those between two updates; return whether any did."""
+        """Let each actor take a decision, in bundles `agent_steps_per_update`; return whether any did."""
         c = self._config
         rounds = c.agent_steps_per_update if self._memories else 1
         for _ in range(rounds if self._actors else 0):

@@ -1,4 +1,4 @@
-"""A rollout worker for a GPU: few launches, few copies, and environments that step while others choose.
+"""A rollout worker for a GPU: few launches, few copies; some environments step while others get actions.
 
 Read `workers.engine.methods.paac.rollout` first; this computes the same, faster:
 

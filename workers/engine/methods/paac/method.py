@@ -54,7 +54,7 @@ class RolloutAlgorithm(Protocol[ConfigT_contra]):
         """
 
     def choose(self, features_BF: Tensor, group: slice) -> BatchDecision:
-        """Choose actions, given the features of the current states of these of the worker's environments."""
+        """Choose actions for a group of the worker's environments, given their current states' features."""
 
     def value(self, observation_B: Tensor) -> Tensor:
         """Values (B,) of states that are not in the rollout."""

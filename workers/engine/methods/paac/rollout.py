@@ -180,7 +180,7 @@ class RolloutWorker:
             action_B: their actions.
             finished: their episodes that ended.
             outcomes: the rollout's, to which theirs are added.
-            result: the worker's, to which episodes, frames and images are added.
+            result: the worker's, to which episodes, emulator frames and live frames are added.
         """
         shared, clip = self._env.shared, self._config.reward_clip
         reward_B = outcomes.reward_TB[t, group]

@@ -200,7 +200,7 @@ class FusedUnroll:
 
     @torch.no_grad()
     def backward(self, d_features_TF: Tensor) -> None:
-        """Add the parameters' gradient to their `grad`, which exists, given that of the features (T B, F).
+        """Add the parameters' gradient to their existing `grad`, given the features' gradient (T B, F).
 
         From the last stage to the first, d is the gradient of the stage's outputs, then of its inputs.
         """

@@ -45,8 +45,8 @@ class Readiness(Schema):
     disk: bool
     """Whether this process can write to the disk of its state."""
     host_disks: bool
-    """Whether each host can, whose worker was not stopped, as far as is known: `GET /api/v1/hosts` has their
-    problems. Requests are answered all the same."""
+    """Whether every host whose worker was not stopped can write to its disk, as far as is known:
+    `GET /api/v1/hosts` has their problems. Requests are answered all the same."""
     problems: list[str]
     """What is unavailable, and why."""
 

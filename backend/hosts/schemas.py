@@ -31,7 +31,7 @@ class HostRun(Schema):
     time_left_s: Number = Field(examples=[118.0])
     """Remaining training time at the current speed; null if unknown."""
     agent_steps_per_s: Number = Field(examples=[3_400.0])
-    """Agent steps per second, averaged over about the last ten seconds of training; null before the first
+    """Agent steps per second, averaged over about the last two minutes of training; null before the first
     report."""
 
 

@@ -268,7 +268,7 @@ class RunOut(Schema):
     wall_time_s: Number = Field(examples=[294.5])
     """Training time so far in seconds, summed over attempts, without evaluations."""
     agent_steps_per_s: Number = Field(examples=[3_400.0])
-    """Agent steps per second, averaged over about the last ten seconds of training; null before the first
+    """Agent steps per second, averaged over about the last two minutes of training; null before the first
     report."""
     score: Number = Field(examples=[17.4])
     """Mean return of the last 100 training episodes, rewards not clipped; null before the first has ended."""

@@ -187,7 +187,7 @@ class ConfigurationOut(Schema):
 
 
 class Best(Schema):
-    """The configuration with the highest interquartile mean, of those that are not eliminated."""
+    """The configuration with the highest interquartile mean, of those not eliminated, if any has a score."""
 
     number: int
     """Number of the configuration, from 0."""

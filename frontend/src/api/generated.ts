@@ -3053,7 +3053,7 @@ export interface components {
         };
         /**
          * Best
-         * @description The configuration with the highest interquartile mean, of those that are not eliminated.
+         * @description The configuration with the highest interquartile mean, of those not eliminated, if any has a score.
          */
         Best: {
             /**
@@ -5696,7 +5696,7 @@ export interface components {
             time_left_s: number | null;
             /**
              * Agent Steps Per S
-             * @description Agent steps per second, averaged over about the last ten seconds of training; null before the first
+             * @description Agent steps per second, averaged over about the last two minutes of training; null before the first
              *     report.
              * @example 3400
              */
@@ -7196,8 +7196,8 @@ export interface components {
             disk: boolean;
             /**
              * Host Disks
-             * @description Whether each host can, whose worker was not stopped, as far as is known: `GET /api/v1/hosts` has their
-             *     problems. Requests are answered all the same.
+             * @description Whether every host whose worker was not stopped can write to its disk, as far as is known:
+             *     `GET /api/v1/hosts` has their problems. Requests are answered all the same.
              */
             host_disks: boolean;
             /**
@@ -7913,7 +7913,7 @@ export interface components {
             wall_time_s: number | null;
             /**
              * Agent Steps Per S
-             * @description Agent steps per second, averaged over about the last ten seconds of training; null before the first
+             * @description Agent steps per second, averaged over about the last two minutes of training; null before the first
              *     report.
              * @example 3400
              */
@@ -8480,7 +8480,7 @@ export interface components {
             wall_time_s: number | null;
             /**
              * Agent Steps Per S
-             * @description Agent steps per second, averaged over about the last ten seconds of training; null before the first
+             * @description Agent steps per second, averaged over about the last two minutes of training; null before the first
              *     report.
              * @example 3400
              */

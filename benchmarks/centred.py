@@ -5,8 +5,8 @@ one setting at a time, keeps the value that is the fastest, and goes on from the
 a row are skipped and an unfinished one resumes; what follows from their results is the same. On another
 machine the table alone is enough: an unfinished run then starts anew.
 
-Machines differ in speed, so values are compared by agent steps, but those of `n_e`, which changes the cost of
-an agent step: they are compared by training time, in runs made for this comparison alone.
+Machines differ in speed, so values are compared by agent steps. Only those of `n_e`, which changes the cost
+of an agent step, are compared by training time, in runs for this comparison alone.
 """
 
 import csv
@@ -44,7 +44,7 @@ SEARCHED: Mapping[str, tuple[Any, ...]] = {
 }
 """What the search varies, in this order, beside the preset's value."""
 TIMED = "n_e"
-"""The setting among them that changes the cost of an agent step."""
+"""The searched setting that changes the cost of an agent step."""
 
 _PRESETS = ("full-frame", "full-frame-centred")
 _CENTRED = _PRESETS[1]
@@ -112,7 +112,7 @@ class Result(NamedTuple):
     training_agent_steps: int | None
     """Agent steps at which the training mean reached the target."""
     training_s: float | None
-    """Training time of that."""
+    """Training time at which the training mean reached the target."""
     evaluated_agent_steps: int | None
     """Agent steps of the first evaluation that reached the target."""
     evaluated_s: float | None

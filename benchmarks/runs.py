@@ -21,7 +21,7 @@ PAGE_ROWS = 100
 FILTER = "environment:Pong tag:baseline or tag:new score>0"
 METRIC = "eval/noop_starts/mean_return"
 SETTING_FILTER = f"config.learning_rate>=1e-3 and {METRIC}>0"
-"""Half of the runs match the one, half the other."""
+"""About half of the runs match each of the two conditions."""
 ENVS = ("ALE/Pong-v5", "ALE/Breakout-v5", "CartPole-v1")
 
 _RUNS_PER_COMMIT = 1000

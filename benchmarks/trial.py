@@ -144,7 +144,7 @@ def write_table(folder: Path, specs: Mapping[Cell, RunSpec]) -> None:
 
 
 def _rows(events: Sequence[AnyEvent]) -> Iterator[tuple[Any, ...]]:
-    """Each evaluation, and the training score once for each report in which an episode has ended."""
+    """Each evaluation, and the training score of each report once the first episode has ended."""
     for event in events:
         if isinstance(event, EvaluationEvent):
             kind, mean, episodes = event.protocol, event.mean_return, len(event.returns)

@@ -77,7 +77,7 @@ class Background:
         self._unwritten: list[Frame] = []
         """What waits for room on the spool's disk."""
         self._n_rows = 0
-        """Rows of both."""
+        """Rows of the entries and of the unwritten frames."""
         self._n_reported = 0
         """Lost rows that the run's log has a line about."""
         self._report_at = 0.0
@@ -85,7 +85,7 @@ class Background:
         self._gone: str | None = None
         """Why the server accepts nothing of the run any more."""
         self._reported: set[str] = set()
-        """Reasons why the server drops rows, of those that the script has been told."""
+        """Reasons why the server drops rows, as far as they were reported in the script."""
         self._final: bytes | None = None
         """The final state, once the run is closed: the last thing that is written."""
         # Of the sender alone.
@@ -255,7 +255,7 @@ class Background:
                 return
 
     def _frames_of(self, entries: list[Entry], n_rows: int) -> list[Frame]:
-        """What is logged, and a line about what was dropped, as frames; what has none is dropped."""
+        """What is logged, and a line about what was dropped, as frames; all is dropped if that fails."""
         lines: list[Entry] = []
         try:
             lines = self._report()
@@ -406,7 +406,7 @@ class Background:
         self._tally.drop(n_rows, what, "kept in the spool: " + _LISTS)
 
     def _on_dropped(self, reason: str, n_rows: int, details: str) -> None:
-        """The server counts these; they are reported once here."""
+        """Report once for each reason that the server has dropped rows, which the server counts."""
         if reason not in self._reported:
             self._reported.add(reason)
             warn("%s: dropped by the server: %s: %s; reported once", self._name, reason, details)

@@ -66,7 +66,7 @@ class Client:
         Raises:
             ValueError: an argument of another type; nothing was started.
             Rejected: invalid fields, each named; nothing was started.
-            Unreachable: the server cannot be reached. What was started is unknown only if it broke off.
+            Unreachable: the server cannot be reached. Runs may have been started if the connection broke off.
         """
         if "seed" in fields:
             raise ValueError(f"seed: give seeds, such as seeds=[{fields['seed']!r}]")

@@ -198,15 +198,15 @@ def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int
         sys.stderr.write(f"{_line(rejection)}\n")
     if done.refused:
         sys.stderr.write("what is set aside is kept; `sync --discard RUN` deletes it\n")
-    refused = f", {done.n_dropped:,} of them dropped by the server" if done.n_dropped else ""
-    refused += f", {done.n_refused:,} set aside" if done.n_refused else ""
+    not_stored = f", {done.n_dropped:,} of them dropped by the server" if done.n_dropped else ""
+    not_stored += f", {done.n_refused:,} set aside" if done.n_refused else ""
     rows = f"{done.n_rows:,} values, episodes and lines"
-    sys.stdout.write(f"{counted(done.n_spools, 'spool')} sent: {rows}{refused}\n")
+    sys.stdout.write(f"{counted(done.n_spools, 'spool')} sent: {rows}{not_stored}\n")
     return 1 if done.problems or done.refused else 0
 
 
 def ask_and_discard(folder: str | None, run: str) -> int:
-    """Delete what the server has refused of a run, after a question; 1 if nothing is deleted."""
+    """Delete what is set aside of a run, after a question; 1 if nothing is deleted."""
     kept = refused(folder, run=run)
     if not kept:
         sys.stderr.write(f"nothing of run {run} is set aside\n")

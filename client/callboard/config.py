@@ -1,5 +1,8 @@
-"""Configs of runs as flat JSON: two that differ are stored as different ones, but a tuple is stored as a
-list, and a whole float in a list as an integer."""
+"""Configs of runs as flat JSON.
+
+Two configs that differ are stored differently, with two exceptions: a tuple becomes a list, and a whole float
+becomes an integer if it is in a collection that is stored as text.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,9 @@ from callboard.names import stored_name, with_checksum
 from callboard.rows import clean, is_seed
 
 MAX_DEPTH = 10
-"""Keys of a nested setting. What is deeper is stored as text."""
+"""Maximum number of keys of a nested setting. What is deeper is stored as text."""
 _MAX_SET_DEPTH = 6
-"""Attributes and items, nested, through which a set in an object's text is looked for."""
+"""Maximum number of nested attributes and items between an object and a set that its text shows."""
 
 _ADDRESS = re.compile(" at 0x[0-9a-fA-F]+")
 _WHOLE = re.compile("-?(0|[1-9][0-9]{0,17})")
@@ -51,8 +54,8 @@ class FlatConfig(NamedTuple):
 
     config: dict[str, Any]
     details: dict[str, dict[str, Any]]
-    """What the JSON does not say, by setting: `path`, the keys of a nested setting, and `type`, of a value
-    that is stored as text but is none, or of a list with such items."""
+    """What the JSON does not show, by setting. `path`: the keys of a setting that is nested or renamed.
+    `type`: the type of a value that is stored as text but is not text, or the types of a list's items."""
 
 
 def flat_config(config: Mapping[Any, Any] | object | None) -> FlatConfig:
@@ -127,10 +130,10 @@ def _key(key: Any) -> str | list[str]:
 
 
 def stored_value(value: Any) -> tuple[Any, str | None]:
-    """A value as JSON, and the name of its type where JSON stores it as another one.
+    """A value as JSON, and the name of its type if JSON stores it as another type.
 
-    Of a list with such items, it is a JSON list of their types' names; of one that holds lists or mappings,
-    which is stored as a text, it is `list`.
+    For a list with such items, the name is a JSON list of their names, with null for other items. A list that
+    holds lists or mappings is stored as text, and the name of its type is `list`.
     """
     value, kind = _plain(value), type(value).__name__
     if value is None or isinstance(value, bool):
@@ -191,7 +194,7 @@ def _tree(value: Any, depth: int, functions: list[Any] | None = None) -> Any:
 
     Args:
         depth: lists and mappings that hold it.
-        functions: those that have a number each, which new ones are added to; without it, they are texts.
+        functions: functions that are stored as their index here; new ones are appended. None: as text.
     """
     if functions is None or not getattr(value, "shape", None):  # what a function holds may be large
         value = _plain(value)
@@ -232,7 +235,7 @@ def _number_of(function: Any, functions: list[Any]) -> int:
 
 
 def _text(value: Any) -> str:
-    """An object as text, without addresses and the order of sets, which each process has its own of."""
+    """An object as text, without addresses and the order of sets, which differ between processes."""
     try:
         return _exact_text(value)
     except Exception as error:  # of any object at all
@@ -296,7 +299,7 @@ def _cell(cell: Any) -> Any:
 
 
 def _state(value: Any) -> Any:
-    """What a method's object is: its attributes, if its text has none of them."""
+    """A method's object; if its text does not show its attributes, its type and attributes without seeds."""
     kind: Any = type(value)
     if kind.__repr__ is not object.__repr__ or kind.__str__ is not object.__str__:
         return value
@@ -416,7 +419,7 @@ class RunConfig(Mapping[str, Any]):
         Args:
             settings: the settings that the run has.
             send: sends fields of `POST /runs/{id}/config`.
-            shield: counts as dropped what is done in it if that fails, and lets the script go on.
+            shield: context manager: if its block fails, counts rows as dropped and lets the script go on.
         """
         self._settings = dict(settings)
         self._send = send

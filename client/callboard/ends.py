@@ -5,20 +5,21 @@ interpreter has printed since the run has begun, and an exit status the one of `
 forgets a SystemExit that a script raises itself before it exits. But when it has executed a file
 (`python script.py`), it first flushes the standard error and output, and then the exception is still there.
 In a notebook, an exception belongs to a run if the cell that raised it has logged to the run, or if nothing
-has been logged to the run yet. One that ends a thread belongs to a run if no other thread was the last to log
-values or episodes to it, and nothing has trained it on since.
+has been logged to the run yet. An exception that ends a thread belongs to a run if this thread, or none, was
+the last to log values or episodes to the run, and nothing has trained it further since.
 
 SIGTERM and SIGHUP end a process at once, unless the script handles them. While a run is open, another handler
 stands in for that default: a thread reports the end of all runs, and then the signal does what it did before.
 Handlers of the script are left alone. Python writes the number of each signal that it handles into a pipe
 (`signal.set_wakeup_fd`), from which the thread learns of signals that the script handles itself.
 
-What cannot be seen: the status of a SystemExit that the script raises itself after `python -m`, `python -c`
-or `runpy`, of one that something keeps although nobody has caught it, as asyncio does with those of its
-tasks, and of an `exit` that it has imported from `sys` before this package: its run is said to have finished.
-Whether a script that handles SIGHUP itself and ends within a minute has ended because of it: its run is said
-to be stopped. `run.close(state, reason)` says otherwise. If `init` is called in another thread than the main
-one, which alone can install handlers, SIGTERM and SIGHUP are not seen, and the run is lost.
+Some ends cannot be recognised. The exit status is unknown for a SystemExit that the script raises itself
+after `python -m`, `python -c` or `runpy`, for one that something keeps although nobody has caught it, as
+asyncio does for its tasks, and for an `exit` that the script has imported from `sys` before this package: the
+run is reported as finished. If a script handles SIGHUP itself and ends within a minute, for whatever reason,
+its run is reported as stopped. `run.close(state, reason)` overrides both. If `init` is called in another
+thread than the main one, which alone can install handlers, SIGTERM and SIGHUP are not seen, and the run is
+lost.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ def watch(run: Watched) -> Watch:
 
 
 def unwatch(watched: Watch) -> None:
-    """The run has ended."""
+    """Stop watching on behalf of a run, which has ended."""
     with suppress(ValueError):
         _process.watches.remove(watched)
 
@@ -218,7 +219,7 @@ def outcome_now(watched: Watch, error: BaseException | None = None) -> tuple[str
 
 
 def _with_thread(watched: Watch, end: tuple[str, str | None]) -> tuple[str, str | None]:
-    """The end of a run, unless the thread that trained it has ended by an exception and none has gone on."""
+    """The given end, or that of the thread that trained if an exception ended it and no other went on."""
     if end[0] == "finished" and watched.run.agent_steps <= watched.agent_steps_of_thread:
         return watched.end_of_thread
     return end

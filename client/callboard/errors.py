@@ -25,8 +25,8 @@ class Rejected(CallboardError, ValueError):
         status: HTTP status.
         code: what was wrong, for programs, such as `run_not_found`; None if the server names none.
         fields: dotted path of each invalid field -> what is wrong with it.
-        expected: of a batch that came too early, the sequence number that the server expects; of a part of a
-            file, its offset.
+        expected: for a batch that came too early, the sequence number that the server expects; for a part of
+            a file, the offset that it expects.
     """
 
     def __init__(

@@ -93,7 +93,7 @@ class ExternalRun:
         self._closed = False
         self._closing = threading.RLock()
         self._unfinished: str | None = None
-        """What has begun and not ended, such as a call of `learn`: the run has failed if it never ends."""
+        """Why the run has failed if it is open when the process exits, as during a call of `learn`."""
         self._n_described = 0
         self._training_thread: int | None = None
         self._watch = ends.watch(_Ends(self))
@@ -136,7 +136,7 @@ class ExternalRun:
 
     @property
     def n_dropped(self) -> int:
-        """Values, episodes, lines and files that are not stored: dropped here or there, or refused there."""
+        """Values, episodes, lines and files that are not stored: dropped, or refused by the server."""
         return sum(self.dropped.values())
 
     @property
@@ -169,7 +169,7 @@ class ExternalRun:
                 metric's last value are dropped by the server.
             frames: emulator frames so far, if an agent step takes several; default: as many as agent steps.
         """
-        # About a microsecond for any number of floats: metrics by the names of the call, types all together.
+        # A microsecond, however many floats: all names are looked up at once, all types checked at once.
         try:
             if (
                 type(values) is dict
@@ -254,8 +254,8 @@ class ExternalRun:
             return_: the episode's true return: the sum of the rewards, neither clipped nor scaled. A
                 return that is not finite is stored and left out of the score.
             length: the episode's agent steps.
-            agent_steps: agent steps of the run at its end; default: the sum of the lengths, but at least what
-                was logged last.
+            agent_steps: agent steps of the run at its end; default: the sum of the lengths, but at least the
+                most that were logged.
         """
         try:
             if (
@@ -441,7 +441,11 @@ class ExternalRun:
         raise TypeError("a run cannot be sent to another process: log in the process that called init")
 
     def _describe(self, fields: dict[str, Any]) -> None:
-        """Send settings that arrive later; after the end of the run, or if they are too large, count them."""
+        """Send settings that arrive after `init`. After the end of the run they are counted as dropped.
+
+        Raises:
+            ValueError: they are too large.
+        """
         if self._closed:
             self._tally.drop(1, _CLOSED)
         elif len(dumps(fields)) > MAX_REQUEST_BYTES:
@@ -543,7 +547,7 @@ class _Ends:
 
     @property
     def n_rows(self) -> int:
-        """Rows that were logged, even if they were dropped, without lines of the display."""
+        """Rows that were logged, even if they were dropped, without the lines of `add_error`."""
         return self._run._background.n_logged - self._n_errors
 
     @property

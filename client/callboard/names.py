@@ -39,7 +39,7 @@ def of_cell(cell: str) -> str:
 
 
 class Names:
-    """The names that a run has, by what was given. Which name is taken, decides the first that was given."""
+    """The stored names of a run, by what was given. If two would get one name, the first of them keeps it."""
 
     def __init__(self, most: int = MAX_METRIC_CHARACTERS) -> None:
         self._most = most

@@ -160,7 +160,7 @@ def json_number(value: float) -> float | str:
 
 
 def part_of(kind: str, rows: bytes, first: int, last: int) -> bytes:
-    """The rows of a frame from the first-th up to the one before the last-th; of points, the values."""
+    """The rows `[first:last]` of a frame; each value of points is a row."""
     whole = json.loads(rows)
     if kind != "points":
         return dumps(whole[first:last])
@@ -270,7 +270,7 @@ def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:
     """A text of at most `most` characters that any database can store.
 
     Raises:
-        ValueError: it is none, is empty or too long, or contains a null byte or a lone surrogate.
+        ValueError: it is not text, is empty or too long, or contains a null byte or a lone surrogate.
     """
     if type(value) is not str:
         try:

@@ -31,7 +31,7 @@ MAX_METRICS = 50
 """Maximum number of metrics of one request for series: their names have to fit into an address."""
 
 _NAMED_RUNS = 5
-"""Finished runs whose metrics are named in place of one that none has."""
+"""Maximum number of finished runs whose metrics are suggested in place of an unknown one."""
 _POLL_S = 1.0
 
 
@@ -134,7 +134,7 @@ class Run:
             sources: include the points of single actors, not only of the run as a whole.
 
         Raises:
-            ValueError: no metric, or one that the run has not, which has finished.
+            ValueError: no metric is named, or the run has finished without one of them.
         """
         return Runs(self._transport, [self]).series(*metrics, sources=sources)
 
@@ -278,11 +278,11 @@ class Runs(Sequence[Run]):
             sources: include the points of single actors, not only of the runs as a whole.
 
         Returns:
-            The points. A metric without one adds none: a run that has not finished may log it later.
+            The points. A metric without points adds none: a run that has not finished may log it later.
 
         Raises:
-            ValueError: no metric, or one that none of the runs has, all of which have ended and one has
-                finished.
+            ValueError: no metric is named, or one is in none of the runs, although all have ended and at
+                least one has finished.
         """
         if not metrics:
             raise ValueError("metrics: name at least one, such as rollout/episode_return")
@@ -301,7 +301,7 @@ class Runs(Sequence[Run]):
         """Refuse metrics without points, unless a run may log them later.
 
         Raises:
-            ValueError: none of the runs has one, all of which have ended and one has finished.
+            ValueError: all runs have ended, at least one has finished, and a metric is in none of them.
         """
         finished = [run for run in self if run.state == "finished"]
         if not names or not finished or not all(run.has_ended for run in self):

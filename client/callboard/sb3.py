@@ -36,7 +36,7 @@ log = logging.getLogger("callboard")
 class CallboardCallback(BaseCallback):  # type: ignore[misc]
     """Logs the training of a Stable-Baselines3 model to a run.
 
-    Pass it to the model: `model.learn(100_000, callback=CallboardCallback())`. Logged are what the model's
+    Pass it to the model: `model.learn(100_000, callback=CallboardCallback())`. It logs what the model's
     logger writes, as often and with the same agent steps as to its other outputs (without what is excluded
     from TensorBoard), and the true return and length of each episode, from the `Monitor` around each
     environment. Training ends when Stop is pressed on the run's page.
@@ -46,7 +46,7 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
     """
 
     _learning: ClassVar[WeakSet[CallboardCallback]] = WeakSet()
-    """Those whose `learn` has begun and not returned."""
+    """Callbacks whose `learn` has begun and not returned."""
 
     def __init__(self, run: ExternalRun | None = None, verbose: int = 0, **options: Any) -> None:
         """Prepare; nothing is started.

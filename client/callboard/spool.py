@@ -128,7 +128,7 @@ class Request:
 
 
 _PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE}
-"""What a machine fails with for a time, whatever is in the spool."""
+"""Errors of the machine that may pass, whatever is in the spool."""
 
 
 class SpoolUnreadable(Exception):
@@ -162,7 +162,7 @@ class Spool:
         self._n_bytes += sum(map(_size, folder.glob("*.damaged")))
         self._newest = segments[-1] if segments else 1
         self._end = Position(self._newest, _size(_path(folder, self._newest)))
-        """End of what is written as a whole; of an earlier process, its last frame may be torn."""
+        """Where the frames end. Those of this process are complete; the last earlier one may be torn."""
         self._n_damaged_rows = 0
         self._n_waiting = 0
         self._n_waiting_rows = 0
@@ -203,8 +203,8 @@ class Spool:
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """A spool that another process has left; None if that process runs, or if it cannot
-        be opened and has nothing in it: a script begins, or it was deleted.
+        """A spool that another process has left; None if that process still runs, or if the spool cannot be
+        opened and is empty: a script is creating it, or it was deleted.
 
         Raises:
             SpoolUnreadable: nothing of it can be sent, until a user fixes the cause or discards it.
@@ -253,7 +253,7 @@ class Spool:
 
     @property
     def n_waiting_rows(self) -> int:
-        """Their rows."""
+        """Rows of the frames that `n_waiting` counts."""
         return self._n_waiting_rows
 
     def append(self, kind: str, n_rows: int, rows: bytes) -> None:
@@ -347,7 +347,7 @@ class Spool:
         while n_frames and (self._pending is None or end < self._pending):
             following = self._frame(end)
             if isinstance(following, _Damage) and self._pending is not None:
-                # With the number of that request: if the server has it, nothing is lost, and nothing doubled.
+                # The rest keeps that request's number: if the server has it, nothing is lost or stored twice.
                 self._set_aside(following)
                 end = following.end
                 continue

@@ -1,7 +1,7 @@
 """Starts or resumes a run that a script trains: `callboard.init`.
 
-Apart from `external`: it checks the arguments and finds the server and the spool, once, before there is a
-run to log to.
+It is separate from `external` since it runs once, before there is a run to log to: it checks the arguments,
+finds the server and creates the spool.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
 
 
 def _read(transport: Transport, run_id: str) -> dict[str, Any]:
-    """The run as it is; nothing with a token that may only write."""
+    """The run as the server has it; empty if the token may only write."""
     try:
         answer = transport.request("GET", f"runs/{run_id}")
     except Rejected as error:
@@ -188,7 +188,7 @@ def _settings(config: Any) -> FlatConfig:
     """A config as flat JSON.
 
     Raises:
-        ValueError: it is none, has too many fields, or cannot be read.
+        ValueError: it is not a config, has too many fields, or cannot be read.
     """
     try:
         return flat_config(config)

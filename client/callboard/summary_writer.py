@@ -274,7 +274,7 @@ class SummaryWriter:
         self.run.log(prefixed, agent_steps=self._step(global_step))
 
     def _step(self, global_step: Any) -> Any:
-        """The given step, or the last one; the run cleans what is none."""
+        """The given step, or the last one. The run handles a step that cannot be read."""
         if global_step is None:
             return self._last_step
         steps = as_steps(global_step).value

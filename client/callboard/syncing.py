@@ -25,7 +25,7 @@ class Synced:
     n_dropped: int = 0
     """Rows of those sent that the server has dropped, because their agent steps decrease, for example."""
     n_refused: int = 0
-    """Those that the server has refused now, or that are damaged; they are set aside."""
+    """Rows that the server has refused now, or that are damaged; they are set aside."""
     n_remaining: int = 0
     """Spools that cannot be sent now."""
     problems: list[str] = field(default_factory=list)

@@ -30,7 +30,7 @@ class Tally:
 
     @property
     def n_changed(self) -> int:
-        """Number of those that were logged otherwise than given."""
+        """How many were logged otherwise than given."""
         with self._mutex:
             return sum(self._changed.values())
 

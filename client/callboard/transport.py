@@ -29,7 +29,7 @@ TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 DEADLINE_S = 30.0
 """Maximum time of a whole request, from the connection to the last byte of the answer."""
 LEAST_BYTES_PER_S = 20_000
-"""Further time for what is sent: it is not too slow at this rate."""
+"""A request has further time for its body: as long as sending it at this rate takes."""
 MAX_ANSWER_BYTES = 16 * 2**20
 """Maximum size of an answer, as it comes and decompressed."""
 PROBLEM = "application/problem+json"
@@ -293,7 +293,7 @@ class _Deadline(threading.local):
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[ExitStack]:
-        """Set it; closing what this yields, or leaving it, takes it away."""
+        """Set the deadline for the block. Closing the stack that this yields removes it earlier."""
         self.at = time.monotonic() + seconds
         with ExitStack() as stack:
             stack.callback(setattr, self, "at", math.inf)
@@ -401,7 +401,10 @@ def _too_large(response: httpx.Response) -> Unreachable:
 
 
 def _http_client(server: Server) -> httpx.Client:
-    """With the environment's proxies and certificates, unless the server is here or they are unusable."""
+    """A client with the proxies and certificates of the environment, which are ignored if they are unusable.
+
+    A server on this machine is reached without a proxy.
+    """
     create = partial(
         httpx.Client,
         base_url=f"{server.url}/api/v1/",

@@ -1,6 +1,6 @@
 """Uploads of files, in parts.
 
-Apart from `delivery`, which sends rows, each batch in one request.
+They are separate from `delivery`, which sends each batch of rows in one request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FileUpload:
         Args:
             upload: id that the server knows it by.
             path: path of the file, which nothing else changes.
-            compress: whether it has frames, to be compressed unless they are.
+            compress: whether it has frames, which are compressed unless they already are.
 
         Raises:
             CopyUnreadable: it cannot be read.

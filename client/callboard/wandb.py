@@ -55,9 +55,9 @@ __all__ = [
 run: WandbRun | None
 """The run of the last `init`, until it is finished."""
 config: WandbConfig
-"""Its settings."""
+"""Settings of the current run."""
 summary: WandbSummary
-"""Its summary."""
+"""Summary of the current run."""
 
 _STEP = "global_step"
 _DEFAULT_FPS = 4.0
@@ -449,12 +449,12 @@ class WandbRun:
         if self._unit != "iterations" or self._is_automatic:
             if given is not None and as_steps(given).value is not None:
                 self._agent_steps = given
-                self._count("agent_steps")
+                self._set_unit("agent_steps")
             elif self._unit is None:
-                self._count("iterations")
+                self._set_unit("iterations")
         return self.step if self._agent_steps is None else self._agent_steps
 
-    def _count(self, unit: str) -> None:
+    def _set_unit(self, unit: str) -> None:
         if self._unit != unit and self.external is not None:
             if self._unit is not None or unit == "iterations":
                 self.external._describe({"step_unit": unit})
@@ -516,8 +516,8 @@ def init(
         mode: `disabled`: nothing is logged; default: the environment's `WANDB_MODE`.
         reinit: end a run that has not been finished, and start another one.
         sync_tensorboard: reported: `callboard.SummaryWriter` does so.
-        options: `algorithm`, `environment`, `seed`, `return_metric`, `step_unit`, `url` and `token` as for
-            `callboard.init`; W&B's others are ignored.
+        options: `algorithm`, `environment`, `seed`, `return_metric`, `step_unit`, `rewind_to`, `url` and
+            `token` as for `callboard.init`; W&B's others are ignored.
 
     Raises:
         ValueError: an argument, address or token that cannot be used.

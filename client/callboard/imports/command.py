@@ -189,8 +189,8 @@ def _import(
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Refuse a concurrent import: neither would know what the other has sent. So nothing is imported where
-    files cannot be locked; it can be once they can, which a training cannot wait for."""
+    """Refuse a concurrent import: neither would know what the other has sent. Nothing is imported where files
+    cannot be locked: an import, unlike a training, can wait until they can."""
     root = spool_root().parent
     variable = "CALLBOARD_HOME" if os.environ.get("CALLBOARD_HOME") else "XDG_CACHE_HOME"
     hint = f"set {variable} to a folder that can be written and locked, such as one on a local disk"

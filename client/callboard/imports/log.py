@@ -58,7 +58,7 @@ class Column:
     def add(
         self, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
     ) -> str | None:
-        """Append a point; why it cannot be, else None. Points that are not ordered are sorted later."""
+        """Append a point; return why it cannot be, or None. Points that are not ordered are sorted later."""
         if not 0 <= agent_steps <= MAX_STEPS:
             return "points with a step below 0 or above 10**15"
         if is_ordered and self.agent_steps and agent_steps < self.agent_steps[-1]:
@@ -79,7 +79,7 @@ class Column:
         self.value = array("d", np.array(self.value)[order].tolist())
 
     def cut(self, first_agent_steps: int) -> int:
-        """Remove the points from this agent step on; how many."""
+        """Remove the points from this agent step on; return how many."""
         n = len(self.agent_steps)
         while self.agent_steps and self.agent_steps[-1] >= first_agent_steps:
             self.agent_steps.pop()
@@ -108,7 +108,7 @@ class Log:
     group: str | None = None
     tags: list[str] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)
-    """Identities of logs that are part of this one here, and that other options keep apart."""
+    """Identities of logs that are part of this one, but are imported separately with other options."""
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)
     """Unix time and text of each line."""

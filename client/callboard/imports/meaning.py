@@ -44,7 +44,7 @@ def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None =
         units = series_units(log.series.keys(), unit)
         for metric, column in log.series.items():
             if units[metric] == unit and not column.counts_agent_steps:
-                log.not_kept.update(_scaled(column, step_factor))
+                log.not_kept.update(_scale(column, step_factor))
         log.step_unit = "agent_steps"
 
 
@@ -112,8 +112,8 @@ def _section_of_iterations(log: Log) -> str | None:
     return _TUNE if _TUNE_ITERATION in log.series and not knows_total else None
 
 
-def _scaled(column: Column, factor: float) -> dict[str, int]:
-    """Multiply the steps; what is not kept, if they become too large."""
+def _scale(column: Column, factor: float) -> dict[str, int]:
+    """Multiply the steps; return what is not kept because its step becomes too large."""
     scaled = [round(step * factor) for step in column.agent_steps]
     kept = sum(step <= MAX_STEPS for step in scaled)
     n_lost = len(scaled) - kept

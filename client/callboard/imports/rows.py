@@ -31,7 +31,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_DEPTH = 20
 """Of objects in a line of JSON."""
 _MAX_CELL_CHARACTERS = 2**31 - 1
-"""The least of all platforms' largest limits."""
+"""The largest limit that `csv` accepts on every platform."""
 
 
 @dataclass
@@ -122,7 +122,7 @@ def _guard(path: Path, items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _lines(path: Path, not_kept: Counter[str]) -> Iterator[str]:
-    """The lines of a file; of a compressed one that is torn, those before that."""
+    """The lines of a file; of a torn compressed file, those before the tear."""
     with path.open("rb") as raw:
         magic = raw.read(2)
         raw.seek(0)
@@ -299,7 +299,7 @@ def _json_lines(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_
 
 
 def _object(text: str, not_kept: Counter[str] | None = None) -> dict[str, Any] | None:
-    """A JSON object; of a key that comes twice, the first value is counted."""
+    """A JSON object; of a key that comes twice, the last value is kept, and the others are counted."""
 
     def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)

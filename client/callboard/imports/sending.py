@@ -59,7 +59,7 @@ class Options:
     fields: Mapping[str, Any]
     """Of the runs, instead of the logs': `algorithm`, `environment`, `seed`, `group`, `tags`."""
     metrics: Sequence[str] = ()
-    """Of `meaning.interpret`, as is the next one."""
+    """As for `meaning.interpret`, like `step_factor`."""
     step_factor: float | None = None
     of_reader: Mapping[str, Any] | None = None
     """Options with which the log was read, if it can be read with others."""
@@ -126,7 +126,7 @@ def _send(log: Log, transport: Transport, options: Options, done: Imported, *, i
             answer = _request(transport, "POST", "runs", body=body, idempotency_key=new_ulid())
             done.run = created = str(answer["items"][0]["id"])
         _send_rest(log, transport, done.run, done, {} if current is None else current["spec"])
-        created = None  # it is whole, and stays though an earlier run cannot be deleted
+        created = None  # it is complete, and stays even if an earlier run cannot be deleted
         for run in (*earlier, *(run for identity in log.merged for run in _find(transport, _mark(identity)))):
             if run is not current:
                 _delete(transport, str(run["id"]))

@@ -291,7 +291,7 @@ class _Table:
             yield log
 
     def _create_log(self, label: str, row: Mapping[str, Any]) -> Log:
-        # A table that another training has replaced has another first row, at least its values.
+        # If another training has replaced the table, at least the values of its first row differ.
         place = f"{platform.node()} {self._path.resolve()}"
         own = row.get("name") if self._is_long and self._run == "run" else None
         name = self._text(own) if own else f"{self._name} {label}".strip()

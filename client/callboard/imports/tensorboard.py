@@ -81,7 +81,7 @@ def _training_of(
     folder: Path, with_events: Mapping[Path, Sequence[Path]], messages: _Messages
 ) -> tuple[Path, str | None]:
     """The folder of the training that has written to this one, and the metric whose points are in it, if
-    `add_scalars` has written them: it has a folder for each value, all with the tag of the whole."""
+    `add_scalars` has written them: it creates a folder for each value, and all have the same tag."""
     if _HPARAMS_FOLDER.fullmatch(folder.name) and folder.parent in with_events:
         return folder.parent, None
     above = [parent for parent in folder.parents if parent in with_events]
@@ -140,12 +140,12 @@ class _Reader:
     """Reads the files of one training."""
 
     def __init__(self, log: Log, messages: _Messages, metrics: Mapping[Path, str]) -> None:
-        """`metrics` names that of a file with one metric whose tag is another."""
+        """`metrics` has the metric of each file that `add_scalars` has written, whose tag is another."""
         self._log = log
         self._messages = messages
         self._metrics = metrics
         self._metric: str | None = None
-        """That of the file that is read."""
+        """Metric of the file that is being read, if `metrics` has it."""
         self._started_at: float | None = None
         self._plugins: dict[str, str] = {}
         self._names = Names()

@@ -1,7 +1,7 @@
 """Reads the folders of W&B's offline runs, `wandb/offline-run-…`, with the messages of W&B's own package.
 
-A file `run-<id>.wandb` has a header and then records in blocks of 32 KiB, as LevelDB's logs: checksum, length
-and kind of each part, a record having one or several. The record is a message of W&B's.
+A file `run-<id>.wandb` has a header and then records in blocks of 32 KiB, as in LevelDB's logs. A record has
+one or several parts, each with its checksum, length and kind. The whole record is a message of W&B's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPE = "._type"
 """Ends the name of the part of a value that names its type."""
 _MAX_DEPTH = 20
 _MAX_DIGITS = 300
-"""Of a whole number that is certainly a float too."""
+"""Maximum number of characters of a whole number that is read as an integer: a float can be as large."""
 
 _STEPS = "global_step"
 _OWN = frozenset({"_step", "_runtime", "_timestamp", "_wandb"})

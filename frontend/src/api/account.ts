@@ -68,7 +68,7 @@ export const meQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(api.GET('/api/v1/auth/me', { signal })),
 });
 
-/** How users can sign in beside password and link. Without an answer the page offers those two. */
+/** How users can sign in besides password and link. Without an answer the page offers those two. */
 export const loginMethodsQuery = queryOptions({
   queryKey: keys.loginMethods(),
   queryFn: ({ signal }) => unwrap(api.GET('/api/v1/auth/methods', { signal })),

@@ -43,7 +43,7 @@ export const fanQuery = (branch: string, returns: Returns, theme: 'light' | 'dar
     structuralSharing: false,
   });
 
-/** The latest runs of an environment: a checkpoint of any can go on. */
+/** The latest runs of an environment: a checkpoint of any of them can play a branch. */
 export const runsOfQuery = (environment: string) =>
   queryOptions({
     queryKey: [...keys.allRuns(), 'branch-policies', environment] as const,

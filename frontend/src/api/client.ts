@@ -32,7 +32,7 @@ async function send(request: Request): Promise<Response> {
     requested(true);
     return response;
   } catch (error) {
-    // One that the page gave up says nothing about the network.
+    // A request that the page has aborted says nothing about the network.
     if (!request.signal.aborted) requested(false);
     throw error;
   }
@@ -48,7 +48,7 @@ export const api = createClient<paths>({
   querySerializer: { array: { style: 'form', explode: true } },
 });
 
-/** Answers with what the page has to keep. */
+/** Paths whose answers contain what the page has to keep. */
 const SESSION_PATHS: readonly string[] = ['/api/v1/auth/me', '/api/v1/auth/login', '/api/v1/auth/password'];
 
 api.use({

@@ -14,7 +14,7 @@ type Waiting = {
   reject: (reason: unknown) => void;
 };
 
-/** Requests of this moment, by everything but their figures and what they have. */
+/** The requests that are about to be sent together, by `batchKey`. */
 const batches = new Map<string, Waiting[]>();
 
 const revisions = ({ since_revision }: Query): number[] => since_revision ?? [];

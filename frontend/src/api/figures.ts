@@ -6,7 +6,7 @@ import { keys } from './keys';
 import { type Axes, rangeParameters, smoothingParameters, type Spread } from './series';
 import { type Answer, type Figure, wholeFigure, withTails } from './tails';
 
-/** Of runs, in their order, and of groups: parameters of figures. */
+/** The parameters of figures for the styles of runs, in their order, and of groups. */
 export type StyleParameters = { style?: number[]; group_style?: string[] };
 
 export type FigureRequest = {
@@ -23,7 +23,7 @@ export type FigureRequest = {
   spread?: Spread | undefined;
   /** Draws the runs of one environment alone, in the styles that they have among all of them. */
   environment?: string | undefined;
-  /** Of its series, where they are not those of their order. */
+  /** The styles of its series, unless they follow from the order of the series. */
   styles?: StyleParameters | undefined;
 };
 
@@ -98,7 +98,7 @@ type ScatterRequest = {
   x: string;
   y: Score;
   theme: 'light' | 'dark';
-  /** Of the runs, where they are not those of their order. */
+  /** The styles of the runs, unless they follow from the order of the runs. */
   styles?: StyleParameters | undefined;
   /** Draws each run in the style of its group. */
   grouped?: boolean | undefined;

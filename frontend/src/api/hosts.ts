@@ -16,7 +16,7 @@ export const hostsQuery = queryOptions({
   refetchInterval: POLL_MS,
 });
 
-/** The hosts, refetched at the interval alone, not after each heartbeat; those that a page has just fetched serve. */
+/** The hosts, refetched at the interval alone, not after each heartbeat; taken from `hostsQuery` if that is recent. */
 export const hostSilenceQuery = queryOptions({
   queryKey: keys.hostSilence(),
   queryFn: ({ client }) => client.query({ ...hostsQuery, staleTime: POLL_MS / 2 }),

@@ -138,7 +138,7 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   return !changed || metrics.some((metric) => changed.includes(sectionOf(metric)));
 }
 
-/** Resources of a run that show little more after a few seconds of training: names of metrics, and film strips. */
+/** Whether a resource of a run shows little more after a few seconds: names of metrics, and film strips. */
 function isSlow([kind, , name, variant]: readonly unknown[]): boolean {
   if (kind !== 'run') return false;
   return name === 'panels' || name === 'series-names' || variant === 'spread';

@@ -42,7 +42,7 @@ export const recordingsQuery = infiniteQueryOptions({
   staleTime: 0,
 });
 
-/** The human references of this installation, by environment: where no human score has been published. */
+/** The human references of this installation, for environments without a published human score. */
 export const humanReferencesQuery = queryOptions({
   queryKey: keys.humanReferences(),
   queryFn: async ({ signal }) =>

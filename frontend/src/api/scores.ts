@@ -36,7 +36,7 @@ export async function fetchProfile(
   return { ...drawn, figure: wholeFigure(drawn.figure) };
 }
 
-/** As a page shows them. */
+/** The performance profiles as a page shows them. */
 export const profileQuery = (request: ScoresRequest, shown: Shown) =>
   queryOptions({
     queryKey: keys.scores({ figure: 'profile', ...request, ...shown }),

@@ -1,6 +1,6 @@
 /**
- * What the page keeps of a session besides its secret: a ticket in the address takes the place of the secret's
- * header where a browser sends none: streams, media and downloads.
+ * What the page keeps of a session besides its secret: a ticket. In an address it takes the place of the secret's
+ * header for what a browser requests without headers of the page: streams, media and downloads.
  */
 import { useMemo } from 'react';
 import { forgetRecentQueries } from '@/lib/recentQueries';

@@ -9,7 +9,7 @@ export type StartSetRequest = components['schemas']['StartSetRequest'];
 export type PlayedGames = components['schemas']['StartSetSource'];
 type StartSetFile = components['schemas']['StartSetFile'];
 
-/** A set has at most so many games. */
+/** Maximum number of games of a set. */
 export const MAX_GAMES = 200;
 /** An event reports the end of a verification; it may be missed while the browser is offline. */
 const REFETCH_MS = 10_000;

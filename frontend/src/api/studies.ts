@@ -27,7 +27,7 @@ type StudyFigureOut = components['schemas']['StudyFigureOut'];
 /** A figure or a table of a study, with what it says. */
 export type StudyFigure = Omit<StudyFigureOut, 'figure'> & { figure: Figure | null };
 
-/** A study's event reports what it starts, and no event the progress of its runs in between. */
+/** A study's event reports what it starts; no event reports the progress of its runs in between. */
 const REFETCH_MS = 5_000;
 
 const isRunning = (study: { state: string } | undefined): boolean => study?.state === 'running';
@@ -113,7 +113,7 @@ export const startStudy = (item: string, scale: Scale, starts: Starts, key: stri
 /** What a study is made of: runs by their ids, or those of a sweep. */
 export type StudySource = { runs: readonly string[] } | { sweep: string };
 
-/** The study that runs make, what exists of it, and what it would cost. */
+/** The study that runs form, what exists of it, and what it would cost. */
 export const draftQuery = (source: StudySource) =>
   queryOptions({
     queryKey: keys.estimate({ draft: source }),
@@ -129,7 +129,7 @@ export const draftQuery = (source: StudySource) =>
     retry: false,
   });
 
-/** Starts a study of one's own; requests with the same key start it once. */
+/** Starts a custom study; requests with the same key start it once. */
 export const startDraft = ({ study }: StudyDraft, name: string, key: string): Promise<Study> =>
   unwrap(
     api.POST('/api/v1/studies', {
@@ -138,7 +138,7 @@ export const startDraft = ({ study }: StudyDraft, name: string, key: string): Pr
     }),
   );
 
-/** Studies of one's own, latest first, page by page. */
+/** Custom studies, latest first, page by page. */
 export const customStudiesQuery = infiniteQueryOptions({
   queryKey: keys.papers('custom'),
   queryFn: ({ pageParam, signal }) =>

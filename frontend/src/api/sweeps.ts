@@ -22,7 +22,7 @@ type Dimension = components['schemas']['Dimension'];
 export type SweepRequest = Pick<SweepSpec, 'name' | 'run' | 'max_seeds'> &
   Partial<Omit<SweepSpec, 'space'>> & { space: Record<string, Partial<Dimension>> };
 
-/** A sweep's event reports what it starts, and no event the progress of its runs in between. */
+/** A sweep's event reports what it starts; no event reports the progress of its runs in between. */
 const REFETCH_MS = 15_000;
 
 /** Sweeps, latest first, page by page. */

@@ -134,7 +134,7 @@ export function wholeFigure({ layout = {}, ...answer }: Answer): Figure {
   return { ...answer, layout, data: answer.data.map((trace) => decodedTrace(trace as Received) as Data) };
 }
 
-/** A figure with what is new of it; null if the answer names a trace that it lacks: then it is needed whole. */
+/** A figure with what is new of it; null if it lacks a growing trace of the answer, and has to be fetched whole. */
 export function withTails(figure: Figure, answer: Answer): Figure | null {
   const all = figure.data as readonly Received[];
   const growing = new Map(all.flatMap((trace) => (trace.uid === undefined ? [] : [[trace.uid, trace]])));

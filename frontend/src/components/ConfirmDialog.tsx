@@ -37,7 +37,7 @@ export function ConfirmDialog({
   };
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    event.stopPropagation(); // of the form that this dialog belongs to
+    event.stopPropagation(); // else a form around this dialog would submit, too
     if (action !== undefined && !disabled && !work.isPending) work.mutate();
   };
   return (

@@ -5,7 +5,7 @@ import { asProblem, fieldError } from '@/api/problem';
 import classes from './InlineEdit.module.css';
 
 type Props = {
-  /** The field's name in the API, at which an error names it. */
+  /** The field's name in the API and in its errors. */
   field: string;
   /** Such as "name", for the labels. */
   label: string;

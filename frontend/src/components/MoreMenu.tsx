@@ -10,7 +10,7 @@ export type MoreItem = {
   onClick: (opener: HTMLElement | null) => void;
 };
 
-/** The actions of a page that are no buttons, such as those that destroy. */
+/** The actions of a page that have no button of their own, such as destructive ones. */
 export function MoreMenu({ of, items }: { of: string; items: readonly MoreItem[] }) {
   const target = useRef<HTMLButtonElement>(null);
   return (

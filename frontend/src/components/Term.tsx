@@ -10,7 +10,7 @@ type Props = {
   id?: TermId | undefined;
   /** The term as the page shows it. */
   children: string;
-  /** Whether a question mark, whose label is the text, stands beside a control that has the term's name. */
+  /** Whether it is a question mark labelled with the text, for use beside a control that names the term. */
   icon?: boolean;
 };
 

@@ -11,7 +11,7 @@ type Fit = {
   name: string;
   /** `whole`, without what is repeated (`rest`), or without its middle (`cut`). */
   kind: 'whole' | 'rest' | 'cut';
-  /** Whether it is known to fit. */
+  /** Whether this layout is final. */
   settled: boolean;
   /** Letters that fit on a line. */
   perLine: number;
@@ -26,9 +26,9 @@ const isTooLarge = ({ scrollHeight, clientHeight, scrollWidth, clientWidth }: HT
 /**
  * A name in a single element, so that the browser's search finds it and copying keeps it whole.
  *
- * Two lines break at separators only. Without room for all of the name, `repeated` is hidden, a beginning that
- * stands beside the name in words of its own, and if that is not enough, the middle: similar names differ at their
- * ends. The title is the name's tooltip.
+ * Two lines break at separators only. Without room for all of the name, its beginning `repeated` is hidden, which the
+ * page also shows beside the name. If that is not enough, its middle is hidden: similar names differ at their ends.
+ * The title is the name's tooltip.
  */
 export function TruncatedName({
   name,
@@ -106,7 +106,7 @@ const breakable = (text: string) =>
     </Fragment>
   ));
 
-/** The sum of the lines' widths. Chromium describes a line that it cuts twice: whole, and up to the dots. */
+/** The sum of the lines' widths. Chromium returns two rectangles for a truncated line: whole, and up to the dots. */
 function widthOf(rects: DOMRectList): number {
   const lines = new Map<number, [number, number]>();
   for (const { top, left, right } of rects) {
@@ -125,7 +125,7 @@ function lettersPerLine(span: HTMLElement, name: string): number {
   return width === 0 ? letters : (letters * span.clientWidth) / width;
 }
 
-/** A part of a name; after one that ends a line the next line begins. */
+/** A part of a name; `endsLine`: the next part begins a new line. */
 type Part = { text: string; isHidden: boolean; endsLine?: boolean };
 
 const shown = (text: string): Part => ({ text, isHidden: false });
@@ -134,7 +134,7 @@ const hidden = (text: string): Part => ({ text, isHidden: true });
 /** Letters differ in width: somewhat fewer than the average surely fit. */
 const SURELY = 0.92;
 
-/** A name of which so many letters have room, without its beginning or also without its middle. */
+/** A name on a line of `perLine` letters: without its beginning `start` and, if need be, without its middle. */
 function inOneLine(name: string, start: string, perLine: number): Part[] {
   // The dots take room as well.
   const room = Math.max(2, Math.floor(perLine * SURELY) - 2);
@@ -147,7 +147,7 @@ function inOneLine(name: string, start: string, perLine: number): Part[] {
 /** A number with its sign, exponent and unit; a hyphen within a word is no sign. */
 const NUMBER = /(?:(?<![\w.])[+-])?\d[\d.]*(?:e[+-]?\d+)?[a-z%]*/gi;
 
-/** Start, hidden middle and end of a name, of which n letters have room; what is shown of a number is all of it. */
+/** Start, hidden middle and end of a name, of which n letters have room; numbers are not split if possible. */
 function inMiddle(letters: readonly string[], n: number): Part[] {
   // One character a letter, so that places in the text are places in the list.
   const text = letters.map((letter) => (letter.length === 1 ? letter : '_')).join('');
@@ -186,7 +186,7 @@ function inTwoLines(name: string, start: string, perLine: number): Part[] {
   ];
 }
 
-/** The words at the start or end of a text of which so many letters have room; letters where that leaves much of it. */
+/** The words at the start or end of a text that fit into `room` letters; letters, where words fill too little of it. */
 function wordsOf(text: string, room: number, kept: 'start' | 'end'): string {
   const parts = text.split(SEPARATORS);
   if (kept === 'end') parts.reverse();

@@ -31,7 +31,7 @@ export function shortEnvironmentName(id: string): string {
   return GAME_TITLES[game] ?? game.replace(/([a-z])(?=[A-Z])/g, '$1 ');
 }
 
-/** Whether people can play an environment: keys stand for discrete actions, and hosts' own are not offered. */
+/** Whether people can play an environment: keys stand for discrete actions, and custom ones are not offered. */
 export const isPlayable = ({ actions, family }: { actions: string; family: string }): boolean =>
   actions === 'discrete' && family !== 'custom';
 

@@ -1,7 +1,7 @@
 import { useLocalStorage } from '@mantine/hooks';
 import { useEffect } from 'react';
 
-/** Steps that leave no trace in the runs: they are remembered in this browser, as is that the list is hidden. */
+/** Steps that leave no trace in the runs. This browser remembers them, and whether the list of steps is hidden. */
 export type Remembered = 'replay' | 'compare' | 'hidden';
 
 const options = {

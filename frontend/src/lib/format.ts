@@ -13,7 +13,7 @@ const SI: readonly [number, string][] = [
 
 const signed = (text: string): string => text.replace('-', MINUS);
 
-// Each once: to create one takes twenty times as long as to format a number with it.
+// Created once each: creating a formatter takes twenty times as long as formatting a number with it.
 const formatter = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat('en', options);
 const withDigits = (digits: number) =>
   formatter({

@@ -54,7 +54,7 @@ export default function AccountPage() {
         {signOut.isError && <Problem error={signOut.error} />}
       </section>
       <PasswordPanel />
-      {/* Last: it grows with the sessions, of which it learns when the rest is drawn. */}
+      {/* Last: it grows when the sessions are loaded, after the rest is drawn. */}
       <SessionsPanel />
     </div>
   );

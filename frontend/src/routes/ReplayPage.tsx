@@ -53,8 +53,8 @@ export default function ReplayPage() {
   const config = run.data?.spec.config;
   const learner = useMemo(() => learnerOf(config), [config]);
   const error = run.error ?? episode.error;
-  // All of them have a part in the heading, which would move what is below it. One that failed is pending again with
-  // its next attempt, which must not end the replay.
+  // The heading shows all of them: each that came later would move what is below it. A failed query is pending again
+  // with its next attempt, which must not end the replay.
   const isComplete = episode.data !== undefined && run.isFetched && environments.isFetched;
   useDocumentTitle(
     error ? `${titleOf(error, 'Episode')} · Callboard` : `Episode${name ? ` of ${name}` : ''} · Callboard`,

@@ -51,7 +51,7 @@ const SYSTEM_SECTIONS: ReadonlySet<string> = new Set(['system', 'speed']);
 
 const isSystemMetric = (metric: string): boolean => SYSTEM_SECTIONS.has(metric.split('/')[0] ?? '');
 
-/** Whether its curve will stay empty: what it has stands below and should be in view. */
+/** Whether the run's learning curve will stay empty: then what is below it should be in view. */
 const isWithoutReturns = (run: RunDetail): boolean =>
   hasEnded(run.state) && run.return_metric === null && run.episodes === 0;
 

@@ -27,8 +27,8 @@ export default function StoragePage() {
   const largest = useQuery(storageRunsQuery(RUNS));
   const sets = useQuery(startSetsQuery);
   const hosts = useQuery(hostsQuery);
-  // Together: a section that grows would move those below it. One that failed is pending again as its section
-  // is mounted and asks once more: only the first answers are waited for.
+  // Waits for all: a section that grows would move those below it. Only for the first answers: a failed query is
+  // pending again when its section is mounted and retries it.
   if ([sizes, largest, sets, hosts, policies].some((query) => !query.isFetched))
     return (
       <div className="page">

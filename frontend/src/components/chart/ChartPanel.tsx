@@ -36,7 +36,7 @@ export type ChartPanelProps = {
   source?: readonly string[];
   /** The service's figure: of a metric or a panel; without either, the learning curve. */
   figure: { metric?: string; panel?: string };
-  /** Of the figure's marks, which the series do not contain. */
+  /** The version of the figure's marks, which the series do not contain. */
   marks?: MarksVersion | undefined;
   spread?: Spread | undefined;
   /** Draws the runs of one environment alone, in the styles that they have among all of them. */
@@ -108,7 +108,7 @@ export function ChartPanel(props: ChartPanelProps) {
     if (!marks || !drawnMarks) return undefined;
     if (drawnMarks.version !== marks.version) void refetch();
     else if (drawnMarks.period !== marks.period) {
-      // They come with the next points; where no points come, without them.
+      // The next points bring the new marks; if no points come, the marks are fetched alone.
       const timer = setTimeout(() => void refetch(), MARKS_MS);
       return () => clearTimeout(timer);
     }
@@ -121,13 +121,13 @@ export function ChartPanel(props: ChartPanelProps) {
     const { title: axisTitle, ...yaxis } = layout.yaxis ?? {};
     const entries = (shown as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
     const lines = entries.filter(({ meta }) => meta?.kind === 'line');
-    // The page names the only run, and what is beside the title its band.
+    // The page names the only run, and the summary beside the title describes its band.
     const isPlain = lines.length <= 1 && entries.every(({ meta }) => PLAIN.has(meta?.kind ?? ''));
     return {
       data: shown,
       layout: {
         ...layout,
-        // What is not finite is counted above the chart, for what is in view.
+        // The summary above counts the values in view that are not finite.
         annotations:
           layout.annotations?.filter((note) => !('name' in note && note.name === 'not_finite')) ?? [],
         ...(main

@@ -60,7 +60,7 @@ export function CurveControls() {
           <Scale
             key={`${x} ${smoothing.scale}`}
             label={`${smoothing.kind === 'ema' ? 'Time constant' : 'Window'} in ${unit}`}
-            // Else the axis beside it says what it counts.
+            // Left out where the axis beside it already names it.
             unit={unit === axis.toLowerCase() ? '' : unit}
             scale={smoothing.scale}
             onScale={(scale) => change({ smoothing: { ...smoothing, scale } })}

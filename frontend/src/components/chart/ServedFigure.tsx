@@ -7,7 +7,7 @@ import { withTickTexts } from './scale';
 const WIDTHS = [320, 560, 760, 960, 1280] as const;
 const HEIGHT = 360;
 
-/** The largest of these widths that fits into an element; undefined until it is measured. */
+/** The largest of `WIDTHS` that fits into an element; undefined until it is measured. */
 export function useFittingWidth(): [RefObject<HTMLDivElement | null>, number | undefined] {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState<number>();

@@ -33,7 +33,7 @@ export function parseZoom(zoom: string | undefined): Range | null {
   return from !== undefined && to !== undefined && from < to ? [from, to] : null;
 }
 
-/** To a ten-millionth of the range or less, which is finer than any screen. */
+/** A range as a `zoom` parameter, rounded to a ten-millionth of its width or less: finer than any screen. */
 export function formatZoom([from, to]: Range): string {
   const unit = 10 ** (Math.floor(Math.log10(to - from)) - 7);
   // The precision removes what is left of a fraction in binary.

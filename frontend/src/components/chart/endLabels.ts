@@ -17,7 +17,7 @@ export const LABEL_PX = 15;
 export const ROOM_PX = 140;
 /** Narrower charts need their width for the lines. */
 const MIN_WIDTH_PX = 640;
-/** Of a chart's height that is plot. */
+/** The plot's share of a chart's height. */
 const PLOT_SHARE = 0.7;
 
 const isNamed = (trace: Trace): boolean => trace.meta?.kind === 'line' && trace.showlegend !== false;

@@ -8,7 +8,7 @@ const KINDS = [
   ['neg_inf', '\u2212Inf'],
 ] as const;
 
-/** The corners of a stretch, whose numbers stand at the first one. */
+/** The corners of a stretch of values that are not finite; its counts stand at the first corner. */
 const CORNERS = 5;
 
 /** Whether the stretch that starts at a corner is in view. */

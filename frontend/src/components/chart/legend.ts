@@ -18,7 +18,7 @@ const withDetail = (name: string, { detail }: Label): string => (detail ? `${nam
 const wholeLabel = (label: Label): string =>
   withDetail(label.settings ? `${label.name} (${label.settings})` : (label.name ?? ''), label);
 
-/** By its whole label, what a group is called: where all have one name, by the settings in which they differ. */
+/** Short names of groups by their whole labels: where all have the same name, the settings in which they differ. */
 function shortGroups(labels: readonly Label[]): ReadonlyMap<string, string> {
   const whole = new Map(labels.map((label) => [wholeLabel(label), label]));
   const entries = [...whole.values()];

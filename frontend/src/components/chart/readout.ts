@@ -6,7 +6,7 @@ import { plain } from './legend';
 export type Entry = {
   name: string;
   colour: string | undefined;
-  /** On its line; of a mark, without one. */
+  /** The symbol on the entry's line, or of a mark, which has no line. */
   symbol?: string | undefined;
   value: number | null;
   /** Such as the range of its bucket. */

@@ -22,7 +22,7 @@ export function tickTexts(): Readonly<Record<string, string>> {
   // With the first chart: these thousands of texts would delay the first paint of every page.
   texts ??= Object.fromEntries<string>(
     PREFIXES.flatMap(([prefix, unit]) => {
-      // Tables write another text below 1M and below 10k; above, the library's own, but `2.0M` for its `2M`.
+      // Below 1M and below 10k tables write another text. Above, they write the library's, but `2.0M` for its `2M`.
       const parts = upTo(999).map((at) => (prefix === 'k' ? at / 100 : at / 1000));
       return [...parts, ...upTo(99)].flatMap((at) => {
         const text = formatTick(at * unit);

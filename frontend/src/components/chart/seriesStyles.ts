@@ -2,7 +2,7 @@
 
 import type { StyleParameters } from '@/api/figures';
 
-/** As many as a page has series at most. */
+/** The maximum number of series on a page. */
 const N_STYLES = 100;
 
 /** By the id of a run or group. */
@@ -11,7 +11,7 @@ export type Styles = ReadonlyMap<string, number>;
 const isStyle = (value: number | undefined): value is number =>
   value !== undefined && Number.isInteger(value) && value >= 0 && value < N_STYLES;
 
-/** A style for each series, as the service gives them: the one that it wants, or the first free one. */
+/** A style for each series, assigned as the service does: the wanted one, or else the first free one. */
 export function distinctStyles(keys: readonly string[], wanted: Styles = new Map()): Styles {
   const given = new Map<string, number>();
   const used = new Set<number>();
@@ -41,13 +41,13 @@ export function parseRunStyles(ids: readonly string[], text: string | undefined)
   );
 }
 
-/** As in an address; empty where each run has the first free style. */
+/** The styles as text for an address; empty where each run has the first free style. */
 export function formatRunStyles(styles: Styles): string {
   const numbers = [...styles.values()];
   return numbers.every((style, at) => style === at) ? '' : numbers.join(',');
 }
 
-/** In the address of a run's page, for a link from where the run has a style. */
+/** The search parameters of a link to a run's page, which keep the style that the run has here. */
 export const searchOfStyle = (style = 0): { style?: string } =>
   style > 0 && style < N_STYLES ? { style: String(style) } : {};
 
@@ -63,7 +63,7 @@ export const parseGroupStyles = (text: string | undefined): Styles =>
 export const formatGroupStyles = (wanted: Styles): string =>
   [...wanted].map(([group, style]) => `${group}:${style}`).join(',');
 
-/** With a style for one of them; the one that had it gets its former style. */
+/** The styles after `key` gets `style`; the series that had this style gets the former style of `key`. */
 export function restyled(styles: Styles, key: string, style: number): Styles {
   const before = styles.get(key);
   return new Map(

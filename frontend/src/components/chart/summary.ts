@@ -44,7 +44,7 @@ function allAtOnePlace({ n_total, scale, x: axis }: Figure, lines: readonly Trac
 
 const isNumber = (value: number | undefined): value is number => Number.isFinite(value);
 
-/** What is fetched of a zoom is wider than the view. The seeds of a group have the same x, and count once. */
+/** The number of points in view; more are fetched. The seeds of a group have the same x, and count once. */
 function nInView(lines: readonly Trace[], zoom: Range): number {
   const apart = new Map(
     lines.map((line, at) => [line.meta?.group ? `${line.meta.group} ${line.meta.source}` : at, line]),

@@ -64,13 +64,13 @@ export const ConfigInput = memo(function ConfigInput({
   const reset = (): void => {
     onReset(path);
     setListed(false);
-    // The button is gone with the change. A frame later, for the input may be another one.
+    // The reset removes its button and may replace the input: the new one is focused a frame later.
     requestAnimationFrame(() => document.getElementById(id)?.focus());
   };
   const shown = (value: unknown): string => (value === null ? emptyText(field) : formatValue(value));
   const facts = [
     base === 'current value' && `current ${shown(baseValue)}`,
-    // The placeholder says what nothing stands for.
+    // The placeholder shows what an empty field means.
     base === 'default' && baseValue !== null && `default ${shown(baseValue)}`,
     base === 'preset' && baseValue !== field.default && `preset ${shown(baseValue)}`,
     base === 'preset' && field.default !== null && `default ${shown(field.default)}`,

@@ -37,7 +37,7 @@ export function useSettingTitles(runs: readonly Titled[]): ReadonlyMap<string, s
   }, [algorithms, environments, pairs]);
 }
 
-/** The names of settings by path: the title, beside equal ones with the path; of an unknown setting its own name. */
+/** The names of settings by path: their titles, or keys without a title; the path follows names that are equal. */
 export function settingNames(
   paths: readonly string[],
   titles: ReadonlyMap<string, string>,

@@ -30,7 +30,7 @@ export function exportUrl(target: BulkTarget, format: string): string {
 
 type ItemsProps = {
   target: BulkTarget;
-  /** Of `useDownload`, whose problem is shown outside the menu: that closes. */
+  /** From `useDownload`. Its problem is shown outside the menu, which closes with a click. */
   onClick: ReturnType<typeof useDownload>['onClick'];
   /** Why nothing can be exported. */
   unavailable?: string | undefined;

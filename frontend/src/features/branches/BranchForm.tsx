@@ -25,7 +25,7 @@ type Props = {
   onClose: () => void;
 };
 
-/** What a number field contains if it is not a whole number between the bounds. */
+/** The error of a number field that contains no whole number between the bounds. */
 const boundsError = (raw: string, min: number, max: number): string | undefined => {
   const value = parseNumber(raw);
   return Number.isInteger(value) && value >= min && value <= max

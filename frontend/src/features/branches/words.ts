@@ -14,7 +14,7 @@ const MIN_CONTINUATIONS = 8;
 export const formatError = (value: number): string =>
   value > 0 && value < 0.005 ? formatNumber(value) : formatScore(value);
 
-/** What the agent expected beside what came, in a sentence. */
+/** The agent's expectation beside the mean return of the continuations, in a sentence. */
 export function verdict(
   branch: Pick<Branch, 'policy' | 'first_action'>,
   { value, discounted_return: { mean, half_interval: half }, continuations }: Outcome,

@@ -14,7 +14,7 @@ import { Term } from '@/components/Term';
 import { shortEnvironmentName } from '@/lib/environments';
 import classes from './compare.module.css';
 
-/** Where there are several, two panels of a metric share a line. */
+/** With several environments, two panels of a metric share a line. */
 const HALF: PanelSize = { columns: 6, height: 320 };
 
 const defaultSize = (metric: string, areMixed: boolean): PanelSize =>
@@ -58,7 +58,7 @@ const MAX_OPTIONS = 50;
 
 type Props = {
   runs: readonly string[];
-  /** Theirs. Returns of several have no common scale: each has a panel of each metric. */
+  /** The runs' environments. Their returns have no common scale: each environment has a panel of each metric. */
   environments: readonly string[];
   /** The metrics with a panel each. */
   metrics: readonly string[];
@@ -132,7 +132,7 @@ export function CompareCharts({
               data={INTERVALS.map((value) => ({
                 value,
                 label: INTERVAL_LABELS[value],
-                // A median has no standard error, and an exact interval in place of a bootstrap.
+                // A median has no standard error, and has an exact interval in place of a bootstrap.
                 disabled: possible({ ...spread, interval: value }).interval !== value,
               }))}
               onChange={({ currentTarget }) => {

@@ -19,7 +19,7 @@ type Props = {
   missing: readonly string[];
   /** Whether the chart shows groups, so that single runs have no line. */
   grouped: boolean;
-  /** Of the runs' lines, or of those of their groups, once these are known. */
+  /** The styles of the runs' lines, or of their groups' lines once the groups are known. */
   styles: Styles;
   onStyle: (id: string, style: number) => void;
   hidden: ReadonlySet<string>;

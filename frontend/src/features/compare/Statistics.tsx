@@ -36,11 +36,11 @@ type Props = {
   grouped: boolean;
   /** The styles that groups want. */
   wanted: Styles;
-  /** Receives those of all groups. */
+  /** Receives the styles of all groups, and the new style of a group. */
   onStyle: (styles: Styles, group: string, style: number) => void;
   view: StatisticsView;
   onView: (view: StatisticsView) => void;
-  /** What follows them, once their height is known. */
+  /** What follows the statistics, once their height is known. */
   below?: ReactNode;
 };
 
@@ -51,7 +51,7 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
   const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, training }));
   // In the order of the service's figures.
   const styles = distinctStyles(grouped ? (data?.groups ?? []).map(({ id }) => id) : [], wanted);
-  // One that came with the address may have no evaluations, or none yet.
+  // The protocol in the address may have no evaluations, or none yet.
   const protocols = [...new Set([...(data?.protocols ?? []), ...(view.protocol ? [view.protocol] : [])])];
   const repeated = data?.groups.flatMap(({ runs: own }) => own.filter(({ counted }) => !counted)).length ?? 0;
   const environments = Map.groupBy(data?.groups ?? [], ({ environment }) => environment);
@@ -153,7 +153,7 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
   );
 }
 
-/** Its runs but those in whose place another counts. */
+/** A group's runs without those in whose place another one counts. */
 const countedOf = ({ runs }: GroupStatistics) => runs.filter(({ counted }) => counted);
 
 type TableProps = {

@@ -12,7 +12,7 @@ const CANDIDATES = [
 
 const MAX_SHOWN = 4;
 
-/** Of the learning curve, and of the charts that are updated together with it. */
+/** The points of the learning curve, and of the charts that are updated together with it. */
 export const CURVE_POINTS = 1000;
 
 /** Of the recorded metrics, those that say first how an algorithm is doing: actor-critic or Q. */

@@ -47,7 +47,7 @@ export function Welcome() {
       createRuns(runOf(offer, algorithms ?? []) as Parameters<typeof createRuns>[0]),
     onSuccess: ([run]) => run && navigate({ to: '/runs/$runId', params: { runId: run.id } }),
   });
-  // Its panel would move what is below.
+  // The panel of the demo run would move what is below it.
   if (isPending) return <Loading label="Loading the runs" lines={8} />;
   return (
     <div className={classes.home}>

@@ -18,9 +18,9 @@ export function stepsDone(runs: readonly Run[], remembered: readonly Remembered[
   const rates = new Map<string, Set<unknown>>();
   const seeds = new Map<string, Set<number>>();
   for (const run of runs) {
-    const task = `${run.algorithm} ${run.environment}`;
+    const pair = `${run.algorithm} ${run.environment}`;
     const config = configOf(run);
-    rates.set(task, (rates.get(task) ?? new Set()).add((run.spec as Spec).config?.learning_rate));
+    rates.set(pair, (rates.get(pair) ?? new Set()).add((run.spec as Spec).config?.learning_rate));
     seeds.set(config, (seeds.get(config) ?? new Set<number>()).add(run.seed));
   }
   return {

@@ -105,7 +105,7 @@ export function toRequest(fields: readonly ConfigField[], draft: Draft): RunFiel
   };
 }
 
-/** The request without what its runs' need does not depend on: one run for each combination of values. */
+/** The request for an estimate, without what that does not depend on: one run for each combination of values. */
 export function toEstimateRequest(fields: readonly ConfigField[], draft: Draft): RunFields {
   const { seeds: _seeds, name: _name, group: _group, ...request } = toRequest(fields, draft);
   return { ...request, seed: 0, tags: [], notes: '' };

@@ -5,7 +5,7 @@ import { PermittedButton, useDenied } from '@/components/permission';
 
 const SaveAsStudyDialog = lazy(() => import('./SaveAsStudyDialog'));
 
-/** A button that makes a study of runs, which a dialog shows before anything is started. */
+/** A button that creates a study from runs; a dialog shows the study before anything is started. */
 export function SaveAsStudy({ source }: { source: StudySource }) {
   const denied = useDenied();
   const navigate = useNavigate();

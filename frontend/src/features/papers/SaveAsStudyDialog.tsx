@@ -12,7 +12,7 @@ import { StudyCost } from './StudyCost';
 
 type Props = { source: StudySource; onClose: () => void; onStarted: (study: string) => void };
 
-/** Names a study that is made of runs, and says what of it exists and what would be started. */
+/** Names a study created from runs, and shows which of its runs exist and which would be started. */
 export default function SaveAsStudyDialog({ source, onClose, onStarted }: Props) {
   const client = useQueryClient();
   const [typed, setTyped] = useState<string | null>(null);

@@ -21,7 +21,7 @@ type Props = {
 };
 
 const HEIGHT = 360;
-/** Of the sentence that stands in place of a figure of no run, and of a table's head and rows. */
+/** Heights: of the sentence in place of a figure without runs, of a table's head, and of a table's row. */
 const [NOTHING, HEAD, ROW] = [210, 100, 28];
 
 /** About the height of what will stand here, so that little moves when it is loaded. */
@@ -31,7 +31,7 @@ function expectedHeight({ runs, spec }: StudyDetail, figure: string): number {
   return isTable ? HEAD + ROW * spec.environments.length : HEIGHT;
 }
 
-/** A figure or table of a study, with its rule, and what the paper's shows beside what it shows so far. */
+/** A figure or table of a study with its caption; below, what the paper's shows, and what ours shows so far. */
 export function StudyFigure({ study, figure, title, item }: Props) {
   const theme = useComputedColorScheme('light');
   const [box, width] = useFittingWidth();

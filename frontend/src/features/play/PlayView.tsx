@@ -49,7 +49,7 @@ export function PlayView({ session, mine }: Props) {
     if (mine && !visible) send({ type: 'pause', paused: true });
   }, [mine, visible, send]);
 
-  // The query, too, knows then that the session has ended, and the list shows its games.
+  // Refetches the session, whose state is then ended, and the list, which then shows its games.
   useEffect(() => {
     if (ended === null) return;
     void client.invalidateQueries({ queryKey: keys.playSession(session.id) });

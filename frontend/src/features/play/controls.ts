@@ -20,7 +20,7 @@ const KEYS: Record<string, Control> = {
 
 export const controlOf = (code: string): Control | undefined => KEYS[code];
 
-/** The controls that stand for an action, by its name; none for that of who presses nothing. */
+/** The controls that stand for an action, by its name; none for the action of pressing nothing. */
 export function controlsOf(name: string): Control[] {
   const text = name.toUpperCase();
   const controls: Control[] = [];
@@ -35,8 +35,9 @@ export function controlsOf(name: string): Control[] {
 }
 
 /**
- * The action whose controls are all held; null if there is none. Of several the one with most, and of these that
- * of the control that was pressed last: who holds Fire in a game without "left and fire" can still steer.
+ * The action whose controls are all held; null if there is none. Among several, the action with the most controls
+ * wins, then the action of the control that was pressed last: a player who holds Fire in a game without "left and
+ * fire" can still steer.
  *
  * @param held - In the order in which they were pressed.
  */

@@ -17,9 +17,9 @@ export type Status = {
   game: number;
   /** Who acts: the player, or the session's agent. */
   acting: 'person' | 'agent';
-  /** Whether the agent has the controls and is loaded first. */
+  /** Whether the agent has the controls but is still being loaded. */
   loading: boolean;
-  /** Whether the agent has the controls and reads the game up to here first. */
+  /** Whether the agent has the controls but still reads the game up to here. */
   reading: boolean;
   /** Why the agent cannot act in this game; null if it can, or the session has none. */
   unavailable: string | null;

@@ -3,7 +3,7 @@ import { controlOf, heldByGamepad, type Control } from './controls';
 
 type Source = 'keys' | 'touch' | 'gamepad';
 const NONE: ReadonlySet<Control> = new Set();
-/** What Space presses when it has the focus. The controls of the game are no such buttons. */
+/** The elements that Space presses when they have the focus; not the buttons of the game's controls. */
 const SPACE_PRESSES = 'button:not([data-control]), a';
 
 type HeldControls = {

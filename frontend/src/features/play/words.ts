@@ -4,7 +4,7 @@ import type { Status } from './stream';
 
 type Recorded = Pick<PlaySession, 'source' | 'agent' | 'scripted'>;
 
-/** The protocol of the present game, in words. With another speed chosen its next frame makes it practice. */
+/** The protocol of the present game, in words. Once another speed is chosen, its next frame makes it practice. */
 export function recordedAs({ source, agent, scripted }: Recorded, status: Status | null): string {
   if (source !== null || agent !== null) return 'joint';
   if (scripted) return 'scripted';

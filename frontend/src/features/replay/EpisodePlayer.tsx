@@ -32,7 +32,7 @@ const TIMELINE = { agent: 228, person: 102 };
 
 type Props = {
   source: Source;
-  /** Of which the video's shape is guessed until it is loaded. */
+  /** The environment, from which the video's shape is guessed until the video is loaded. */
   environment?: string | undefined;
   onEnded?: () => void;
   /** The learner's discount and reward clipping, to compute the discounted return. */

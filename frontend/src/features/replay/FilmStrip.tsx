@@ -21,7 +21,7 @@ const [WIDTH, GAP] = [68, 14];
 /** A recorded episode, or a video that a script has sent. */
 type Shot = Moment & {
   id: string;
-  /** In words, and below its thumbnail. */
+  /** What it is, in words; the caption stands below its thumbnail. */
   what: string;
   caption: string;
 };
@@ -52,7 +52,7 @@ export function FilmStrip({ run, of, step, chart, selected, onSelect }: Props) {
     ...spreadVideosQuery(run, n, range),
     enabled: !isOfEpisodes && n > 0,
   });
-  // With the panel beside it: most external runs have no videos, and need no room for them.
+  // The same request as that of the panel beside it. Most external runs have no videos, and need no room for them.
   const sent = useInfiniteQuery({ ...videosQuery(run), enabled: !isOfEpisodes });
   const hasSent = sent.data?.pages.some(({ items }) => items.some(({ state }) => state === 'done'));
   if (!isOfEpisodes && !hasSent) return null;

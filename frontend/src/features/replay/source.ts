@@ -21,7 +21,7 @@ export type Source = {
   timeline: ExportSource;
 };
 
-/** Of a figure: a point for each agent step, but of the longest episodes. */
+/** The points of a figure: one for each agent step, except in the longest episodes. */
 export const MAX_POINTS = 10_000;
 
 export const sourceOfEpisode = ({

@@ -4,7 +4,7 @@ import { toProblem } from '@/api/problem';
 import { sessionHeaders } from '@/api/pageSecret';
 import { served } from '@/lib/base';
 
-/** Its job's end is an event, which a broken connection may lose; a refusal for too many jobs has none. */
+/** When to ask again: for a job, in case the event of its end is lost; after a refusal for too many jobs. */
 const [FALLBACK_MS, REFUSED_MS] = [15_000, 2000];
 
 /** The address of the image; without it the job that renders it, if that is known. */

@@ -23,7 +23,7 @@ export function spansOf(turns: Played['turns']): Span[] {
   });
 }
 
-/** The player has the accent; agents and others follow, in colours that the time line does not use. */
+/** The player has the accent; agents and others follow, in colours that the timeline does not use. */
 const COLOURS = ['var(--accent)', 'var(--actor-1)', 'var(--actor-2)', 'var(--actor-3)'];
 
 export const colourOf = (actor: number): string =>
@@ -36,7 +36,7 @@ export function actorName(actor: Actor | undefined): string {
   if (kind === 'person') return name ?? 'a deleted user';
   if (kind === 'script') return `script of ${name ?? 'a deleted user'}`;
   const trained = typeof steps === 'number' ? ` at ${formatInteger(steps)} agent steps` : '';
-  // Who played a recorded episode of training has none: its parameters were between two checkpoints.
+  // The agent of a recorded training episode has none: its parameters were between two checkpoints.
   const saved = actor.checkpoint_id == null ? '' : ' (checkpoint)';
   return `agent of ${name ?? 'a deleted run'}${trained}${saved}`;
 }

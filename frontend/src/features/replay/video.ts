@@ -49,7 +49,7 @@ export const videoQuery = (run: string, episode: string, retries: number) =>
 
 /** Width to height of a custom environment's videos, until one is loaded. */
 const USUAL_SHAPE = 3 / 2;
-/** Of what Callboard has with an image and does not name here. */
+/** The shape of environments with an image that `SHAPES` does not list. */
 const SQUARE = 1;
 
 const SHAPES: readonly (readonly [prefix: string, shape: number])[] = [
@@ -59,7 +59,7 @@ const SHAPES: readonly (readonly [prefix: string, shape: number])[] = [
   ['Memory-', 2],
 ];
 
-/** What a video of an environment will probably have, so that little moves when it is loaded. */
+/** The probable shape of an environment's video, so that little moves when the video is loaded. */
 export function usualShapeOf(environment: string | undefined): number {
   if (environment === undefined || environmentImage(environment) === undefined) return USUAL_SHAPE;
   return SHAPES.find(([prefix]) => environment.startsWith(prefix))?.[1] ?? SQUARE;

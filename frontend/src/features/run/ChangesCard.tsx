@@ -31,7 +31,7 @@ export default function ChangesCard({ run, selected, onWatch, onNote }: Props) {
   const from = Math.max(0, Math.floor(view.zoom[0]));
   const to = Math.max(from + 1, Math.ceil(view.zoom[1]));
   const range = { x, from, to };
-  // Near the start there is less before it than in it.
+  // Near the start, the part before the range is shorter than the range.
   const before = to - from <= from ? 'as much before' : `the ${placeOf(x, from)} before`;
   const title = X_AXES.find(({ id }) => id === x)?.label.toLowerCase() ?? x;
   return (
@@ -66,7 +66,7 @@ const placeOf = (x: XAxis, value: number): string =>
 
 type PartProps = { run: string; range: RangeOfX };
 
-/** A warning that changes together are no cause; nothing where no metric changed. */
+/** A warning that changing together does not prove a cause; nothing where no metric changed. */
 function Closing({ run, range }: PartProps) {
   const { data } = useQuery(changesQuery(run, range));
   if (!data?.items.some((item) => !isSmall(item))) return null;

@@ -14,7 +14,7 @@ import { ConfigChanges } from './ConfigChanges';
 import { ExternalConfig } from './ExternalConfig';
 import classes from './run.module.css';
 
-/** With inputs that no other part of the page needs. */
+/** Loaded on demand: no other part of the page needs its inputs. */
 const LiveConfigDialog = lazy(() => import('./LiveConfigDialog'));
 
 type Props = { run: Run; onlyChanged: boolean; onOnlyChanged: (only: boolean) => void };

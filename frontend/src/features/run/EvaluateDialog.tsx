@@ -22,7 +22,7 @@ type Props = {
 
 const SEED = '0';
 
-/** What a number field contains if it is not a whole number between the bounds. */
+/** The error of a number field that contains no whole number between the bounds. */
 function wholeNumberError(raw: string, min: number, max: number): string | undefined {
   const value = parseNumber(raw);
   return Number.isInteger(value) && value >= min && value <= max

@@ -23,7 +23,7 @@ type Props = {
 };
 
 /** A run's notes in Markdown, edited in place. Text that is not saved stays with the run until the tab is closed,
- * and never replaces what somebody else has written meanwhile unless one says so. */
+ * and never replaces what somebody else has written meanwhile unless the user confirms it. */
 export function Notes({ runId, notes, save, denied }: Props) {
   const [typed, setTyped, forget] = useSessionStorage<string | null>({
     key: `callboard-notes-${runId}`,

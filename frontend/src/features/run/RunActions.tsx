@@ -36,7 +36,7 @@ export function RunActions({ run, denied, onDeleted }: Props) {
   const actions = actionsFor(run);
   const primary = primaryOf(actions);
   const external = isExternal(run);
-  // What only its script can do is no button, nor what the demo run cannot do.
+  // There is no button for what only the run's script can do, or for what the demo run cannot do.
   const isOffered = !((external || run.demo) && primary.id === 'resume');
   const others = actions.filter((action) => (action !== primary || !isOffered) && action.id !== 'delete');
   const remove = actions.find(({ id }) => id === 'delete');

@@ -3,8 +3,8 @@ import { useRunChange, type Run, type RunChanges, type RunExpectation } from '@/
 import { asProblem } from '@/api/problem';
 
 export type RunEdit = {
-  /** Saves changes; throws the problem. Refused if a field has another value than when its editor was opened;
-   * default: than the page shows. */
+  /** Saves changes; throws the problem. `from`: the values when the editor was opened, by default those that the page
+   * shows; the changes are refused if a field has another value by now. */
   save: (what: string, changes: Fields, from?: RunExpectation) => Promise<void>;
   /** What was changed last. */
   saved: string | null;
@@ -15,7 +15,7 @@ export type RunEdit = {
 
 type Fields = Omit<RunChanges, 'expected'>;
 
-/** Saves changes of a run's fields, and takes the last one back. */
+/** Saves changes of a run's fields, and undoes the last one. */
 export function useRunEdit(run: Run): RunEdit {
   const change = useRunChange(run.id);
   const [last, setLast] = useState<{ what: string; before: Fields; after: Fields } | null>(null);

@@ -10,7 +10,7 @@ import { BULK_ACTIONS, BulkDialog } from './BulkDialog';
 import classes from './runs.module.css';
 import type { Selection } from './selection';
 
-/** Of the service. */
+/** The service's limit. */
 const MAX_FILTER_LENGTH = 2000;
 const TOO_LONG = 'Too many runs are excluded for one filter: exclude at most about 60, or filter the list.';
 
@@ -20,7 +20,7 @@ type Props = {
   matching?: { filter: string; expected: number };
   /** Why nothing can be done with the selection. */
   refused?: string | undefined;
-  /** How many of them are not in the list. */
+  /** How many of the selected runs are not in the list. */
   notShown?: number;
   /** Whether a single selected run may be forked. */
   canFork: boolean;

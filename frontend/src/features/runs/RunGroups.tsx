@@ -21,7 +21,7 @@ import { useSelection } from './selection';
 /** The number of runs listed per group; one query takes up to 100 ids. */
 const MAX_LISTED = 50;
 
-/** By what runs are grouped; by `seed`: those that differ in nothing else. */
+/** What runs are grouped by; `seed` groups the runs that differ in nothing else. */
 const TITLES: Readonly<Record<string, string>> = {
   seed: 'Config',
   algorithm: 'Algorithm',

@@ -18,7 +18,7 @@ const DEFAULT_SHOWN = COLUMNS.map(({ id }) => id).filter((id) => id !== 'actions
 
 export const DEFAULT_LAYOUT: Layout = { shown: DEFAULT_SHOWN, widths: {} };
 
-/** Where a new column is in sight: after what names the run, before its progress. */
+/** A new column is inserted before this one, where it is in sight: after what names the run. */
 const BEFORE = 'progress';
 
 /** Shows or hides a column; a setting or metric is shown among the first columns. */
@@ -95,7 +95,7 @@ export function useColumns(
     getInitialValueInEffect: false,
   });
   const own = isLayout(stored) ? toParameter(stored) : DEFAULT_PARAMETER;
-  /** Changed, and not in the address yet: browsers bound how often an address changes, as while a column is resized. */
+  /** A layout that is not in the address yet: browsers limit how often an address changes, and resizing changes it. */
   const [pending, setPending] = useState<string | null>(null);
   if (pending === (parameter ?? DEFAULT_PARAMETER)) setPending(null);
   const current = pending ?? parameter ?? own;

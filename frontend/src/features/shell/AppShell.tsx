@@ -153,7 +153,7 @@ function Interrupted({ status, lastEventAt }: ReturnType<typeof useConnection>) 
   );
 }
 
-/** The one way to the form on every page; for a role that may not start runs without a target, with the reason. */
+/** The link to the form, on every page; for a role that may not start runs, it has the reason and no target. */
 export function NewRunLink() {
   const denied = useDenied();
   const content = (

@@ -13,7 +13,7 @@ export function RunningNow() {
   const { data } = useInfiniteQuery(runsQuery(QUERY));
   const page = data?.pages[0];
   const path = useRouterState({ select: ({ location }) => location.pathname });
-  // That of the run on the page, if it trains.
+  // The icon shows the progress of the page's run if it trains, else of the first run.
   const items = page?.items ?? [];
   useFavicon((items.find(({ id }) => path.startsWith(`/runs/${id}`)) ?? items[0])?.progress ?? null);
   if (!page) return <div className={classes.running} />;

@@ -14,7 +14,7 @@ export type Drawing = { svg: SVGSVGElement; width_px: number; height_px: number;
 
 type Drawn = HTMLElement & { _fullLayout?: { legend?: { _height?: number }; _size?: { h: number } } };
 
-/** How much higher a drawn figure must be for its legend: below, it takes nothing of the plot's height. */
+/** How much higher a drawn figure must be for its legend; a legend below must not shrink the plot. */
 function legendRoom({ _fullLayout: layout }: Drawn, place: PrintOptions['legend']): number {
   const [legend, plot] = [layout?.legend?._height ?? 0, layout?._size?.h ?? 0];
   if (place === 'below') return legend;
@@ -124,7 +124,7 @@ export async function pdfFile(drawing: Drawing, about: { title: string; subject:
   pdf.setFont(FAMILY, 'normal');
   const svg = drawing.svg.cloneNode(true) as SVGSVGElement;
   replaceTexts(svg, drawing.fonts, 'lines');
-  // It reads computed styles, which only what is part of a page has.
+  // svg2pdf reads computed styles, which only elements of a page have.
   const box = document.createElement('div');
   Object.assign(box.style, { position: 'fixed', left: '-10000px', top: '0' });
   const drawnSvg = document.importNode(svg, true);

@@ -7,7 +7,7 @@ import licence from '@fontsource/inter/LICENSE?url';
 import type { Font } from 'opentype.js';
 import { sfntOf } from './woff';
 
-/** Also the font's name in the page and in a PDF. */
+/** The font's name in figures, on the page and in PDFs. */
 export const FAMILY = 'Inter';
 
 /** The address of the font's licence, which is served beside it. */

@@ -29,7 +29,7 @@ const PX_PER_PT = PX_PER_IN / 72;
 const ASPECT = 0.62;
 /** The width of lines in figures of a page, and its font size. */
 const [LINE_PX, FONT_PX] = [2, 12];
-/** Of a legend, as a share of the width. */
+/** The room for an entry of the legend, as a share of the figure's width. */
 const ROOMS = { below: 1, right: 0.4, inside: 0.6, none: 1 };
 const INK = '#1b1e23';
 const MUTED = '#59616c';
@@ -236,7 +236,7 @@ type DrawnAxis = {
   tickfont?: { size?: number };
 };
 
-/** The chart library draws about so many ticks or more, however short an axis is. */
+/** The chart library draws at least about this many ticks, however short an axis is. */
 const LEAST_TICKS = 5;
 /** From one tick of a vertical axis to the next, as a multiple of the font's size. */
 const TICK_DISTANCE = 1.5;

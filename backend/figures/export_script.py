@@ -75,7 +75,8 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
     """
     chosen = options or ScriptOptions()
     panels, place_of = _panels(figure)
-    lines = [line for line in drawn_series(figure) if line.kind != "reference"]
+    # Those after the traces are lines of the layout, which `lines` draws.
+    lines = [line for line in drawn_series(figure) if line.number < len(figure.data)]
     bars = _bars(figure, lines)
     literal = {
         "caption": printable(caption),
@@ -99,22 +100,24 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
 
 
 def _panels(figure: Figure) -> tuple[list[dict[str, Any]], dict[str, tuple[int, bool]]]:
-    """The plots; by vertical axis, the number of its plot, and whether it counts shares of the height."""
+    """The plots, those with an axis at the right of another one after the others; by vertical axis, the number
+    of its plot, and whether it counts shares of the height, as an invisible axis over another does."""
     axes = dict.fromkeys(trace.get("yaxis", "y") for trace in figure.data) or {"y": None}
     x_of = {trace.get("yaxis", "y"): trace.get("xaxis", "x") for trace in figure.data}
     own = [name for name in axes if not _axis(figure, name).get("overlaying")]
-    place_of: dict[str, tuple[int, bool]] = {name: (number, False) for number, name in enumerate(own)}
-    for name in axes:
-        over = _axis(figure, name).get("overlaying")
-        if over:
-            place_of[name] = (place_of.get(over, (0, False))[0], True)
+    over = {name: str(_axis(figure, name)["overlaying"]) for name in axes if name not in own}
+    at_right = [name for name in over if _axis(figure, name).get("visible", True)]
+    names = [*(own or ["y"]), *at_right]
+    place_of: dict[str, tuple[int, bool]] = {name: (number, False) for number, name in enumerate(names)}
+    place_of |= {name: (place_of[below][0], True) for name, below in over.items() if name not in at_right}
     panels = []
-    for name in own or ["y"]:
+    for name in names:
         horizontal = x_of.get(name, "x")
         panels.append(
             {
+                "over": place_of[over[name]][0] if name in at_right else None,
                 "columns": _domain(figure, horizontal),
-                "rows": _domain(figure, name),
+                "rows": _domain(figure, over.get(name, name)),
                 # Plots over one another share their horizontal axis, which is named below one of them.
                 "x_axis": horizontal,
                 "has_x": len(own) < 2 or _axis(figure, horizontal).get("anchor", "y") == name,
@@ -222,6 +225,7 @@ def _looks(
                 "marker": _SYMBOLS.get(look["symbol"].removesuffix("-open"), "o") if look else None,
                 "marker_pt": look.get("size", 6.0) * _POINTS_PER_PX,
                 "marker_colour": _hex(*_colour(look.get("color") or line.get("color"))),
+                "edge": _edge(marker) if look else None,
                 "is_open": str(look.get("symbol", "")).endswith("-open"),
             }
         )
@@ -268,6 +272,14 @@ def _marker(look: Mapping[str, Any]) -> dict[str, Any]:
     colour, alpha = _colour(look["color"])
     shown = _hex(colour, alpha * float(look["opacity"]))
     return {"color": shown, "symbol": str(look["symbol"]), "size": float(look["size"])}
+
+
+def _edge(marker: Mapping[str, Any]) -> list[Any] | None:
+    """The colour of the markers' outline and its width; None without one."""
+    outline = marker.get("line") or {}
+    if not isinstance(outline.get("color"), str):
+        return None
+    return [_hex(*_colour(outline["color"])), float(outline.get("width", 1)) * _POINTS_PER_PX]
 
 
 def _is_line(shape: Mapping[str, Any]) -> bool:
@@ -424,6 +436,9 @@ def panels(figure):
     axes = []
     shared = {}
     for panel in places:
+        if panel["over"] is not None:
+            axes.append(axes[panel["over"]].twinx())
+            continue
         row = len(starts[1]) - 1 - starts[1].index(panel["rows"][0])
         place = grid[row, starts[0].index(panel["columns"][0])]
         axes.append(figure.add_subplot(place, sharex=shared.get(panel["x_axis"])))
@@ -454,6 +469,8 @@ def draw(axes, style, rows, line_width):
         "markeredgecolor": style["marker_colour"],
         "markeredgewidth": line_width * 0.75 if style["is_open"] or marker in ("|", "_") else 0,
     }
+    if style["edge"]:
+        look["markeredgecolor"], look["markeredgewidth"] = style["edge"]
     if marker and has_line and style["max_markers"]:
         look["markevery"] = max(1, math.ceil(len(x) / style["max_markers"]))
     if style["kind"] == "area":
@@ -514,11 +531,13 @@ def draw_bars(axes, style, rows, line_width):
 
 def finish(axes, panel, log):
     """Scales, ranges, ticks and titles."""
+    is_at_right = panel["over"] is not None
     axes.set_axisbelow(True)
-    axes.grid(color="#e6e8ec", linewidth=0.5)
-    for side in ("top", "right"):
+    if not is_at_right:
+        axes.grid(color="#e6e8ec", linewidth=0.5)
+    for side in ("top", "left", "bottom") if is_at_right else ("top", "right"):
         axes.spines[side].set_visible(False)
-    for which, spec in (("x", panel["x"]), ("y", panel["y"])):
+    for which, spec in (("y", panel["y"]),) if is_at_right else (("x", panel["x"]), ("y", panel["y"])):
         axis = axes.xaxis if which == "x" else axes.yaxis
         is_log = spec["scale"] == "log" or (log and which == "y")
         set_limits = axes.set_xlim if which == "x" else axes.set_ylim

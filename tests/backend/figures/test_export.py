@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from backend.errors import Invalid
+from backend.figures.branch import FanLine, branch_figure
 from backend.figures.diagnostics import BY_ID, diagnostic_figure
 from backend.figures.episode_trace import TracePanel, episode_trace_figure
 from backend.figures.export_caption import caption
@@ -25,6 +26,7 @@ from backend.figures.learning_curve import Evaluated, Level, learning_curve_figu
 from backend.figures.marks import Mark
 from backend.figures.scatter import Dot, scatter_figure
 from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.figures.study import Frame, counts_figure
 from backend.figures.theme import tick_text
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
@@ -295,6 +297,67 @@ def test_script_is_higher_for_panels_below_one_another(tmp_path: Path) -> None:
     assert float(height) > 3 * 72
 
 
+def drawn(figure: Figure) -> list[Any]:
+    """The plots of matplotlib, with every series drawn and finished."""
+    script: dict[str, Any] = {"__name__": "script"}
+    exec(matplotlib_script(figure), script)
+    plots = script["panels"](script["Figure"]())
+    rows = rows_of(figure)
+    for series in script["FIGURE"]["series"]:
+        own = [row for row in rows if int(row["number"]) == series["number"]]
+        script["draw"](plots[series["panel"]], series, own, 1.0)
+    for plot, panel in zip(plots, script["FIGURE"]["panels"], strict=True):
+        script["finish"](plot, panel, log=False)
+    return plots
+
+
+def fan() -> Figure:
+    """A branch of three continuations, one of which was cut off."""
+    lines = [
+        FanLine(np.array([0.0, 1.0, total]), total, is_bootstrapped=total == 4.0) for total in (2.0, 3.0, 4.0)
+    ]
+    return branch_figure(
+        lines, lines[0], value=2.5, value_name="V", y="Discounted return", title="A branch", subtitle=""
+    )
+
+
+def test_script_draws_v_of_a_branch_and_the_outlines_of_its_ends() -> None:
+    [plot] = drawn(fan())
+    by_data = {(tuple(line.get_xdata()), tuple(line.get_ydata())): line for line in plot.lines}
+    v = by_data[((0.0, 1.03 * 2), (2.5, 2.5))]
+    assert v.get_linestyle() == "--"
+    [whole, cut_off] = [by_data[((2.0, 2.0), (2.0, 3.0))], by_data[((2.0,), (4.0,))]]
+    assert whole.get_markerfacecolor() != cut_off.get_markerfacecolor()
+    assert whole.get_markeredgecolor() == cut_off.get_markeredgecolor() == whole.get_markerfacecolor()
+    assert cut_off.get_markeredgewidth() > 0
+
+
+def counts() -> Figure:
+    """Two numbers of processes and a rate, which has the axis at the right."""
+    times = np.array([0.0, 10.0, 20.0])
+    lines = [
+        ("predictors", "Predictors", times, np.array([1.0, 2.0, 2.0])),
+        ("trainers", "Trainers", times, np.array([1.0, 1.0, 3.0])),
+        ("rate", "Trainings per second", times, np.array([120.0, 180.0, 150.0])),
+    ]
+    frame = Frame(title="Adjustment", arms=[], theme="light", width_px=None)
+    return counts_figure(lines, x="Time (s)", second="Trainings per second", frame=frame)
+
+
+def test_script_draws_a_rate_by_an_axis_of_its_own_at_the_right() -> None:
+    left, right = drawn(counts())
+    assert [list(line.get_ydata()) for line in left.lines] == [[1, 2, 2], [1, 1, 3]]
+    [rate] = right.lines
+    assert list(rate.get_ydata()) == [120, 180, 150]
+    assert rate.get_transform().contains_branch(right.transData)
+    assert right.get_position().bounds == left.get_position().bounds
+    assert right.yaxis.get_ticks_position() == "right"
+    assert (left.get_ylabel(), right.get_ylabel()) == ("Number", "Trainings per second")
+    assert left.get_ylim()[1] < 10 < 180 <= right.get_ylim()[1]
+    assert right.get_xlim() == left.get_xlim() == (0.0, left.get_xlim()[1])
+    assert (left.spines["right"].get_visible(), right.spines["right"].get_visible()) == (False, True)
+
+
 @pytest.mark.parametrize(("mode", "way"), [("stack", "v"), ("group", "v"), ("group", "h")])
 def test_script_redraws_bars_on_top_of_or_beside_each_other(mode: str, way: str) -> None:
     axis = {"type": "category", "categoryarray": ["c", "a", "b"]} if way == "h" else {"type": "category"}
@@ -359,8 +422,10 @@ def test_script_hatches_bars_as_the_figure_does() -> None:
         (scatter(["nips", "nature", "nips"]), "none"),
         (bars(), "inside"),
         (with_lane(), "below"),
+        (fan(), "right"),
+        (counts(), "inside"),
     ],
-    ids=["learning curve", "shares", "log axis", "categories", "bars", "lane"],
+    ids=["learning curve", "shares", "log axis", "categories", "bars", "lane", "branch", "counts"],
 )
 def test_script_redraws_every_kind_of_figure(figure: Figure, legend: str, tmp_path: Path) -> None:
     redrawn(figure, tmp_path, legend=legend, title="A title of $5")

@@ -13,7 +13,7 @@ from workers.engine.envs.base import Env
 
 @runtime_checkable
 class _Drawable(Protocol):
-    """An environment that emits its first frame in its first step, and can draw it before."""
+    """An environment that can draw the first frame of an episode, which it may not emit before a step."""
 
     def frame(self) -> NDArray[np.uint8]: ...
 

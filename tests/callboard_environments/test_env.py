@@ -105,6 +105,20 @@ def test_render_returns_the_newest_frame() -> None:
     assert (first != second).any()
 
 
+@pytest.mark.parametrize("noop_max", [0, 1])
+def test_render_after_a_reset_returns_the_first_frame_of_the_episode(noop_max: int) -> None:
+    env = CallboardEnv("ALE/Pong-v5", "rgb_array", noop_max=noop_max)
+    env.reset(seed=0)
+    first = env.render()
+    assert isinstance(first, np.ndarray)
+    assert first.shape == (210, 160, 3)
+    for _ in range(100):
+        env.step(2)
+    assert (env.render() != first).any()
+    env.reset(seed=0)
+    assert (env.render() == first).all()
+
+
 @pytest.mark.parametrize(
     ("name", "config"),
     [

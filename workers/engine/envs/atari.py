@@ -206,6 +206,11 @@ class AtariEnv:
             self._sticky.bit_generator.state = json.loads(generator)
         np.copyto(out, self._stack.view(np.uint8).reshape(out.shape))
 
+    def frame(self) -> NDArray[np.uint8]:
+        """(H, W, 3) emulator's screen: the newest frame, except right after `restore_snapshot`."""
+        screen: NDArray[np.uint8] = self.ale.getScreenRGB()
+        return screen
+
     def show_every_frame(self) -> None:
         """Pass every frame to `on_frame`, 60 a second: people see what flickers."""
         self._frames_per_video_frame = 1

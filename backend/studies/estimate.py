@@ -1,8 +1,9 @@
 """What a study costs: before it starts, and what is left of it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -14,6 +15,7 @@ from backend.specs.study import StudySpec
 from backend.studies import repository, service
 from backend.studies.cells import CellRow
 from backend.studies.expansion import PlannedCell
+from backend.sweeps.sampling import random_settings
 
 START_S = 5.0
 """Time of a run's start and end, in addition to its training."""
@@ -93,13 +95,14 @@ def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow]) -> 
     """Time until the runs of a study have ended; None if it is not known."""
     kinds = {(arm.algorithm, environment) for arm in spec.arms for environment in spec.environments}
     rates = hosts.recent_rates(session, kinds)
+    limits_of = _drawn_limits(spec)
     left: list[float] = []
     for cell in cells:
         if cell.error is not None or (cell.started and (cell.state is None or cell.state in _AT_REST)):
             continue
         arm = spec.arms[cell.arm]
         stop = arm.stop or spec.run.get("stop")
-        stop = stop if isinstance(stop, dict) else {}
+        stop = (stop if isinstance(stop, dict) else {}) | limits_of(cell.draw)
         steps, time_s = stop.get("agent_steps"), stop.get("wall_time_s")
         rate = rates.get((arm.algorithm, cell.environment))
         limits = []
@@ -111,6 +114,22 @@ def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow]) -> 
             return None
         left.append(min(limits) + START_S)
     return _total_s(left, _slots(hosts.all_hosts(session), spec.concurrency))
+
+
+def _drawn_limits(spec: StudySpec) -> Callable[[int], Mapping[str, Any]]:
+    """The limits that a draw has at random, by its number."""
+    prefix = "stop."
+    if not any(path.startswith(prefix) for path in spec.draws.space):
+        return lambda _: {}
+    drawn = random_settings(spec.draws.space, spec.draws.n, spec.draws.sampler_seed)
+
+    def limits_of(draw: int) -> Mapping[str, Any]:
+        settings = drawn[draw] if draw < len(drawn) else {}
+        return {
+            path.removeprefix(prefix): value for path, value in settings.items() if path.startswith(prefix)
+        }
+
+    return limits_of
 
 
 _AT_REST = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.FAILED})

@@ -152,9 +152,15 @@ def pin_start_sets(session: Session, spec: StudySpec, custom: Mapping[str, Any])
     """The study with the version of each start set, so that all its runs start from the same states.
 
     Raises:
-        Invalid: a set does not exist, or the arms cannot start from it.
+        Invalid: a set does not exist, or the arms cannot start from it; or one that is drawn has no version.
     """
     problems: dict[str, str] = {}
+    drawn = spec.draws.space.get(starts.EVALUATION_PROTOCOL)
+    for protocol in map(str, (drawn and drawn.values) or ()):
+        chosen_set = starts_protocol(protocol)
+        if chosen_set is not None and chosen_set.version is None:
+            message = f"name the version of each start set, as in {protocol}@1"
+            problems[f"draws.space.{starts.EVALUATION_PROTOCOL}"] = message
     chosen = dict(spec.starts)
     arms = list(spec.arms)
     for at, arm in enumerate(spec.arms):

@@ -141,7 +141,8 @@ def extend(session: Session, sweep_id: str, extension: Mapping[str, Any]) -> Swe
             vary over a list of values.
 
     Raises:
-        Invalid: the extended sweep is not valid; nothing is changed.
+        Invalid: the extended sweep is not valid, or a start set of its evaluations has been deleted; nothing
+            is changed.
         Conflict: some of its runs are still stopping.
     """
     sweep = get(session, sweep_id, for_update=True)
@@ -165,8 +166,10 @@ def extend(session: Session, sweep_id: str, extension: Mapping[str, Any]) -> Swe
     except ValidationError as error:
         raise Invalid(problems_of(error)) from None
     configurations.check(spec)
+    of_sweep = configurations.of(spec)
+    spec = configurations.pinned(session, spec, of_sweep[0])
     known = [row.settings for row in repository.configurations(session, sweep_id)]
-    new = [settings for settings in configurations.of(spec) if settings not in known]
+    new = [settings for settings in of_sweep if settings not in known]
     if spec.n_configurations is not None:
         new = new[: max(0, spec.n_configurations - len(known))]
     if values and not new:

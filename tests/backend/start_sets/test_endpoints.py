@@ -510,6 +510,12 @@ def test_sweep_is_evaluated_from_one_version(service: RunningService, tmp_path: 
         service.client.post("/api/v1/sweeps", json=sweep | {"run": run, "space": varied, "protocol": None})
     )
     assert "name the version" in errors["space.config.evaluation_protocol"], errors
+    varied["config.evaluation_protocol"]["values"] = ["noop_starts", "agent_starts:wall@1"]
+    body = sweep | {"run": run, "space": varied, "protocol": None, "objective": "training"}
+    row = service.client.post("/api/v1/sweeps", json=body).json()
+    added = {"values": {"config.evaluation_protocol": ["agent_starts:wall"]}}
+    errors = _errors(service.client.post(f"/api/v1/sweeps/{row['id']}/extend", json=added))
+    assert "name the version" in errors["space.config.evaluation_protocol"], errors
 
 
 def test_viewers_read_and_operators_change(service: RunningService, tmp_path: Path) -> None:

@@ -363,6 +363,12 @@ def test_time_left_of_runs_that_a_time_limits_needs_no_rate(sqlite_service: Runn
     assert detail(sqlite_service.client, study)["time_left_s"] == pytest.approx(2 * (30 + 5))
 
 
+def test_time_left_is_by_the_limit_that_each_run_has_drawn(sqlite_service: RunningService) -> None:
+    draws = {"n": 2, "space": {"stop.wall_time_s": {"values": [30, 90]}}}
+    study = created(sqlite_service.client, environments=["CartPole-v1"], draws=draws)
+    assert detail(sqlite_service.client, study)["time_left_s"] == pytest.approx(2 * (30 + 90 + 2 * 5))
+
+
 def test_item_of_a_paper_is_started_by_one_request_and_listed_with_it(sqlite_service: RunningService) -> None:
     client = sqlite_service.client
     alone = client.post(STUDIES, json={"item": "a3c-figure-2"}).json()
@@ -436,6 +442,7 @@ def test_study_with_a_set_that_it_cannot_start_from_is_refused_with_its_field(
 ) -> None:
     _start_set(service, tmp_path, "b", "ALE/Breakout-v5")
     arm = {"label": "PAAC", "algorithm": "paac", "config": {"evaluation_protocol": "agent_starts:b"}}
+    protocol = "config.evaluation_protocol"
     refused: list[tuple[dict[str, Any], str, str]] = [
         ({"starts": {"ALE/Pong-v5": "agent_starts:b"}}, "starts.ALE/Pong-v5", "is of ALE/Breakout-v5"),
         (
@@ -446,6 +453,11 @@ def test_study_with_a_set_that_it_cannot_start_from_is_refused_with_its_field(
         ({"starts": {"ALE/Qbert-v5": "agent_starts:b"}}, "starts.ALE/Qbert-v5", "not an environment"),
         ({"starts": {"ALE/Pong-v5": "noop_starts"}}, "starts.ALE/Pong-v5", "must start from a set"),
         ({"arms": [arm]}, "arms.0.config.evaluation_protocol", "is of ALE/Breakout-v5"),
+        (
+            {"draws": {"n": 1, "space": {protocol: {"values": ["noop_starts", "agent_starts:b"]}}}},
+            f"draws.space.{protocol}",
+            "name the version of each start set, as in agent_starts:b@1",
+        ),
     ]
     for changes, field, reason in refused:
         body = study_body(environments=["ALE/Pong-v5"], **changes)

@@ -104,8 +104,7 @@ class Figure:
         uid = uid_of(name_in_figure)
         first = start or 0
         meta = details or {}
-        # Both ends suffice: buckets of a line increase, and an outline of one stretch ends where it starts.
-        if len(buckets) and (buckets[0] != first or buckets[-1] != first + len(buckets) - 1):
+        if not np.array_equal(buckets, np.arange(first, first + len(buckets))):
             meta = meta | {"bucket": buckets}
         if start is None:
             properties = look()

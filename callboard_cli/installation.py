@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from dataclasses import asdict, dataclass
 from typing import IO
 
@@ -13,6 +14,9 @@ from callboard_cli.database import database_digest
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of file systems without locks."""
+_WRITING_S = 0.01
+_MAX_READS = 100
+"""The file of an installation that starts, ends or changes its address is empty for a moment."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +82,36 @@ class Installation:
         Raises:
             typer.Exit: its file cannot be read.
         """
+        for _ in range(_MAX_READS):
+            try:
+                if not self._is_locked():
+                    return None
+                state = json.loads(self._path.read_text())
+                return RunningInstallation(state["pid"], state["url"], state["database_digest"])
+            except json.JSONDecodeError:
+                time.sleep(_WRITING_S)
+            except OSError as error:
+                hint = "set CALLBOARD_HOME to a folder that you can read"
+                raise fail(f"{self._path}: {error.strerror}; {hint}", 1) from None
+        raise fail(f"{self._path}: a running process holds it, and has not written its address; try again", 1)
+
+    def _is_locked(self) -> bool:
+        """Whether an installation runs, which locks its file.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
         try:
             with self._path.open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            state = json.loads(self._path.read_text())
-            return RunningInstallation(state["pid"], state["url"], state["database_digest"])
+            return True
         except FileNotFoundError:
-            pass
+            return False
         except OSError as error:
             if error.errno not in _NO_LOCKS:
-                hint = "set CALLBOARD_HOME to a folder that you can read"
-                raise fail(f"{self._path}: {error.strerror}; {hint}", 1) from None
-        return None
+                raise
+        return False
 
     def release(self) -> None:
         """Clear and unlock the file."""

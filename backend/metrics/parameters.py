@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
+from starlette.datastructures import QueryParams
 
 from backend.errors import Invalid
 from backend.http.dependencies import get_state, principal_of
@@ -27,17 +28,21 @@ _SOURCES_OF_ALL = 32
 
 async def _large_turn(request: Request) -> AsyncIterator[None]:
     """Held by a request for a large chart until it is sent: its memory is free then."""
-    given = request.query_params
-    sources, points = given.getlist("source"), given.get("points", "")
-    n_buckets = int(points[:20]) if points.isdecimal() else DEFAULT_POINTS  # not validated yet
-    n_buckets *= _SOURCES_OF_ALL if "*" in sources else max(1, len(sources))
-    for name in ("run", "metric"):
-        n_buckets *= max(1, len(given.getlist(name)))
-    if n_buckets <= LARGE_BUCKETS:
+    if n_buckets(request.query_params) <= LARGE_BUCKETS:
         yield
         return
     async with get_state(request).limits.large_charts.turn(principal_of(request).id):
         yield
+
+
+def n_buckets(given: QueryParams) -> int:
+    """At most how many buckets a request for charts has, by its parameters, which are not validated yet."""
+    sources, points = given.getlist("source"), given.get("points", "")
+    n = int(points[:20]) if points.isdecimal() else DEFAULT_POINTS
+    n *= _SOURCES_OF_ALL if "*" in sources else max(1, len(sources))
+    for name in ("run", "metric", "figure"):
+        n *= max(1, len(given.getlist(name)))
+    return n
 
 
 def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:

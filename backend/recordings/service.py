@@ -244,11 +244,13 @@ def in_words(session: Session, recording: Recording, acted: Turns) -> str:
     """Who made some decisions of a recording, such as `ada` or `ada and an agent`.
 
     Raises:
-        Gone: it is a joint one, and its row is damaged.
+        Gone: its row is damaged: it does not say who has acted.
     """
     known = actors(recording)
     names = repository.user_names(session, {actor.user_id for actor in known if actor.user_id})
     numbers = dict.fromkeys(number for number, _ in acted)
+    if max(numbers, default=0) >= len(known):
+        raise _damaged(recording)
     words = [_actor_in_words(known[number], names) for number in numbers]
     return " and ".join(dict.fromkeys(words))
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from backend.settings import Settings
+from callboard_cli import installation
 from callboard_cli.home import make_private
 from callboard_cli.installation import Installation
 from callboard_cli.main import app
@@ -108,6 +110,27 @@ def test_installation_does_not_run_where_no_file_can_be_locked(
     (tmp_path / "up.json").touch()
     monkeypatch.setattr(fcntl, "flock", fails)
     assert Installation(Settings(home=tmp_path)).running() is None
+
+
+def test_installation_that_has_not_written_its_address_yet_is_read_when_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = Settings(home=tmp_path)
+    starting = Installation(settings)
+    assert starting.acquire()
+    (tmp_path / "up.json").write_text("")
+    monkeypatch.setattr(installation.time, "sleep", lambda _: starting.set_url("http://127.0.0.1:1"))
+    try:
+        running = Installation(settings).running()
+        assert running is not None
+        assert (running.pid, running.url) == (os.getpid(), "http://127.0.0.1:1")
+        (tmp_path / "up.json").write_text("")
+        monkeypatch.setattr(installation.time, "sleep", lambda _: None)
+        with pytest.raises(typer.Exit):
+            Installation(settings).running()
+    finally:
+        starting.release()
+    assert Installation(settings).running() is None
 
 
 @pytest.mark.parametrize("command", [["login-link"], ["runs", "list"]])

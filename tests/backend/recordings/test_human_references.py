@@ -148,3 +148,11 @@ def test_learning_curve_has_the_reference_beside_runs_with_the_same_settings(ser
     assert labels(0) == ["human here, 5 games, with a map of the maze 3 (human play)"]
     assert labels(1, environment_config={"frame_skip": 2}) == []
     assert labels(2, "curve") == [], "those scores are of another protocol"
+
+
+def test_game_with_a_decision_of_nobody_is_damaged(sqlite_service: RunningService) -> None:
+    service = sqlite_service
+    user = _user(service.engine, "ada")
+    game = add_recording(service.engine, user, environment=MAZE, n=6, turns=[(0, 3), (1, 3)])
+    answer = service.client.get("/api/v1/figures/recording", params={"recording": game})
+    assert answer.status_code == 410, answer.text

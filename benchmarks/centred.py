@@ -52,7 +52,7 @@ _PONG = "ALE/Pong-v5"
 _GAMES = ("ALE/Breakout-v5", "ALE/Seaquest-v5", "ALE/SpaceInvaders-v5")
 _PONG_STOP = {"agent_steps": 1_500_000, "score": TARGET}
 _SEARCH_STOP = {"agent_steps": 600_000, "score": TARGET}
-"""Long enough for the preset to learn most of the game, so that its mean tells values apart."""
+"""Long enough for the preset to learn most of the game, so that its mean separates the values."""
 _TIMED_STOP = {"wall_time_s": 360.0, "score": TARGET}
 _OTHERS_STOP = {"wall_time_s": 660.0, "score": TARGET}
 """A3C and GA3C should be at the target after ten minutes."""

@@ -39,7 +39,7 @@ it.each([
     2,
     0.25,
     7,
-    'V 1.00 beside a mean discounted return of 2.00 (95 % interval ±0.25): too few to tell (7 continuations, at least 8 are needed).',
+    'V 1.00 beside a mean discounted return of 2.00 (95 % interval ±0.25): too few to compare (7 continuations, at least 8 are needed).',
   ],
   [
     2.09,
@@ -53,14 +53,14 @@ it.each([
     2,
     0,
     2,
-    'V 3.00 beside a mean discounted return of 2.00 (95 % interval ±0.00): too few to tell (2 continuations, at least 8 are needed).',
+    'V 3.00 beside a mean discounted return of 2.00 (95 % interval ±0.00): too few to compare (2 continuations, at least 8 are needed).',
   ],
   [
     3,
     2,
     null,
     1,
-    'V 3.00 beside a mean discounted return of 2.00: too few to tell (1 continuation, at least 8 are needed).',
+    'V 3.00 beside a mean discounted return of 2.00: too few to compare (1 continuation, at least 8 are needed).',
   ],
   [
     100.5,

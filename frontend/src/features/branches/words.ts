@@ -25,7 +25,7 @@ export function verdict(
   const interval = half === null ? '' : ` (95 % interval ±${formatError(half)})`;
   const beside = `${name} ${formatScore(value)} beside a mean discounted return of ${formatScore(mean)}${interval}`;
   if (half === null || n < MIN_CONTINUATIONS)
-    return `${beside}: too few to tell (${plural(n, 'continuation', 'continuations')}, at least ${MIN_CONTINUATIONS} are needed).`;
+    return `${beside}: too few to compare (${plural(n, 'continuation', 'continuations')}, at least ${MIN_CONTINUATIONS} are needed).`;
   const of = ` in ${plural(n, 'continuation', 'continuations')}`;
   if (Math.abs(value - mean) <= half) return `${beside}${of}: no clear difference.`;
   return `${beside}${of}: ${name} is too ${value > mean ? 'high' : 'low'}.`;

@@ -100,7 +100,7 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
 
 
 def _panels(figure: Figure) -> tuple[list[dict[str, Any]], dict[str, tuple[int, bool]]]:
-    """The plots, those with an axis at the right of another one after the others; by vertical axis, the number
+    """The plots, those with an axis at the right of another one after the rest; by vertical axis, the number
     of its plot, and whether it counts shares of the height, as an invisible axis over another does."""
     axes = dict.fromkeys(trace.get("yaxis", "y") for trace in figure.data) or {"y": None}
     x_of = {trace.get("yaxis", "y"): trace.get("xaxis", "x") for trace in figure.data}

@@ -102,7 +102,7 @@ def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow]) -> 
             continue
         arm = spec.arms[cell.arm]
         stop = arm.stop or spec.run.get("stop")
-        stop = (stop if isinstance(stop, dict) else {}) | limits_of(cell.draw)
+        stop = {**(stop if isinstance(stop, dict) else {}), **limits_of(cell.draw)}
         steps, time_s = stop.get("agent_steps"), stop.get("wall_time_s")
         rate = rates.get((arm.algorithm, cell.environment))
         limits = []

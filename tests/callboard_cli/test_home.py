@@ -2,6 +2,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import typer
 from typer.testing import CliRunner
 
 from backend.settings import Settings
-from callboard_cli import installation
 from callboard_cli.home import make_private
 from callboard_cli.installation import Installation
 from callboard_cli.main import app
@@ -119,13 +119,13 @@ def test_installation_that_has_not_written_its_address_yet_is_read_when_it_has(
     starting = Installation(settings)
     assert starting.acquire()
     (tmp_path / "up.json").write_text("")
-    monkeypatch.setattr(installation.time, "sleep", lambda _: starting.set_url("http://127.0.0.1:1"))
+    monkeypatch.setattr(time, "sleep", lambda _: starting.set_url("http://127.0.0.1:1"))
     try:
         running = Installation(settings).running()
         assert running is not None
         assert (running.pid, running.url) == (os.getpid(), "http://127.0.0.1:1")
         (tmp_path / "up.json").write_text("")
-        monkeypatch.setattr(installation.time, "sleep", lambda _: None)
+        monkeypatch.setattr(time, "sleep", lambda _: None)
         with pytest.raises(typer.Exit):
             Installation(settings).running()
     finally:

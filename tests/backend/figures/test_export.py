@@ -301,7 +301,7 @@ def drawn(figure: Figure) -> list[Any]:
     """The plots of matplotlib, with every series drawn and finished."""
     script: dict[str, Any] = {"__name__": "script"}
     exec(matplotlib_script(figure), script)
-    plots = script["panels"](script["Figure"]())
+    plots: list[Any] = script["panels"](script["Figure"]())
     rows = rows_of(figure)
     for series in script["FIGURE"]["series"]:
         own = [row for row in rows if int(row["number"]) == series["number"]]

@@ -93,7 +93,7 @@ def init(
     if id is not None:
         others = (name, algorithm, environment, config, seed, group, notes, return_metric, step_unit)
         id = run_id_of(id)
-        if any(other is not None for other in others):
+        if any(other is not None for other in others) or (tags is not None and _tags(tags)):
             raise ValueError("id: cannot be combined with other arguments about the run, which exists")
         manifest = Manifest(source, server.url, id, None, id, _rewind(rewind_to))
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import NotConfigured
 from callboard.spool import Manifest, Spool, SpoolUnavailable, SpoolUnreadable, count_rows
-from callboard.transport import Server, Transport, find_server, spool_root
+from callboard.transport import Server, Transport, address_of, find_server, spool_root
 
 
 @dataclass
@@ -205,8 +205,8 @@ def _server(manifest: Manifest, url: str | None, token: str | None) -> Server:
     Raises:
         NotConfigured: `CALLBOARD_URL` names another server, or no token is known for it.
     """
-    named = os.environ.get("CALLBOARD_URL")
-    if url is None and named and named.rstrip("/") != manifest.url:
+    named = os.environ.get("CALLBOARD_URL", "").strip()
+    if url is None and named and address_of(named, "CALLBOARD_URL") != manifest.url:
         raise NotConfigured(
             f"it was logged to {manifest.url}, not to CALLBOARD_URL: set that to this address, or, if the "
             "script had a wrong one, send it to the right one: `callboard sync --url ADDRESS`"

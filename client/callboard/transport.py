@@ -87,8 +87,8 @@ def find_server(url: str | None = None, token: str | None = None) -> Server:
     """
     given_url, url_name = _given("url", url, "CALLBOARD_URL")
     given_token, token_name = _given("token", token, "CALLBOARD_TOKEN")
-    local = given_url is None or given_url.rstrip("/") == _local_url()
-    address = _address(given_url, url_name) if given_url is not None else _local_url()
+    address = address_of(given_url, url_name) if given_url is not None else _local_url()
+    local = given_url is None or _local_url() in (address, given_url.rstrip("/"))
     if given_token is None and local:
         given_token = _local_token()
     if given_token is None:
@@ -117,8 +117,12 @@ def _given(argument: str, value: Any, variable: str) -> tuple[str | None, str]:
     return value.strip(), argument
 
 
-def _address(text: str, name: str) -> str:
+def address_of(text: str, name: str) -> str:
     """The address of a server, without the path of its API or of a page.
+
+    Args:
+        text: what is given.
+        name: the argument or variable that has it, for messages.
 
     Raises:
         NotConfigured: the text is no address of a server.

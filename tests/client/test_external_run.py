@@ -173,6 +173,8 @@ def test_wrong_use_of_init_is_an_error_that_names_the_argument(target: Target) -
             callboard.init(**arguments)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="id"):
         callboard.init("name", id="01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    with pytest.raises(ValueError, match="id: cannot be combined"):
+        callboard.init(id="01ARZ3NDEKTSV4RRFFQ69G5FAV", tags=["baseline"])
     with pytest.raises(ValueError, match="rewind_to: needs id"):
         callboard.init(algorithm="a", environment="e", rewind_to=5)
     with pytest.raises(ValueError, match="rewind_to: must be agent steps"):

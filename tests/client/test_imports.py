@@ -476,3 +476,37 @@ def test_followed_path_that_cannot_be_read_does_not_hold_up_the_others(
     assert kept == [run["id"]] * 2
     assert (rows(target, run["id"]), run["state"]) == ({"x": [(3, 4.0)]}, "finished")
     assert [imported.problem is None for imported in done] == [False, True]
+
+
+def test_followed_files_of_one_name_are_runs_that_are_all_kept_running(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / folder / "progress.csv" for folder in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("step,x\n1,2\n")
+    n_looks = 0
+    kept: list[str] = []
+
+    def keep(_: object, run: str) -> None:
+        kept.append(run)
+        if len(kept) == 4:
+            end: Any = signal.getsignal(signal.SIGINT)
+            end(signal.SIGINT, None)
+
+    def read_logs(path: Path) -> Iterator[Log]:
+        nonlocal n_looks
+        n_looks += 1
+        assert n_looks <= 4, "twice at the beginning, twice at the end"
+        yield from read_table(path, ColumnMapping(), CSV_ENDINGS)
+
+    monkeypatch.setattr(following, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(following, "keep_running", keep)
+    transport = Transport(find_server())
+    try:
+        following.follow_paths(paths, read_logs, transport, Options({}), lambda imported: None)
+    finally:
+        transport.close()
+    ids = {run["id"] for run in target.runs()}
+    assert len(ids) == 2
+    assert set(kept) == ids

@@ -135,6 +135,9 @@ def test_spool_of_another_server_than_callboard_url_names_the_option_that_sends_
     (problem,) = done.problems
     assert f"it was logged to {NOBODY}, not to CALLBOARD_URL" in problem
     assert "`callboard sync --url ADDRESS`" in problem
+    monkeypatch.setenv("CALLBOARD_URL", f" {NOBODY}/runs/ ")
+    (problem,) = callboard.sync(spool.folder.parent).problems
+    assert "it was logged to" not in problem
 
 
 def test_missing_token_is_reported_with_the_variables_that_are_not_set(
@@ -150,6 +153,9 @@ def test_missing_token_is_reported_with_the_variables_that_are_not_set(
     with pytest.raises(callboard.NotConfigured) as here:
         find_server()
     start = f"no token in {tmp_path}: start `callboard up` there"
+    (tmp_path / "command-line-key").write_text("key\n")
+    assert find_server("http://127.0.0.1:8642/runs").token == find_server().token == "key"
+    (tmp_path / "command-line-key").unlink()
     assert str(here.value) == f"token: {start}, or {remedy} and CALLBOARD_URL to its address"
 
 

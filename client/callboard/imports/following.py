@@ -45,8 +45,8 @@ def follow_paths(
         ended.set()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    runs: dict[str, str] = {}
-    problems: set[tuple[str, str]] = set()
+    runs: dict[tuple[Path, str], str] = {}
+    problems: set[tuple[Path, str, str]] = set()
     states: dict[Path, object] = {}
     try:
         while True:
@@ -59,12 +59,12 @@ def follow_paths(
                 try:
                     for log in read(path) if path.exists() else ():
                         last.append(send(log, transport, options, is_complete=is_last))
-                        _report_new(last[-1], runs, problems, report)
+                        _report_new(path, last[-1], runs, problems, report)
                     states[path] = state
                 except Exception as error:  # of a file that is written, for example
                     problem = str(error) if isinstance(error, Unreachable) else problem_of(error)
                     last.append(Imported(str(path), problem=problem))
-                    _report_new(last[-1], runs, problems, report)
+                    _report_new(path, last[-1], runs, problems, report)
             if is_last:
                 return last
             for run in set(runs.values()) - {result.run for result in last}:
@@ -77,19 +77,20 @@ def follow_paths(
 
 
 def _report_new(
+    path: Path,
     done: Imported,
-    runs: dict[str, str],
-    problems: set[tuple[str, str]],
+    runs: dict[tuple[Path, str], str],
+    problems: set[tuple[Path, str, str]],
     report: Callable[[Imported], None],
 ) -> None:
     if done.problem is not None:
-        if (done.name, done.problem) not in problems:
-            problems.add((done.name, done.problem))
+        if (path, done.name, done.problem) not in problems:
+            problems.add((path, done.name, done.problem))
             report(done)
     elif done.run is not None:
         if done.n_points or done.n_lines or done.run not in runs.values():
             report(done)
-        runs[done.name] = done.run
+        runs[path, done.name] = done.run
 
 
 def _state_of(path: Path) -> list[tuple[str, int, int]]:

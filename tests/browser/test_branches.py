@@ -114,5 +114,9 @@ def test_fan_of_a_branch_agrees_with_a_simulation_of_the_same_seed(
     expect(page.get_by_text("Played from this decision on by")).to_be_visible()
 
     page.get_by_role("button", name=re.compile("^Delete branch")).click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert f"branch={branch['id']}" in page.url
+    page.get_by_role("button", name=re.compile("^Delete branch")).click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("heading", name="Branches")).to_have_count(0)

@@ -1,6 +1,7 @@
 """The tabs of a run: config changes, episodes, evaluations and downloads of charts."""
 
 import csv
+import re
 
 import httpx
 import pytest
@@ -68,6 +69,36 @@ def test_address_with_a_tab_lands_on_that_tab(
     )
     service_page.mouse.wheel(0, 2000)
     expect(tabs).to_be_in_viewport()
+
+
+def test_log_follows_new_lines_until_it_is_scrolled_up(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    run = make_run(sqlite_service.engine, RunState.RUNNING)
+
+    def log(*numbers: int) -> None:
+        with writing(sqlite_service.engine) as session:
+            for number in numbers:
+                run_service.log(session, run.id, 1, "info", f"line {number} of the test")
+            run_service.bump_revision(session, run.id, {"log"})
+        sqlite_service.app_state.bus.publish_changes(session)
+
+    log(*range(300))
+    service_page.goto(f"/runs/{run.id}?tab=log")
+    lines = service_page.get_by_role("log")
+    follow = service_page.get_by_role("switch", name="Follow")
+    expect(lines.get_by_text("line 299 of the test")).to_be_in_viewport()
+    log(300)
+    expect(lines.get_by_text("line 300 of the test")).to_be_in_viewport()
+    expect(follow).to_be_checked()
+    lines.press("Home")
+    expect(lines.get_by_text("line 0 of the test")).to_be_in_viewport()
+    expect(follow).not_to_be_checked()
+    count = service_page.get_by_text(re.compile(r"^\d+ lines$"))
+    before = count.inner_text()
+    log(301)
+    expect(count).not_to_have_text(before)
+    expect(lines.get_by_text("line 0 of the test")).to_be_in_viewport()
 
 
 def test_config_change_of_a_training_run_is_applied_and_listed(page: Page, run_id: str) -> None:

@@ -148,10 +148,10 @@ export default function BranchesPanel({ run, episode, selected, onSelect, from, 
           run={run.id}
           episode={episode.id}
           branch={deleting}
-          onClose={() => {
-            setDeleting(null);
+          onDeleted={() => {
             if (deleting.id === selected) onSelect(undefined);
           }}
+          onClose={() => setDeleting(null)}
         />
       )}
     </section>
@@ -269,9 +269,15 @@ function PlayedOn({ branch }: { branch: Branch }) {
   );
 }
 
-type DeleteProps = { run: string; episode: string; branch: Branch; onClose: () => void };
+type DeleteProps = {
+  run: string;
+  episode: string;
+  branch: Branch;
+  onDeleted: () => void;
+  onClose: () => void;
+};
 
-function DeleteDialog({ run, episode, branch, onClose }: DeleteProps) {
+function DeleteDialog({ run, episode, branch, onDeleted, onClose }: DeleteProps) {
   const remove = useBranchMutation(run, episode, deleteBranch);
   return (
     <ConfirmDialog
@@ -280,7 +286,10 @@ function DeleteDialog({ run, episode, branch, onClose }: DeleteProps) {
       title="Delete this branch?"
       action="Delete"
       onClose={onClose}
-      onConfirm={() => remove.mutateAsync(branch.id)}
+      onConfirm={async () => {
+        await remove.mutateAsync(branch.id);
+        onDeleted();
+      }}
     >
       {shortName(branch)}: its continuations and their returns are deleted. The episode stays.
     </ConfirmDialog>

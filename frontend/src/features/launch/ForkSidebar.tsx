@@ -1,4 +1,4 @@
-import { NativeSelect } from '@mantine/core';
+import { Button, NativeSelect } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Checkpoint } from '@/api/runResources';
 import type { Run } from '@/api/runs';
@@ -9,12 +9,24 @@ type Props = {
   parent: Run;
   checkpoints: readonly Checkpoint[];
   checkpoint: string | null;
+  hasOlder: boolean;
+  loadingOlder: boolean;
   error: string | undefined;
   onCheckpoint: (id: string | null) => void;
+  onOlder: () => void;
 };
 
 /** Where a fork starts: the parent run and one of its checkpoints. */
-export function ForkSidebar({ parent, checkpoints, checkpoint, error, onCheckpoint }: Props) {
+export function ForkSidebar({
+  parent,
+  checkpoints,
+  checkpoint,
+  hasOlder,
+  loadingOlder,
+  error,
+  onCheckpoint,
+  onOlder,
+}: Props) {
   return (
     <div className={classes.sidebar}>
       <section className={`panel ${classes.block}`}>
@@ -39,6 +51,11 @@ export function ForkSidebar({ parent, checkpoints, checkpoint, error, onCheckpoi
           ]}
           onChange={({ currentTarget }) => onCheckpoint(currentTarget.value || null)}
         />
+        {hasOlder && (
+          <Button variant="default" size="compact-sm" loading={loadingOlder} onClick={onOlder}>
+            Load older checkpoints
+          </Button>
+        )}
       </section>
     </div>
   );

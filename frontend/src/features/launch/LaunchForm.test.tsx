@@ -17,12 +17,14 @@ import { newDraft, type Catalogue } from './draft';
 import { LaunchForm } from './LaunchForm';
 
 const service = vi.hoisted(() => {
-  const state = { refuses: null as object | null };
+  const state = { refuses: null as object | null, older: null as object | null };
   // The client keeps the function that it finds when it is loaded.
-  globalThis.fetch = () =>
-    state.refuses
-      ? Promise.resolve(Response.json(state.refuses, { status: 422 }))
-      : Promise.reject(new TypeError('offline'));
+  globalThis.fetch = (request) =>
+    state.older && (request as Request).url.endsWith('/api/v1/runs/parent/checkpoints?cursor=next')
+      ? Promise.resolve(Response.json(state.older))
+      : state.refuses
+        ? Promise.resolve(Response.json(state.refuses, { status: 422 }))
+        : Promise.reject(new TypeError('offline'));
   return state;
 });
 // There is no service to start runs.
@@ -98,13 +100,21 @@ const ESTIMATED = {
   priority: 0,
 };
 
-type Options = { role?: string; hostEnvironments?: string[]; warnings?: string[]; missingExtras?: string[] };
+type Options = {
+  role?: string;
+  hostEnvironments?: string[];
+  warnings?: string[];
+  missingExtras?: string[];
+  /** Of the run `parent`, for a fork. */
+  checkpoint?: string;
+};
 
 function show({
   role = 'operator',
   hostEnvironments = ['CartPole-v1'],
   warnings = [],
   missingExtras = [],
+  checkpoint,
 }: Options = {}): QueryClient {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   // Nothing can be fetched again after a start.
@@ -132,6 +142,11 @@ function show({
   const estimate: RunEstimate = { memory_bytes: 3 * 2 ** 30, warnings };
   client.setQueryData(keys.estimate(ESTIMATED), estimate);
   client.setQueryData(keys.runs(query), { pages: [{ items: [], total: 0 }], pageParams: [null] });
+  client.setQueryData(keys.runResource('parent', 'checkpoints'), {
+    pages: [{ items: [{ id: 'latest', agent_steps: 9_000 }], next_cursor: 'next' }],
+    pageParams: [null],
+  });
+  const parent = { id: 'parent', name: 'a run', algorithm: 'paac', environment: 'CartPole-v1' } as Run;
   function Page() {
     const [all, setAll] = useState(false);
     return (
@@ -139,6 +154,7 @@ function show({
         name="new"
         catalogue={CATALOGUE}
         initialDraft={newDraft(CATALOGUE, {})}
+        {...(checkpoint !== undefined && { parent, checkpoint })}
         all={all}
         onAll={setAll}
         onStarted={() => undefined}
@@ -183,10 +199,27 @@ afterEach(() => {
   cleanup();
   sessionStorage.clear();
   service.refuses = null;
+  service.older = null;
   vi.resetAllMocks();
 });
 
 describe('LaunchForm', () => {
+  it('shows the checkpoint that is forked though it is not among the latest', async () => {
+    service.older = { items: [{ id: 'older', agent_steps: 1_000 }], next_cursor: null };
+    show({ checkpoint: 'older' });
+    const select = screen.getByRole<HTMLSelectElement>('combobox', { name: 'Checkpoint' });
+    await waitFor(() => expect(select.selectedOptions[0]?.textContent).toBe('at 1,000 agent steps'));
+    expect(screen.queryByRole('button', { name: 'Load older checkpoints' })).toBeNull();
+  });
+
+  it('loads older checkpoints to fork from on request', async () => {
+    service.older = { items: [{ id: 'older', agent_steps: 1_000 }], next_cursor: null };
+    show({ checkpoint: 'latest' });
+    expect(screen.queryByRole('option', { name: 'at 1,000 agent steps' })).toBeNull();
+    fireEvent.click(screen.getByRole('button', { name: 'Load older checkpoints' }));
+    expect(await screen.findByRole('option', { name: 'at 1,000 agent steps' })).not.toBeNull();
+  });
+
   it('shows presets and what people change, and all hyperparameters on request, with a search', () => {
     show();
     expect(screen.getByRole('radio', { name: 'Small environment' }).getAttribute('aria-checked')).toBe(

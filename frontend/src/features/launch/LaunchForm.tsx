@@ -114,8 +114,14 @@ export function LaunchForm(props: Props) {
     // eslint-disable-next-line react-hooks/exhaustive-deps
     [catalogue, draft.algorithm, draft.environment, draft.preset],
   );
-  const { data } = useInfiniteQuery({ ...checkpointsQuery(parent?.id ?? ''), enabled: parent !== undefined });
-  const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
+  const pages = useInfiniteQuery({ ...checkpointsQuery(parent?.id ?? ''), enabled: parent !== undefined });
+  const checkpoints = pages.data?.pages.flatMap(({ items }) => items) ?? [];
+  const { fetchNextPage, hasNextPage, isFetching } = pages;
+  const chosenIsOlder =
+    checkpointId !== null && hasNextPage && !isFetching && !checkpoints.some(({ id }) => id === checkpointId);
+  useEffect(() => {
+    if (chosenIsOlder) void fetchNextPage();
+  }, [chosenIsOlder, fetchNextPage]);
   const startingPoint =
     parent && (checkpoints.find(({ id }) => checkpointId === null || id === checkpointId) ?? parent);
   const draftErrors = validate(fields, draft, parent !== undefined);
@@ -206,11 +212,14 @@ export function LaunchForm(props: Props) {
             parent={parent}
             checkpoints={checkpoints}
             checkpoint={checkpointId}
+            hasOlder={hasNextPage}
+            loadingOlder={isFetching}
             error={errors.get('checkpoint')}
             onCheckpoint={(id) => {
               setCheckpointId(id);
               setServerErrors([]);
             }}
+            onOlder={() => void fetchNextPage()}
           />
         ) : (
           <>

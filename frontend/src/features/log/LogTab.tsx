@@ -31,6 +31,7 @@ export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
   const { data, error, refetch } = useQuery(logQuery(client, run, find));
   const older = useMutation({ mutationFn: () => loadOlder(client, run, find) });
   const scroller = useRef<HTMLDivElement>(null);
+  const before = useRef({ top: 0, height: 0 });
   const minimum = LEVELS.indexOf(level);
   const lines = useMemo(
     () =>
@@ -117,7 +118,11 @@ export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
             role="log"
             aria-label="Log"
             aria-live="off"
-            onWheel={(event) => event.deltaY < 0 && setFollowing(false)}
+            onScroll={({ currentTarget: { scrollTop: top, scrollHeight: height } }) => {
+              // By wheel, key, finger or scroll bar. While lines are added or measured, the height changes.
+              if (height === before.current.height && top < before.current.top) setFollowing(false);
+              before.current = { top, height };
+            }}
           >
             <div className={classes.lines} style={{ height: virtual.getTotalSize(), position: 'relative' }}>
               {rendered.map(({ index, key, start }) => {

@@ -104,7 +104,7 @@ export function EpisodePlayer({
     else if (/^[1-8]$/.test(event.key)) setSpeed(Number(event.key));
     else if (event.key.toLowerCase() === 'r') jump(nextOf(jumps?.rewards ?? [], step, event.shiftKey));
     else if (event.key.toLowerCase() === 'l') jump(nextOf(jumps?.lostLives ?? [], step, event.shiftKey));
-    else if (event.key === 'e') jump(jumps?.largestError);
+    else if (event.key.toLowerCase() === 'e') jump(jumps?.largestError);
     else return;
     event.preventDefault();
   };

@@ -87,7 +87,7 @@ def service(
             if not as_json:
                 typer.echo(f"measuring {name}, about one or two minutes", err=True)
             results[name] = bench_service.measure(url)
-    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    machine = {"cpus": len(os.sched_getaffinity(0)), "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
         typer.echo(json.dumps({"goals": GOALS, "machine": machine, "databases": results}))
         return
@@ -116,7 +116,7 @@ def environments(
             raise fail(f"environment: unknown environment {quoted(environment_id)}")
     before = os.getloadavg()[0]
     results = {environment_id: envs.measure(environment_id) for environment_id in ids or envs.ENVS}
-    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    machine = {"cpus": len(os.sched_getaffinity(0)), "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
         typer.echo(json.dumps({"machine": machine, "batch": envs.BATCH, "environments": results}))
         return
@@ -160,7 +160,7 @@ def ga3c(
         )
     except InvalidSpec as error:
         raise fail(str(error)) from None
-    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    machine = {"cpus": len(os.sched_getaffinity(0)), "load_before": before, "load_after": os.getloadavg()[0]}
     share = result.reached_tps / result.best_tps
     if as_json:
         report = {
@@ -203,7 +203,7 @@ def gorila(
     before = os.getloadavg()[0]
     grid = {parts: gorila_bench.gorila(environment, seconds, *parts) for parts in gorila_bench.PARTS}
     dqn = bench_engine.dqn_beside_sb3(environment, seconds)
-    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    machine = {"cpus": len(os.sched_getaffinity(0)), "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
         names = ("n_actors", "n_learners", "n_shards")
         rows = [dict(zip(names, parts, strict=True)) | rates for parts, rates in grid.items()]

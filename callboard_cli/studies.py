@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -10,10 +10,6 @@ from rich.table import Column, Table
 
 from callboard_cli import CommandGroup, Json, fail, printable, score_text
 from callboard_cli.connection import connect, format_counts, id_check, report_runs_of
-
-if TYPE_CHECKING:
-    pass
-
 
 app = typer.Typer(
     cls=CommandGroup,

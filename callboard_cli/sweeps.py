@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from rich.console import Console
@@ -25,10 +25,6 @@ from callboard_cli.run_request import (
     value_of,
     whole_number,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 app = typer.Typer(
     cls=CommandGroup, help="Sweeps on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True

@@ -38,7 +38,7 @@ async def follow_events(
     have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
     revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the last change
     was, except of hosts: what was requested later than that, apart from hosts, is up to date. `stale` means
-    that changes are not currently published. The stream ends within 5 s of its session or token.
+    that changes are not currently published. The stream ends within 5 s after its session or token.
     """
     with auth.streams.opened(principal.credential) as ended:
         async for event in _events(state, ended):

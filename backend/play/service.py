@@ -298,7 +298,7 @@ def end_by(session: Session, principal: Principal, session_id: str) -> None:
     if play.state == "ended":
         return
     host = play.host
-    _end(session, play, "ended by its player" if play.user_id == principal.id else "ended by an admin")
+    _end(session, play, "its player ended it" if play.user_id == principal.id else "an admin ended it")
     if host is not None:
         record_work(session, host_queue(host))
 

@@ -25,7 +25,7 @@ from backend.metrics.charts import Axes
 from backend.metrics.chunks import Columns
 from backend.metrics.grouping import Spread
 from backend.metrics.seed_groups import group_curve
-from backend.runs.fields import config_fields
+from backend.runs.fields import setting_title
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
@@ -425,13 +425,6 @@ class _KnownGrids:
 _known_grids = _KnownGrids()
 
 
-def _setting_title(path: str) -> str:
-    known = config_fields().get(path)
-    if known is None:
-        return path
-    return f"{known.title} ({known.unit})" if known.unit else known.title
-
-
 def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]) -> tuple[Figure, str]:
     path = figure.setting or ""
     dots = []
@@ -444,7 +437,7 @@ def _scatter(data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[st
         name = f"{member.arm}, draw {member.draw}"
         dots.append(RunDot(member.arm, data.title(member.environment), name, x, score))
     drawing = drawings.dots_figure(
-        dots, panels=panels, x=_setting_title(path), y="Score", log=figure.log, frame=frame
+        dots, panels=panels, x=setting_title(path), y="Score", log=figure.log, frame=frame
     )
     sentences = []
     for panel in panels:
@@ -573,7 +566,7 @@ def _metrics(
     if figure.kind == "table":
         table = _metric_table(bars, figure.metrics, data)
         return StudyDrawing(figure, None, table, caption, finding, n_in, n_planned)
-    x_title = _setting_title(figure.setting) if figure.setting else ""
+    x_title = setting_title(figure.setting) if figure.setting else ""
     drawing = drawings.bars_figure(
         bars,
         panels=panels,

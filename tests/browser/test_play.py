@@ -94,7 +94,7 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
     expect(page.get_by_text("Paused. Press a control to go on.")).to_be_visible()
     n_frames, jpeg = stream.status["frames"], stream.jpeg
     page.get_by_role("button", name="End session").click()
-    expect(page.get_by_text("The session has ended: ended by its player")).to_be_visible()
+    expect(page.get_by_text("The session has ended: its player ended it")).to_be_visible()
 
     recordings = script.get("/api/v1/recordings", params={"environment": BREAKOUT}).json()["items"]
     [recording] = [recording for recording in recordings if recording["session_id"] == session]

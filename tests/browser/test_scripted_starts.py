@@ -35,7 +35,7 @@ def _play(page: Page) -> None:
     stream.until(page, lambda: stream.status["frames"] >= MIN_FRAMES)
     page.keyboard.up("ArrowRight")
     page.get_by_role("button", name="End session").click()
-    expect(page.get_by_text("The session has ended: ended by its player")).to_be_visible()
+    expect(page.get_by_text("The session has ended: its player ended it")).to_be_visible()
 
 
 def _create_set(page: Page) -> None:

@@ -46,7 +46,7 @@ def test_agent_of_a_runs_checkpoint_plays_in_a_session_that_its_page_leads_to(
     assert stream.status["acting"] == "agent"
     session = re.sub(r".*/play/", "", page.url)
     page.get_by_role("button", name="End session").click()
-    expect(page.get_by_text("The session has ended: ended by its player")).to_be_visible()
+    expect(page.get_by_text("The session has ended: its player ended it")).to_be_visible()
     recordings = script.get("/api/v1/recordings", params={"protocol": "joint"}).json()["items"]
     [recording] = [recording for recording in recordings if recording["session_id"] == session]
     trace = script.get(f"/api/v1/recordings/{recording['id']}/trace").json()
@@ -83,7 +83,7 @@ def test_take_over_from_a_replay_and_back_is_recorded_with_who_acted(
     stream.until(page, lambda: stream.status["frames"] > taken + 40)
     page.keyboard.up("ArrowLeft")
     page.get_by_role("button", name="End session").click()
-    expect(page.get_by_text("The session has ended: ended by its player")).to_be_visible()
+    expect(page.get_by_text("The session has ended: its player ended it")).to_be_visible()
 
     recordings = script.get("/api/v1/recordings", params={"protocol": "joint"}).json()["items"]
     [recording] = [recording for recording in recordings if recording["session_id"] == session]

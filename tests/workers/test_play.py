@@ -123,7 +123,7 @@ def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its
             shown[session_id] = player.after(30).status["frames"]
             if session_id == sessions[0]:
                 assert web.client.delete(f"/api/v1/play/{session_id}").status_code == 204
-                player.until(ended="ended by its player")
+                player.until(ended="its player ended it")
             else:
                 worker.terminate()
                 player.until(ended="the worker has been stopped; the game is kept up to then")
@@ -190,7 +190,7 @@ def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
         assert second["state"] == "queued"
         assert "CALLBOARD_PLAY_SESSIONS" in second["waiting_reason"]
         web.client.delete(f"/api/v1/play/{first['id']}")
-        player.until(ended="ended by its player")
+        player.until(ended="its player ended it")
     with playing(web.client, second["id"]) as player:
         player.until(paused=True)
         player.hold(ENVIRONMENTS["Catch-v0"].action_names.index("LEFT"))

@@ -28,10 +28,8 @@ ALGORITHMS: dict[str, Algorithm] = _find_algorithms()
 
 __all__ = [
     "ALGORITHMS",
-    "Actions",
     "Algorithm",
     "AlgorithmConfig",
-    "Observation",
     "Preset",
     "Reproducibility",
 ]

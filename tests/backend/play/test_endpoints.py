@@ -187,7 +187,7 @@ def test_only_its_player_or_an_admin_ends_a_session_and_viewers_may_not_play(
     assert service.client.delete(address).status_code == 204
     assert service.client.delete(address).status_code == 204
     ended = service.client.get(address).json()
-    assert (ended["state"], ended["end_reason"]) == ("ended", "ended by its player")
+    assert (ended["state"], ended["end_reason"]) == ("ended", "its player ended it")
     operator.headers["Authorization"] = "Bearer wrong"
     with pytest.raises(InvalidStatus), playing(operator, session["id"]):
         pass

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from backend.statistics.across import across_environments, chosen_runs, mean_curve
+from backend.statistics.across import across_environments
 from backend.statistics.members import (
     EvaluationScore,
     MemberRun,
@@ -193,19 +193,6 @@ def test_across_environments_counts_the_environments_that_every_arm_has() -> Non
     assert (a.mean, a.median, a.iqm) == (4.0, 2.5, 2.5)
     assert (b.mean, b.median, b.iqm) == (3.0, 3.0, 3.0)
     assert a.caption.startswith("over the same 4 of 5 environments; mean of the last evaluations of 1 run")
-
-
-def test_mean_curve_of_the_chosen_runs_ends_with_the_first_of_them() -> None:
-    """Scores at 10, 20, 30 s: 0, 4, 8 and 2, 6; the mean at 10, 15 and 20 s is 1, 1 and 5."""
-    runs = [run_of(0, 0, 4, 8), run_of(1, 2, 6), run_of(2, -5, -5)]
-    (cell,) = MeanOfBest(2).reduce(runs).cells
-    runs.append(run_of(1, 50, 50, arm="b"))
-    chosen = chosen_runs(runs, cell)
-    assert [run.draw for run in chosen] == [0, 1]
-    times, scores = mean_curve(chosen, "wall_time_s", "evaluations", n_points=3)
-    assert times.tolist() == [10.0, 15.0, 20.0]
-    assert scores.tolist() == [1.0, 1.0, 5.0]
-    assert mean_curve([], "agent_steps")[0].size == 0
 
 
 def test_history_leaves_out_values_that_are_not_finite() -> None:

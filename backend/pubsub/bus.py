@@ -35,6 +35,7 @@ WAKE_TASK = "callboard.wake"
 """Celery task that makes a worker look for work."""
 
 TIMEOUT_S = 0.5
+"""Of one attempt: a publication has two, and may have to connect first."""
 
 WATCH_CHANNEL = "callboard:watch"
 """A web process publishes a run's id here every `WATCH_INTERVAL_S` while a client watches its gameplay."""

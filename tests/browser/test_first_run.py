@@ -137,18 +137,18 @@ def test_empty_home_starts_an_agent_that_plays_with_one_click(page: Page, script
     run = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
     assert (run["algorithm"], run["environment"]) == ("paac", "ALE/Pong-v5")
     assert run["spec"]["config"]["n_w"] == 2, "the preset for two CPU cores"
-    assert run["name"] == "paac Pong-v5 compact-cropped seed 0"
+    assert run["name"] == "paac Pong-v5 full-frame-centred seed 0"
 
 
 def test_form_opens_on_what_the_home_offers(page: Page, script: httpx.Client) -> None:
     page.goto("/new")
     presets = page.get_by_role("radiogroup", name="Preset")
-    expect(presets.get_by_role("radio", checked=True)).to_contain_text("Compact network, cropped frame")
+    expect(presets.get_by_role("radio", checked=True)).to_contain_text("Full frame, centred")
     page.get_by_role("button", name="Start run").click()
     page.wait_for_url(re.compile(r"/runs/\w{26}"))
     run = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
     script.post(f"/api/v1/runs/{run['id']}/kill")
-    assert run["name"] == "paac Pong-v5 compact-cropped seed 0"
+    assert run["name"] == "paac Pong-v5 full-frame-centred seed 0"
 
 
 def test_new_run_of_another_game_shows_the_agent_the_whole_frame(page: Page, script: httpx.Client) -> None:
@@ -159,7 +159,7 @@ def test_new_run_of_another_game_shows_the_agent_the_whole_frame(page: Page, scr
 
     choose_game()
     presets = page.get_by_role("radiogroup", name="Preset")
-    expect(presets.get_by_role("radio", checked=True)).to_contain_text("full frame")
+    expect(presets.get_by_role("radio", checked=True)).to_contain_text("Full frame")
     expect(presets.get_by_role("radio").nth(1)).to_contain_text("As in the paper")
     expect(presets.get_by_role("radio", name="cropped frame")).to_have_count(0)
     crop = page.locator("[name='environment_config.crop']")

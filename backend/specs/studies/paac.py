@@ -135,16 +135,14 @@ FIGURES_3_4 = Definition(
             ),
         ),
         "hours": AtScale(
-            arms=by_n_e(
-                "full-frame-centred", 0.0014, learning_rate_schedule="constant", evaluation_episodes=0
-            ),
+            arms=by_n_e("full-frame-centred", 0.0014, evaluation_episodes=0),
             environments=games("Breakout", "Pong"),
             draws=Draws(n=1),
             stop={"agent_steps": 1_000_000, "wall_time_s": 580},
             concurrency=1,
             differs=(
                 "Two games instead of six",
-                "1 million agent steps instead of 115 million, at a constant rate of 0.0014 nₑ/32",
+                "1 million agent steps instead of 115 million, at a rate from 0.0014 nₑ/32 down to 0",
                 "2 workers",
                 CENTRED,
             ),
@@ -194,7 +192,6 @@ TABLE_1 = Definition(
                     "PAAC nips",
                     "paac",
                     "full-frame-centred",
-                    learning_rate_schedule="constant",
                     evaluation_interval_agent_steps=0,
                 ),
             ),
@@ -204,7 +201,7 @@ TABLE_1 = Definition(
             concurrency=1,
             differs=(
                 "Three games",
-                "1 million agent steps instead of 115 million, at a constant rate",
+                "1 million agent steps instead of 115 million",
                 "The network nips alone",
                 CENTRED,
             ),

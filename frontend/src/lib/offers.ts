@@ -19,13 +19,12 @@ export const CARTPOLE: Offer = {
   stop: { agent_steps: 1_000_000 },
 };
 
-export const PONG: Offer = { environment: 'ALE/Pong-v5', algorithm: 'paac', preset: 'compact-cropped' };
+export const PONG: Offer = { environment: 'ALE/Pong-v5', algorithm: 'paac', preset: 'full-frame-centred' };
 
 export const BREAKOUT: Offer = {
   environment: 'ALE/Breakout-v5',
   algorithm: 'paac',
-  preset: 'full-frame',
-  stop: { agent_steps: 60_000_000 },
+  preset: 'full-frame-centred',
 };
 
 const OFFERS: readonly Offer[] = [CARTPOLE, PONG, BREAKOUT];

@@ -20,7 +20,7 @@ const preset = (id: string) => ({
   environment_config: { crop: id === 'compact-cropped' },
   stop: { agent_steps: 3_000_000 },
 });
-const PAAC = { id: 'paac', presets: [preset('full-frame'), preset('compact-cropped')] };
+const PAAC = { id: 'paac', presets: [preset('full-frame-centred'), preset('compact-cropped')] };
 
 const page = (items: object[]) => ({ pages: [{ items, next_cursor: null }], pageParams: [null] });
 
@@ -52,8 +52,8 @@ afterEach(cleanup);
 
 it.each([
   ['CartPole', 'CartPole-v1', {}, { agent_steps: 1_000_000 }],
-  ['Pong', 'ALE/Pong-v5', { crop: true }, { agent_steps: 3_000_000 }],
-  ['Breakout', 'ALE/Breakout-v5', { crop: false }, { agent_steps: 60_000_000 }],
+  ['Pong', 'ALE/Pong-v5', { crop: false }, { agent_steps: 3_000_000 }],
+  ['Breakout', 'ALE/Breakout-v5', { crop: false }, { agent_steps: 3_000_000 }],
 ])('starts the offered run of %s with one click and opens it', async (title, environment, crop, stop) => {
   const router = await show();
   fireEvent.click(screen.getByRole('button', { name: `Train on ${title}` }));

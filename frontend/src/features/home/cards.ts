@@ -28,21 +28,21 @@ export const CARDS: readonly HomeCard[] = [
   {
     offer: PONG,
     title: 'Pong',
-    pace: 'learns in minutes',
+    pace: 'learns in six minutes',
     sight:
       'The agent on the right loses 21 to 0 at first. Then it returns the ball, wins points, and at last whole games.',
     method: 'PAAC',
-    agentSteps: '3M',
+    agentSteps: '2M',
     duration: 'about a quarter of an hour',
   },
   {
     offer: BREAKOUT,
     title: 'Breakout',
-    pace: 'overnight',
+    pace: 'learns in ten minutes',
     sight:
-      'A long run to leave alone. In the morning, replay its episodes from the first hour to the last and see what changed.',
+      'The paddle misses the ball at first. Ten minutes later it scores around 30, as people do. Replay its episodes from the first to the last.',
     method: 'PAAC',
-    agentSteps: '60M',
-    duration: 'about eight hours',
+    agentSteps: '2M',
+    duration: 'about a quarter of an hour',
   },
 ];

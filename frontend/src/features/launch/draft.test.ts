@@ -98,7 +98,7 @@ describe('newDraft', () => {
   });
   const algorithm = (id: string, observations: string[]) => ({
     ...{ id, observations, actions: ['discrete'], config_schema: {}, defaults: {} },
-    presets: [preset('full-frame'), preset('compact-cropped')],
+    presets: [preset('full-frame-centred'), preset('compact-cropped')],
   });
   const environment = (id: string, observation = 'pixels') => ({
     ...{ id, observation, actions: 'discrete', family: 'atari', config_schema: {}, defaults: {} },
@@ -118,8 +118,8 @@ describe('newDraft', () => {
   };
 
   it.each([
-    [{}, ['ALE/Pong-v5', 'paac', 'compact-cropped', '3']],
-    [{ environment: 'ALE/Breakout-v5' }, ['ALE/Breakout-v5', 'paac', 'full-frame', '60,000,000']],
+    [{}, ['ALE/Pong-v5', 'paac', 'full-frame-centred', '3']],
+    [{ environment: 'ALE/Breakout-v5' }, ['ALE/Breakout-v5', 'paac', 'full-frame-centred', '3']],
     [{ environment: 'CartPole-v1' }, ['CartPole-v1', 'paac', null, '1,000,000']],
   ])('opens %j on what the home offers', (requested, expected) => {
     expect(chosen(requested)).toEqual(expected);
@@ -129,10 +129,15 @@ describe('newDraft', () => {
     expect(chosen({ environment: 'ALE/Alien-v5' })).toEqual([
       'ALE/Alien-v5',
       'one_step_q',
-      'full-frame',
+      'full-frame-centred',
       '3',
     ]);
-    expect(chosen({ algorithm: 'one_step_q' })).toEqual(['ALE/Pong-v5', 'one_step_q', 'full-frame', '3']);
+    expect(chosen({ algorithm: 'one_step_q' })).toEqual([
+      'ALE/Pong-v5',
+      'one_step_q',
+      'full-frame-centred',
+      '3',
+    ]);
   });
 });
 

@@ -77,6 +77,21 @@ describe('EventStream', () => {
     expect(FakeSource.opened).toHaveLength(1);
   });
 
+  it('shows that the service has lost its events, although heartbeats arrive, until it has them again', () => {
+    const heardAt = connection.lastEventAt;
+    for (let second = 0; second < 60; second++) {
+      latest().send('stale');
+      vi.advanceTimersByTime(1500);
+      latest().send('heartbeat');
+      expect(connection).toEqual({ status: 'reconnecting', lastEventAt: heardAt });
+    }
+    expect(FakeSource.opened).toHaveLength(1);
+    latest().send('resync');
+    expect(connection.status).toBe('live');
+    latest().send('heartbeat');
+    expect(connection.status).toBe('live');
+  });
+
   it('shows a silent service within 5 s and recovers by itself', () => {
     vi.advanceTimersByTime(1000);
     latest().send('heartbeat');

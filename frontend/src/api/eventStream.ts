@@ -63,6 +63,8 @@ export class EventStream {
   /** What is shown in place of a live stream while requests of this tab fail. */
   #lost: Connection | undefined;
   #probing = false;
+  /** Whether the service has lost its own source of events: its heartbeats go on. */
+  #stale = false;
   #source: EventSource | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #watchdog: ReturnType<typeof setInterval> | undefined;
@@ -173,6 +175,7 @@ export class EventStream {
     this.#heardAt = Date.now();
     const source = new EventSource(withTicket(URL));
     this.#source = source;
+    this.#stale = false;
     source.onmessage = ({ data }: MessageEvent<string>) => {
       const event = JSON.parse(data) as LiveEvent;
       this.#heardAt = Date.now();
@@ -183,17 +186,18 @@ export class EventStream {
     source.addEventListener('resync', ({ data }: MessageEvent<string>) => {
       const { quiet_s = 0 } = JSON.parse(data) as { quiet_s?: number };
       this.#heardAt = Date.now();
+      this.#stale = false;
       this.#setStatus('live', true);
       this.listener.onResync(1000 * quiet_s);
       this.#broadcast({ kind: 'resync' });
     });
     source.addEventListener('heartbeat', () => {
       this.#heardAt = Date.now();
-      this.#setStatus('live', true);
+      if (!this.#stale) this.#setStatus('live', true);
     });
-    // The service responds but has lost its own source of events.
     source.addEventListener('stale', () => {
       this.#heardAt = Date.now();
+      this.#stale = true;
       this.#setStatus('reconnecting', false);
     });
     source.onerror = () => this.#reopen();

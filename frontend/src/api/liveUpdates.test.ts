@@ -198,6 +198,13 @@ describe('startLiveUpdates', () => {
     expect(requests).toEqual([3, 3]);
   });
 
+  it('refetches lists after a change of state, whatever else of runs is shown', async () => {
+    const requests = await watching([...keys.allRuns(), 'branch-policies', 'Catch-v0'], keys.runs({}));
+    send({ run: B, revision: 2, state: 'finished' });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(requests).toEqual([2, 2]);
+  });
+
   it('fetches again what failed before the stream began', async () => {
     vi.stubGlobal('EventSource', function EventSource() {
       return source;

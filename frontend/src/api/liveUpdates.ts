@@ -4,7 +4,7 @@ import { api, onRequest, renewTicket } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
 import { keys } from './keys';
 import { ApiProblem } from './problem';
-import { updateRunInLists, runQuery, type RunList } from './runs';
+import { pagesOf, updateRunInLists, runQuery, type CachedRuns } from './runs';
 import { hasMember, type SweepDetail } from './sweeps';
 
 /** First elements of the keys of queries that are refetched after a gap in the events. */
@@ -23,7 +23,7 @@ const RESYNCED: ReadonlySet<string> = new Set([
 const FLUSH_MS = 3000;
 /** What changes slowly is refetched for routine events at most this often. */
 export const SLOW_MS = 10_000;
-/** Changes of state and of what a user can edit are applied within this time. */
+/** Changes of a run's state or of its own fields, and of jobs, sweeps and studies, are applied within this time. */
 const URGENT_MS = 250;
 /** How often the ticket for addresses is checked. */
 const RENEWAL_CHECK_MS = 60_000;
@@ -73,7 +73,7 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
     await client.invalidateQueries({
       queryKey: keys.allRuns(),
       predicate: (query) =>
-        !isRefused(query) && ((query.state.data as RunList | undefined)?.pages.length ?? 0) <= MAX_PAGES,
+        !isRefused(query) && pagesOf(query.state.data as CachedRuns | undefined).length <= MAX_PAGES,
     });
     return;
   }
@@ -196,7 +196,7 @@ async function applyEvents(
   await Promise.all([client.invalidateQueries({ predicate }), updateLists(client, events)]);
 }
 
-/** Whether an event only reports the progress of training, or a host's heartbeat. */
+/** Whether an event names what else of a run has changed, as most of its training do, or is a host's heartbeat. */
 const isRoutine = ({ changed, host }: LiveEvent): boolean => changed !== undefined || host !== undefined;
 
 /** Events of one kind, applied together at most once in `intervalMs`. */

@@ -54,11 +54,18 @@ export const runsByIdQuery = (ids: readonly string[]) => ({
 });
 
 export type RunList = InfiniteData<RunPage, string | null>;
+/** What queries of runs hold: pages of a list, or runs to choose from. */
+export type CachedRuns = RunList | readonly Run[];
+
+/** The pages of a list; none of runs to choose from. */
+export const pagesOf = (runs: CachedRuns | undefined): RunList['pages'] =>
+  runs && 'pages' in runs ? runs.pages : [];
 
 /** Replaces a run in every cached list that contains it. */
 export function updateRunInLists(client: QueryClient, run: Run): void {
-  client.setQueriesData<RunList>({ queryKey: keys.allRuns() }, (lists) => {
-    if (!lists?.pages.some((page) => page.items.some(({ id }) => id === run.id))) return lists;
+  client.setQueriesData<CachedRuns>({ queryKey: keys.allRuns() }, (lists) => {
+    if (!lists || !('pages' in lists)) return lists;
+    if (!lists.pages.some((page) => page.items.some(({ id }) => id === run.id))) return lists;
     const pages = lists.pages.map((page) => ({
       ...page,
       items: page.items.map((item) => (item.id === run.id ? run : item)),

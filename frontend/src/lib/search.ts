@@ -193,7 +193,7 @@ const zoom = (value: unknown): string | undefined => {
   return range ? formatZoom(range) : undefined;
 };
 
-/** Styles, separated by commas. */
+/** Numbers of the styles of several lines, separated by commas. */
 const styles = (value: unknown): string | undefined => {
   const numbers = text(value);
   return numbers && /^\d{1,2}(,\d{1,2}){0,99}$/.test(numbers) ? numbers : undefined;
@@ -309,6 +309,12 @@ export const playSearch = (search: Search) =>
     scripted: flag(search.scripted),
   });
 
+/** Whether text of digits is a day of the calendar; some browsers take 30 February for 2 March. */
+const isDay = (text: string): boolean => {
+  const at = Date.parse(text);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
+};
+
 /**
  * A day, such as `2026-11-22`. The service accepts the years 1970 to 9998; the first and the last of them are left out,
  * since in another time zone they begin or end outside.
@@ -318,7 +324,7 @@ const day = (value: unknown): string | undefined =>
   /^\d{4}-\d{2}-\d{2}$/.test(value) &&
   value >= '1971' &&
   value < '9998' &&
-  !Number.isNaN(Date.parse(value))
+  isDay(value)
     ? value
     : undefined;
 

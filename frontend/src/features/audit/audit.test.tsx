@@ -104,5 +104,6 @@ it('auditParameters includes the whole last day', () => {
 
 it('auditSearch drops days that do not exist, or that the service refuses', () => {
   expect(auditSearch({ from: '0002-11-22', to: '9998-12-31' })).toEqual({});
-  expect(auditSearch({ from: '2026-02-28', to: '2026-13-01', action: '' })).toEqual({ from: '2026-02-28' });
+  for (const to of ['2026-13-01', '2026-02-30'])
+    expect(auditSearch({ from: '2026-02-28', to, action: '' })).toEqual({ from: '2026-02-28' });
 });

@@ -99,13 +99,14 @@ def run(folder: Path, specs: Mapping[Cell, RunSpec], report: Any) -> None:
     Args:
         folder: folder of the trial.
         specs: specifications of the trial's runs.
-        report: called with one line for each run.
+        report: called with a line when a run begins and when it has ended, or with one of a finished run.
 
     Raises:
         TrialError: a run failed, or its directory holds another run.
     """
     for n, (cell, spec) in enumerate(specs.items()):
         where = f"{n + 1} of {len(specs)}: {cell.folder}"
+        _refuse_other(folder / cell.folder, spec)
         if is_finished(folder / cell.folder):
             report(f"{where}: finished before")
             continue
@@ -161,12 +162,10 @@ def train(run_folder: Path, spec: RunSpec) -> None:
     Raises:
         TrialError: it failed, or the directory holds another run.
     """
+    _refuse_other(run_folder, spec)
     run_folder.mkdir(parents=True, exist_ok=True)
-    file, text = run_folder / "spec.json", spec.model_dump_json()
-    if file.exists() and file.read_text("utf-8") != text:
-        raise TrialError(f"{run_folder} holds a run with other settings: choose another folder")
-    with replacing(file) as partial:
-        partial.write_text(text, "utf-8")
+    with replacing(run_folder / "spec.json") as partial:
+        partial.write_text(spec.model_dump_json(), "utf-8")
     attempt = 1 + max((int(path.name) for path in (run_folder / "attempts").glob("*")), default=0)
     command = [sys.executable, "-m", "workers.engine", "train", str(run_folder), "--attempt", str(attempt)]
     if (checkpoint := newest(run_folder / "checkpoints")) is not None:
@@ -179,6 +178,12 @@ def train(run_folder: Path, spec: RunSpec) -> None:
             raise
     if status:
         raise TrialError(f"{run_folder.name}: the engine ended with exit status {status}; see its log there")
+
+
+def _refuse_other(run_folder: Path, spec: RunSpec) -> None:
+    file = run_folder / "spec.json"
+    if file.exists() and file.read_text("utf-8") != spec.model_dump_json():
+        raise TrialError(f"{run_folder} holds a run with other settings: choose another folder")
 
 
 def _agent_steps(event: AnyEvent) -> int:

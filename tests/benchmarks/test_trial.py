@@ -118,10 +118,12 @@ def test_trial_trains_each_run_once_and_is_refused_in_a_folder_of_other_settings
     assert scores[-1]["agent_steps"] == "200"
     again = CliRunner().invoke(app, [*command, *SMALL])
     assert "1 of 1: paac-Catch-v0-full-frame-0: finished before" in again.output
-    (tmp_path / "trial" / "paac-Catch-v0-full-frame-0" / "attempts" / "1" / "events.log").unlink()
-    other = CliRunner().invoke(app, [*command, *SMALL, "--set", "t_max=4"])
-    assert other.exit_code == 2
-    assert "holds a run with other settings" in other.output
+    for _ in ("finished", "not finished"):
+        other = CliRunner().invoke(app, [*command, *SMALL, "--set", "t_max=4"])
+        assert other.exit_code == 2
+        assert "holds a run with other settings" in other.output
+        log = tmp_path / "trial" / "paac-Catch-v0-full-frame-0" / "attempts" / "1" / "events.log"
+        log.unlink(missing_ok=True)
 
 
 def test_unknown_algorithm_and_preset_are_named(tmp_path: Path) -> None:

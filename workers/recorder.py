@@ -85,7 +85,7 @@ class Recorder:
         """Record the next batch, if there is one, excluding the engine's final event.
 
         Returns:
-            Number of bytes of the log in the batch; 0 if there is none.
+            Number of bytes of the log in the batch, even if an earlier try recorded it; 0 if there is none.
 
         Raises:
             Superseded: the fence no longer holds the run.
@@ -179,6 +179,8 @@ class Recorder:
         if points and metrics.append(session, run.id, self._attempt, revision, points):
             runs.publish(session, run, ["metrics"])
         lines = bounds.dropped_points(database_now(session))
+        if lines:
+            runs.publish(session, run, ["log"])
         for event in batch.events:
             self._write_event(session, run, attempt, event, missing, lines)
         runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))

@@ -26,7 +26,7 @@ from backend.specs.states import RunState
 from tests.support.rows import PROVENANCE, add_attempt, add_host, make_run
 from tests.support.waiting import PATIENCE_S, Patience
 from tests.workers.support import claim, expire_lease, points, run_row, stored_points
-from workers import recorder
+from workers import bounds, recorder
 from workers.bounds import MAX_LINES_PER_MINUTE
 from workers.clean_up import delete_removed_files
 from workers.engine.training.event_log import EventLog
@@ -118,7 +118,9 @@ def test_agent_steps_per_s_is_averaged_over_reports(
     assert rate_after(report(144, 60)) == pytest.approx(60 + (slower - 60) * (1 - weight))
 
 
-def test_published_change_names_the_parts_that_a_batch_changed(context: Context, claimed: ClaimedRun) -> None:
+def test_published_change_names_the_parts_that_a_batch_changed(
+    context: Context, claimed: ClaimedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with (
         redis.Redis.from_url(context.settings.redis) as client,
         client.pubsub() as listener,
@@ -138,6 +140,8 @@ def test_published_change_names_the_parts_that_a_batch_changed(context: Context,
         assert changed(points(3), REPORT) == ["metrics", "series/loss"]
         assert changed(points(4), REPORT) == ["series/loss"]
         assert changed(REPORT) == []
+        monkeypatch.setattr(bounds, "MAX_SERIES", 1)
+        assert changed(points(5, metric="another/metric"), REPORT) == ["log", "series/another"]
         log = events.LogEvent(time=1.0, level="info", message="a line")
         assert changed(claimed.episode(10), claimed.checkpoint(10), log) == ["checkpoints", "episodes", "log"]
 

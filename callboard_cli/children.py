@@ -1,4 +1,4 @@
-"""Child processes that are restarted when they die and never outlive their parent.
+"""Child processes that are restarted when they die, and asked to end when their parent dies.
 
 Hand-written, because process managers such as Honcho end all processes when one dies, and leave them running
 when they are killed themselves.
@@ -109,7 +109,7 @@ class ServiceProcess:
                 self._rotate_log()
                 self._check_health(self.pid)
             return
-        # Since its latest start, no restart has been scheduled.
+        # The time of its restart is still that of the start before.
         has_new_death = self._restart_not_before < self._started_at
         if has_new_death:
             early = now - self._started_at < _EARLY_EXIT_S

@@ -115,9 +115,10 @@ def has_expired(session: Session) -> bool:
 
 
 def expire(session: Session) -> list[str]:
-    """Mark every run whose lease has expired `lost`, then queue it again, or mark it stopped or failed.
+    """Mark runs whose lease has expired `lost`, then queue them again, or mark them stopped or failed.
 
-    An external run stays lost until its script sends something.
+    Runs that another transaction has locked are left for the next call. An external run stays lost until its
+    script sends something; one that was to be stopped is stopped.
     """
     expired = repository.expired(session, database_now(session))
     for run in expired:

@@ -57,8 +57,9 @@ class Events:
         self._unsent: deque[bytes | Signal] = deque()
         self._arrived = asyncio.Event()
         self.quiet_since: float | None = None
-        """When the last change before these arrived, by the monotonic clock; None if messages may have been
-        lost. Changes of hosts do not count: their heartbeats come all the time, and pages poll hosts."""
+        """When the last change before this stream began arrived, by the monotonic clock; None if messages may
+        have been lost since. Changes of hosts do not count: their heartbeats come all the time, and pages
+        poll hosts."""
 
     def put(self, message: bytes | Signal) -> None:
         """Append a message. `RESYNC` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""
@@ -114,7 +115,7 @@ class Subscription:
 
     @contextmanager
     def events(self) -> Iterator[Events]:
-        """Listen for changes. The first message is a `Signal`."""
+        """Listen for changes. `Signal.RESYNC` comes first where Redis is subscribed to, else once it is."""
         listener = Events()
         if self._client is not None:
             listener.put(Signal.RESYNC)

@@ -75,7 +75,8 @@ class Reducer(Protocol):
 
         Raises:
             MissingReferenceError: see `missing_references`.
-            UnknownArmError: the reducer compares with an arm that is neither planned nor among the runs.
+            UnknownArmError: the reducer compares with an arm that is neither planned nor among the runs, of
+                which there are some.
         """
         ...
 
@@ -291,7 +292,7 @@ class RatioTo:
 
     def reduce(self, runs: Sequence[MemberRun], planned: Planned | None = None) -> Reduction:
         """See `Reducer.reduce`."""
-        known = {arm for arm, _ in planned or counts_of(runs)}
+        known = {arm for arm, _ in [*(planned or {}), *counts_of(runs)]}
         if known and self.arm not in known:
             raise UnknownArmError(self.arm)
         reduction = self.of.reduce(runs, planned)

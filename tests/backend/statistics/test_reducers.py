@@ -160,6 +160,7 @@ def test_ratio_of_times_is_the_speed_up_over_the_arm() -> None:
     assert RatioTo("1", TimeTo({PONG: 5.0})).reduce(runs).value("2", PONG) == 0.5
     with pytest.raises(UnknownArmError):
         RatioTo("8", Last()).reduce(runs)
+    assert RatioTo("1", TimeTo({PONG: 5.0})).reduce(runs, {("2", PONG): 1}).value("2", PONG) == 0.5
 
 
 @pytest.mark.parametrize("inverse", [False, True])

@@ -223,7 +223,8 @@ class RolloutWorker:
         return {name: mean.item() * fraction for name, mean in metrics.items()}
 
     def state(self) -> dict[str, Any]:
-        """Random state, how many episodes each environment has begun, and its actions in the current one."""
+        """Random state, how many episodes each environment has drawn a seed for (the current one and the next
+        among them), and its actions in the current one."""
         state = {
             "generator": self._generator.get_state(),
             "run_seed": self._seed,

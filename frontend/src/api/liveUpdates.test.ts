@@ -1,8 +1,10 @@
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { api } from './client';
 import { keys } from './keys';
 import { isAffected, isRefused, SLOW_MS, startLiveUpdates } from './liveUpdates';
 import { ApiProblem } from './problem';
+import type { RunList, RunsQuery } from './runs';
 
 vi.hoisted(() => {
   // The client keeps the function that it finds when it is loaded.
@@ -146,8 +148,11 @@ describe('startLiveUpdates', () => {
   };
   const routine = (...changed: string[]) => ({ run: A, revision: 1, state: 'running', changed });
 
-  /** A page that shows a query of each key; the numbers of its requests by name. */
-  async function watching(...queryKeys: readonly (readonly unknown[])[]) {
+  /** A page that shows a query of each key; the numbers of their requests. */
+  const watching = async (...queryKeys: readonly (readonly unknown[])[]) =>
+    (await watchedClient(...queryKeys)).requests;
+
+  async function watchedClient(...queryKeys: readonly (readonly unknown[])[]) {
     vi.stubGlobal('EventSource', function EventSource() {
       return source;
     });
@@ -175,7 +180,7 @@ describe('startLiveUpdates', () => {
       for (const stop of stops) stop();
       vi.useRealTimers();
     });
-    return requests;
+    return { client, requests };
   }
 
   beforeEach(() => vi.useFakeTimers());
@@ -203,6 +208,30 @@ describe('startLiveUpdates', () => {
     send({ run: B, revision: 2, state: 'finished' });
     await vi.advanceTimersByTimeAsync(1000);
     expect(requests).toEqual([2, 2]);
+  });
+
+  it('a list scrolled far is not refetched after a change of state, its changed runs are', async () => {
+    const rows = (state: string) => (id: string) => ({ id, state });
+    const page = (...ids: string[]) => ({ items: ids.map(rows('running')), total: 12, next_cursor: null });
+    vi.spyOn(api, 'GET').mockImplementation(((_: string, { params }: { params: { query: RunsQuery } }) =>
+      Promise.resolve({
+        data: { items: (params.query.id ?? []).map(rows('finished')) },
+        response: Response.json({}),
+      })) as never);
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+    });
+    const { client, requests } = await watchedClient(keys.runs({}));
+    const others = Array.from({ length: 5 }, (_, k) => page(`other ${k}`));
+    client.setQueryData(keys.runs({}), { pages: [...others, page(A, B)], pageParams: [null] });
+    send({ run: B, revision: 2, state: 'finished' });
+    send({ run: 'a run of no list', revision: 3, state: 'finished' });
+    await vi.advanceTimersByTimeAsync(1000);
+    const list = client.getQueryData<RunList>(keys.runs({}));
+    expect(list?.pages.flatMap(({ items }) => items).at(-1)).toEqual({ id: B, state: 'finished' });
+    expect(list?.pages.flatMap(({ items }) => items).at(-2)).toEqual({ id: A, state: 'running' });
+    expect(requests).toEqual([1]);
+    expect(api.GET).toHaveBeenCalledTimes(1);
   });
 
   it('fetches again what failed before the stream began', async () => {

@@ -4,7 +4,7 @@ import { api, onRequest, renewTicket } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
 import { keys } from './keys';
 import { ApiProblem } from './problem';
-import { pagesOf, updateRunInLists, runQuery, type CachedRuns } from './runs';
+import { pagesOf, refetchRunsInLists, runQuery, updateRunsInLists, type CachedRuns } from './runs';
 import { hasMember, type SweepDetail } from './sweeps';
 
 /** First elements of the keys of queries that are refetched after a gap in the events. */
@@ -45,7 +45,7 @@ export function useConnection(): Connection {
 const MAX_SINGLE_RUNS = 3;
 /** Filters and sorting may depend on any field of a run, so lists are refetched at this interval. */
 const REFETCH_LISTS_MS = 15_000;
-/** A list scrolled beyond this many pages is not refetched while it is being read. */
+/** A list scrolled beyond this many pages is not refetched while it is being read: its changed runs are. */
 const MAX_PAGES = 5;
 
 const states = new Map<string, string>();
@@ -57,6 +57,17 @@ const pageAgeMs = (): number => Math.max(performance.now(), Date.now() - perform
 /** Whether the service has refused a query, such as a filter with a mistyped field: it would only do so again. */
 export const isRefused = ({ state: { error } }: Pick<Query, 'state'>): boolean =>
   error instanceof ApiProblem && error.status === 422;
+
+const pagesIn = (query: Query) => pagesOf(query.state.data as CachedRuns | undefined);
+
+const isLong = (query: Query): boolean => pagesIn(query).length > MAX_PAGES;
+
+/** Of these runs, the ids of those that a long list contains. */
+function inLongLists(client: QueryClient, ids: Iterable<string>): string[] {
+  const lists = client.getQueryCache().findAll({ queryKey: keys.allRuns(), predicate: isLong });
+  const contained = new Set(lists.flatMap(pagesIn).flatMap(({ items }) => items.map(({ id }) => id)));
+  return [...ids].filter((id) => contained.has(id));
+}
 
 /** Updates the lists of runs with as few requests as possible. */
 async function updateLists(client: QueryClient, events: readonly LiveEvent[]): Promise<void> {
@@ -70,15 +81,17 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
   for (const [run, state] of changed) states.set(run, state);
   if (stateChanged || changed.size > MAX_SINGLE_RUNS || Date.now() - listsRefetchedAt > REFETCH_LISTS_MS) {
     listsRefetchedAt = Date.now();
-    await client.invalidateQueries({
-      queryKey: keys.allRuns(),
-      predicate: (query) =>
-        !isRefused(query) && pagesOf(query.state.data as CachedRuns | undefined).length <= MAX_PAGES,
-    });
+    await Promise.all([
+      client.invalidateQueries({
+        queryKey: keys.allRuns(),
+        predicate: (query) => !isRefused(query) && !isLong(query),
+      }),
+      refetchRunsInLists(client, inLongLists(client, changed.keys())),
+    ]);
     return;
   }
   for (const id of changed.keys())
-    updateRunInLists(client, await client.query({ ...runQuery(id), staleTime: 0 }));
+    updateRunsInLists(client, [await client.query({ ...runQuery(id), staleTime: 0 })]);
 }
 
 /** What has to change for a resource of a run to be refetched; a resource that is not listed is refetched

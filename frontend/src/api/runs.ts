@@ -61,17 +61,28 @@ export type CachedRuns = RunList | readonly Run[];
 export const pagesOf = (runs: CachedRuns | undefined): RunList['pages'] =>
   runs && 'pages' in runs ? runs.pages : [];
 
-/** Replaces a run in every cached list that contains it. */
-export function updateRunInLists(client: QueryClient, run: Run): void {
+/** Replaces runs in every cached list that contains them. */
+export function updateRunsInLists(client: QueryClient, runs: readonly Run[]): void {
+  const changed = new Map(runs.map((run) => [run.id, run]));
   client.setQueriesData<CachedRuns>({ queryKey: keys.allRuns() }, (lists) => {
     if (!lists || !('pages' in lists)) return lists;
-    if (!lists.pages.some((page) => page.items.some(({ id }) => id === run.id))) return lists;
+    if (!lists.pages.some((page) => page.items.some(({ id }) => changed.has(id)))) return lists;
     const pages = lists.pages.map((page) => ({
       ...page,
-      items: page.items.map((item) => (item.id === run.id ? run : item)),
+      items: page.items.map((item) => changed.get(item.id) ?? item),
     }));
     return { ...lists, pages };
   });
+}
+
+/** Fetches runs by their ids, a page at a time, and replaces them in every cached list that contains them. */
+export async function refetchRunsInLists(client: QueryClient, ids: readonly string[]): Promise<void> {
+  for (let start = 0; start < ids.length; start += PAGE_SIZE) {
+    const id = ids.slice(start, start + PAGE_SIZE);
+    const query = { id, archived: 'all' as const, spec: true, limit: PAGE_SIZE };
+    const page = await unwrap(api.GET('/api/v1/runs', { params: { query } }));
+    updateRunsInLists(client, page.items);
+  }
 }
 
 /** A queued run's place in the queue, which changes with other runs. */
@@ -94,7 +105,7 @@ export function useRunChange(id: string) {
     mutationFn: (body: RunChanges) => unwrap(api.PATCH('/api/v1/runs/{run_id}', { ...runPath(id), body })),
     onSuccess: (run) => {
       client.setQueryData(keys.run(id), (detail: RunDetail | undefined) => detail && { ...detail, ...run });
-      updateRunInLists(client, run);
+      updateRunsInLists(client, [run]);
     },
     onError: (problem) => {
       // Somebody else has changed it: show what is stored now.

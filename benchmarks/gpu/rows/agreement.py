@@ -30,7 +30,7 @@ from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import Acceleration, prepare_torch, resolve_device, to_device
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 from workers.engine.nn.replay import Batch
-from workers.engine.training.checkpoint import load, save
+from workers.engine.training.checkpoint import check_state, load, save
 
 GAME = "ALE/Pong-v5"
 T = 5
@@ -134,7 +134,12 @@ def _count_launches() -> Iterator[list[None]]:
 
 
 def compare_checkpoints(*, algorithm: str, device: str, folder: str) -> Iterator[dict[str, Any]]:
-    """A run on the CPU resumed on a device, and that run on the CPU again."""
+    """Train on the CPU, resume that run on a device, and that one on the CPU again.
+
+    Raises:
+        ValueError: the restored theta is not that of the checkpoint.
+        DivergedError: the state of a learner holds NaN or Inf.
+    """
     prepare_torch()
     path = Path(folder) / f"{algorithm}.pt"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,11 +153,10 @@ def compare_checkpoints(*, algorithm: str, device: str, folder: str) -> Iterator
                 if not torch.equal(restored, state["learner"]["theta"]):
                     raise ValueError(f"theta restored on {where} is not that of the checkpoint")
             update(learner, 3)
-            # `state` and `save` raise if it holds NaN or Inf.
-            save(path, {"learner": learner.state()}, learner.network)
+            trained = {"learner": learner.state()}
+            check_state(trained)  # as the training loop does before it saves
+            save(path, trained, learner.network)
             state = load(path)
-            if not state["learner"]["theta"].isfinite().all():
-                raise ValueError(f"theta is not finite after a resume on {where}")
     yield {"passed": True}
 
 

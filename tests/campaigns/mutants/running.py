@@ -62,7 +62,7 @@ OnOutcome = Callable[[Mutant, Outcome], None]
 
 def forked(work: Callable[[TextIO], None], *, silent: bool = True, max_s: float | None = None) -> str:
     """What the work, done in a process of its own, writes to a pipe, or how that process died. It is killed
-    after `max_s`."""
+    if it has written nothing after `max_s`."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads that libraries have started
@@ -247,7 +247,10 @@ class _Loop(_Failures):
 def run_in_functions(
     folder: Path, paths: Sequence[str], tests: Tests, mutants: Sequence[Mutant], on_outcome: OnOutcome
 ) -> None:
-    """Run those that can be put into loaded functions, in forks of a process that has collected all tests."""
+    """Run those that can be put into loaded functions, in forks of a process that has collected all tests.
+
+    `on_outcome` is called in that process, a fork of this one: what it keeps in memory is lost.
+    """
 
     def work(_: TextIO) -> None:
         enter(folder)
@@ -263,7 +266,8 @@ def run_in_files(
     on_outcome: OnOutcome,
     *options: str,
 ) -> None:
-    """Run those that need a changed file, and a process that imports it, with these tests for each."""
+    """Run those that need a changed file, and a process that imports it, with these tests for each.
+    `on_outcome` is called in this process."""
 
     def work(names: list[str], pipe: TextIO) -> None:
         _limit()
@@ -282,7 +286,7 @@ def run_in_files(
             continue
         file.write_bytes(mutant.applied(source))
         try:
-            on_outcome(mutant, _outcome(forked(partial(work, names))))
+            on_outcome(mutant, _outcome(forked(partial(work, names), max_s=MAX_WALL_S)))
         finally:
             file.write_bytes(source)
             _kill_left()

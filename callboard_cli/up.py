@@ -33,9 +33,10 @@ QUIET_S = 10.0
 """Time without a ready web process after which the terminal shows the last problem."""
 CHECK_INTERVAL_S = 0.5
 WEB_UNHEALTHY_TIMEOUT_S = 30.0
-"""How long /healthz may fail before the web process is restarted."""
+"""How long /healthz may fail before the web process is restarted, from the first check that fails."""
 WORKER_SILENT_LEASES = 4
-"""A worker is restarted after this many leases without a heartbeat. Starting takes less time than that."""
+"""A worker is restarted when the checks have failed for this many leases: the first one that fails finds it
+offline, as the page shows it. Starting takes less time than that."""
 LOCK_WAIT_S = 1.0
 STOP_TIMEOUT_S = 12.0
 """A worker exits within 10 s."""

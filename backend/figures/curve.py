@@ -42,8 +42,9 @@ class CurveLine:
     metric: str
     source: str
     columns: Columns
-    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed` and the columns of `charts.WINDOW`. With a
-    column `bucket`, buckets at one x are merged already."""
+    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed`, the columns of `charts.WINDOW`, and the
+    numbers of values that are `nan`, `inf` and `neg_inf`. With a column `bucket`, buckets at one x are merged
+    already."""
     n_total: int = 0
     n_shown: int = 0
     start: int | None = None
@@ -112,7 +113,8 @@ def drawn_points(columns: Columns, *, smooth: bool) -> DrawnCurve:
 
 
 def _drawable(values: Array) -> Array:
-    """The values, NaN for those that the drawing library cannot place."""
+    """The values, NaN for finite ones that the drawing library cannot place. Infinite ones, which become null
+    when they are sent, stay."""
     is_large = np.abs(values) > LARGEST  # or infinite
     return np.where(is_large & np.isfinite(values), np.nan, values) if is_large.any() else values
 

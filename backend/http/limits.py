@@ -38,7 +38,7 @@ SHARED_FOR_S = 1.0
 """Age of an answer that everybody may ask for."""
 
 QUOTA_S = 24 * 3600.0
-"""How long what a token has stored counts."""
+"""Length of a period of a token's quota, which begins with the first thing stored after the period before."""
 
 MAX_WRITERS = 8
 """Requests that write at the same time. Each occupies a thread while it waits for the database's write lock:

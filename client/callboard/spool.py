@@ -685,7 +685,7 @@ def _find_frame(content: bytes) -> int:
 
 
 def _is_torn(content: bytes) -> bool:
-    """Whether bytes are the begin of a frame that a crash has cut off."""
+    """Whether bytes are the beginning of a frame that a crash has cut off."""
     if len(content) < _HEADER.size:
         return True
     length, _ = _HEADER.unpack_from(content)

@@ -257,7 +257,7 @@ def test_killed_child_is_restarted(running: Installation, name: str) -> None:
 
 @pytest.mark.long
 def test_hung_worker_is_restarted(home: Path) -> None:
-    # Four leases without a heartbeat are a hang: longer than a start takes on a slow machine.
+    # Failed checks for four leases are a hang: longer than a start takes on a slow machine.
     with installation(home, lease_s=5, reconcile_interval_s=0.5) as running:
         client = running.log_in()
         until(lambda: client.get("/api/v1/hosts").json()["items"])

@@ -36,7 +36,8 @@ from workers.engine.nn.seeds import REPLAY_CHOICE_STREAM
 from workers.engine.processes.phases import enter_phase
 
 RETRY_S = 0.2
-"""Pause before a process that did not answer is called again."""
+"""Pause before a process is called again that died or had nothing to learn from, and between the calls for
+reports and snapshots."""
 DOWN_TIMEOUT_S = 300.0
 """Maximum time that a process may be down before it fails the run."""
 STORE_BYTES_PER_PROCESS = 16 * 2**20

@@ -23,8 +23,12 @@ from backend.specs.run import RunSpec
 from benchmarks import trial
 from workers.engine.files import replacing
 
-START: Mapping[str, Any] = {"learning_rate": 7e-4, "schedule": 10_000_000, "n_e": 16, "max_grad_norm": 0.5}
-"""PAAC's centred preset before the search. Now it has the values that the search found."""
+START: Mapping[str, Mapping[str, Any]] = {
+    "paac": {"learning_rate": 7e-4, "schedule": 10_000_000, "n_e": 16, "max_grad_norm": 0.5},
+    "a3c": {"learning_rate": 7e-4, "schedule": 10_000_000, "rmsprop_eps": 0.1},
+    "ga3c": {"learning_rate": 7e-4, "schedule": 10_000_000, "n_actors": 16, "min_training_batch": 40},
+}
+"""The centred presets before the search. Now they have the values that it found."""
 TARGET = 18.0
 TABLE = "runs.csv"
 """File in the folder, with a row for each run."""
@@ -47,6 +51,20 @@ SEARCHED: Mapping[str, tuple[Any, ...]] = {
 """What the search varies, in this order, beside the value of `START` or of the preset."""
 TIMED = "n_e"
 """The searched setting that changes the cost of an agent step."""
+OTHERS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "a3c": (
+        {},
+        {"learning_rate": 2.8e-3},
+        {"learning_rate": 2.5e-4, SCHEDULE: 2_000_000, "rmsprop_eps": 1e-10},
+    ),
+    "ga3c": (
+        {},
+        {"learning_rate": 1.4e-3, SCHEDULE: 2_000_000},
+        {"learning_rate": 1.4e-3, SCHEDULE: 2_000_000, "n_actors": 32, "min_training_batch": 160},
+    ),
+}
+"""What A3C and GA3C try. The last ones are PAAC's settings; 5 decisions an update are 1/32 of PAAC's, so that
+A3C's learning rate is lower by the square root of that."""
 
 _PRESETS = ("full-frame", "full-frame-centred")
 _CENTRED = _PRESETS[1]
@@ -56,6 +74,7 @@ _PONG_STOP = {"agent_steps": 1_500_000, "score": TARGET}
 _SEARCH_STOP = {"agent_steps": 600_000, "score": TARGET}
 """Long enough for the preset to learn most of the game, so that its mean separates the values."""
 _TIMED_STOP = {"wall_time_s": 360.0, "score": TARGET}
+_OTHERS_SEARCH_STOP = {"wall_time_s": 400.0, "score": TARGET}
 _OTHERS_STOP = {"wall_time_s": 660.0, "score": TARGET}
 """A3C and GA3C should be at the target after ten minutes."""
 _GAMES_STOP = {"agent_steps": 1_000_000}
@@ -92,8 +111,8 @@ class Variant(NamedTuple):
     @property
     def spec(self) -> RunSpec:
         """Its specification."""
-        is_searched = (self.cell.algorithm, self.cell.preset) == ("paac", _CENTRED)
-        config = {**(START if is_searched else {}), **self.changes, **self.evaluations}
+        start = START[self.cell.algorithm] if self.cell.preset == _CENTRED else {}
+        config = {**start, **self.changes, **self.evaluations}
         schedule = config.pop(SCHEDULE, None)
         if schedule == "constant":
             config["learning_rate_schedule"] = schedule
@@ -130,14 +149,17 @@ def variants(result_of: Results) -> Iterator[Variant]:
     """Every run, in order; each depends on the results of those before."""
     chosen = yield from search(result_of)
     yield from pong("pong", chosen)
+    for algorithm, tried in OTHERS.items():
+        cell = trial.Cell(algorithm, _PONG, _CENTRED, 0)
+        runs = [Variant("search-others", cell, changes, _NONE, _OTHERS_SEARCH_STOP) for changes in tried]
+        yield from runs
+        yield from pong("others", _fastest(runs, result_of, timed=True), algorithm, _OTHERS_STOP)
     for seed in (0, 1):
         for environment in _GAMES:
             for preset in _PRESETS:
                 changes = chosen if preset == _CENTRED else {}
                 cell = trial.Cell("paac", environment, preset, seed)
                 yield Variant("games", cell, changes, _AT_THE_END, _GAMES_STOP)
-    for algorithm in ("a3c", "ga3c"):
-        yield from pong("others", {}, algorithm, _OTHERS_STOP)
 
 
 def pong(
@@ -159,8 +181,13 @@ def search(result_of: Results) -> Generator[Variant, None, dict[str, Any]]:
         cell = trial.Cell("paac", _PONG, _CENTRED, 0)
         runs = [Variant(part, cell, dict(changes), _NONE, stop) for changes in tried]
         yield from runs
-        chosen = dict(min(runs, key=lambda run: rank(result_of(run), timed=timed)).changes)
+        chosen = _fastest(runs, result_of, timed=timed)
     return chosen
+
+
+def _fastest(runs: Sequence[Variant], result_of: Results, *, timed: bool) -> dict[str, Any]:
+    """The changes of the run with the lowest rank."""
+    return dict(min(runs, key=lambda run: rank(result_of(run), timed=timed)).changes)
 
 
 def rank(result: Result | None, *, timed: bool = False) -> tuple[float, float]:

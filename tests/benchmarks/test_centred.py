@@ -13,6 +13,7 @@ import pytest
 from backend.specs.events import AnyEvent, EvaluationEvent, ReportEvent
 from benchmarks.centred import (
     COLUMNS,
+    OTHERS,
     SCHEDULE,
     SEARCHED,
     TABLE,
@@ -58,12 +59,13 @@ def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
     def result_of(variant: Variant) -> Result | None:
         n_e, constant = variant.changes.get("n_e"), variant.changes.get(SCHEDULE) == "constant"
         agent_steps = 400 - 200 * (n_e == 32) - 50 * constant
-        seconds = (300.0 if n_e == 8 else 400.0) + 500 * (variant.part == "search")
-        failed = variant.changes.get("learning_rate") == 1.4e-3
+        quick = n_e == 8 or "min_training_batch" in variant.changes
+        seconds = (300.0 if quick else 400.0) + 500 * (variant.part == "search")
+        failed = variant.part == "search" and variant.changes.get("learning_rate") == 1.4e-3
         return None if failed else reached(agent_steps, 0.0, seconds)
 
     planned = list(variants(result_of))
-    searched = [variant for variant in planned if variant.part.startswith("search")]
+    searched = [variant for variant in planned if variant.part in ("search", "search-n_e")]
     chosen = {SCHEDULE: "constant", "n_e": 8}
     assert dict(searched[-1].changes) == chosen | {"max_grad_norm": SEARCHED["max_grad_norm"][-1]}
     assert {str(dict(variant.changes)) for variant in planned if variant.part == "pong"} == {str(chosen)}
@@ -71,11 +73,12 @@ def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
     assert {(variant.cell.preset, bool(variant.changes)) for variant in games} == {
         ("full-frame", False), ("full-frame-centred", True)
     }  # fmt: skip
-    assert [variant.cell.algorithm for variant in planned if variant.part == "others"] == ["a3c"] * 3 + [
-        "ga3c"
-    ] * 3
+    others = [
+        (variant.cell.algorithm, dict(variant.changes)) for variant in planned if variant.part == "others"
+    ]
+    assert others == [*[("a3c", {})] * 3, *[("ga3c", OTHERS["ga3c"][-1])] * 3]
     ids = [variant.folder for variant in planned if variant not in searched]
-    assert len(ids) == len(set(ids)) == 3 + 12 + 6
+    assert len(ids) == len(set(ids)) == 3 + 12 + 6 + 6
 
 
 def test_every_run_of_the_search_is_valid_and_differs_in_what_it_says() -> None:

@@ -52,7 +52,8 @@ describe('compareSearch', () => {
   });
 
   it('keeps a protocol that may exist', () => {
-    expect(compareSearch({ protocol: 'noop_starts_5min' }).protocol).toBe('noop_starts_5min');
+    for (const id of ['noop_starts_5min', 'agent_starts:wall', 'human_starts_greedy:my-set@12'])
+      expect(compareSearch({ protocol: id }).protocol).toBe(id);
     expect(compareSearch({ protocol: 'no-op starts' }).protocol).toBeUndefined();
   });
 });

@@ -74,10 +74,10 @@ const runIds = (value: unknown): string | undefined =>
     .filter((id) => RUN_ID.test(id))
     .join(',') || undefined;
 
-/** The id of an evaluation protocol. */
+/** The id of an evaluation protocol, which may name a start set and its version. */
 const protocol = (value: unknown): string | undefined => {
   const id = text(value);
-  return id && /^\w{1,50}$/.test(id) ? id : undefined;
+  return id && /^\w{1,50}(:[a-z0-9-]{1,24}(@\d{1,5})?)?$/.test(id) ? id : undefined;
 };
 
 /** The fields by which the service sorts runs. */

@@ -198,6 +198,7 @@ class Player:
         self._channel.settimeout(LEAVE_TIMEOUT_S)
         with suppress(TimeoutError):
             self._report()
+            self._send_unsent()
 
     def close(self) -> None:
         """Close the environment in which the agent reads."""
@@ -290,7 +291,7 @@ class Player:
         return n_frames
 
     def _show_beginning(self, seed: int) -> None:
-        """Take a decision for its first frame: nothing else draws the beginning of a game."""
+        """Keep the first frame that is drawn: at the reset, or else, as in Atari games, by a decision."""
         frames: list[NDArray[np.uint8]] = []
         self._env.on_frame = lambda frame: frames.append(frame.copy())
         self._env.reset(seed, self._observation)
@@ -315,7 +316,8 @@ class Player:
         self._receive(0.0)
 
     def _next_action(self) -> int | None:
-        """The action that is held at the next decision, once the game goes on; None for a new game."""
+        """The action of the next decision, of the agent or the player, once the game goes on; None for a new
+        game."""
         if self._waits():
             self._rests = self._paused
             self._report()  # who pauses may leave

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
+import pytest
 
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
@@ -57,14 +58,22 @@ class Session:
             except TimeoutError:
                 raise AssertionError(f"no message within {PATIENCE_S:g} s: {detail()}") from None
 
-    def _read(self) -> None:
+    def read_all(self) -> None:
+        """Read messages until the engine closes its end."""
+        while self._read():
+            pass
+
+    def _read(self) -> bool:
         message = self._channel.recv(2**20)
+        if not message:
+            return False
         if message[:1] == FRAME:
             length = int.from_bytes(message[1:3], "little")
             self.status = json.loads(message[3 : 3 + length])
             self.shown.append((self.status, message[3 + length :]))
         else:
             self.reports.append(GAME_REPORT.validate_json(message[1:]))
+        return True
 
 
 @contextmanager
@@ -130,6 +139,31 @@ def test_game_is_simulated_again_to_the_same_memory_and_screen() -> None:
         again.step(action, out)
     assert np.array_equal(again.ale.getRAM(), memory)
     assert np.array_equal(again.ale.getScreenRGB(), screen)
+
+
+def test_report_that_could_not_be_sent_is_sent_when_the_session_ends() -> None:
+    config = _config()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    setup = PlaySetup(environment=BREAKOUT, environment_config=config.model_dump(mode="json"))
+    player = Player(setup, AtariEnv(BREAKOUT, config), theirs)
+    with suppress(BlockingIOError):
+        while True:  # frames that nobody has read yet
+            theirs.send(FRAME + b"\x02\x00{}")
+    ours.shutdown(socket.SHUT_WR)
+    with pytest.raises(WorkerGone):
+        player.run()
+
+    def leave() -> None:
+        player.leave()
+        theirs.close()
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    session = Session(ours)
+    session.read_all()
+    thread.join()
+    ours.close()
+    assert [type(report) for report in session.reports] == [GameStarted]
 
 
 def test_actions_are_read_at_every_frame_on_request() -> None:

@@ -346,7 +346,8 @@ def _oserror_as_unreachable() -> Iterator[None]:
 
 
 def create_run(transport: Transport, manifest: Manifest) -> str:
-    """Create the run of a spool; its id. The same spool creates one run, however often this is called.
+    """Create the run of a spool; its id. The same spool creates one run, however often one user calls this
+    within a day: the server keeps the keys of requests that long.
 
     Raises:
         Unreachable: the server cannot take it now.

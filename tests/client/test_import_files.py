@@ -24,7 +24,7 @@ from backend.metrics import tfevents
 from callboard.imports import tensorboard
 from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.meaning import has_score
-from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
+from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
 from callboard.imports.tables import ColumnMapping, read
 from tests.client.support import Target
 from tests.client.test_imports import imported, rows
@@ -91,7 +91,7 @@ DIALECTS: Mapping[str, tuple[str, bytes]] = {
 def test_table_is_the_same_run_in_every_dialect(tmp_path: Path, dialect: str) -> None:
     name, content = DIALECTS[dialect]
     (tmp_path / name).write_bytes(content)
-    [log] = read(tmp_path / name, ColumnMapping(), JSON_ENDINGS if "json" in name else CSV_ENDINGS)
+    [log] = read(tmp_path / name, ColumnMapping(), JSON_ENDINGS if "json" in name else TABLE_ENDINGS)
     assert (log.not_kept, log.problem) == ({}, None)
     points = {
         metric: list(zip(column.agent_steps, column.value, strict=True))
@@ -240,7 +240,7 @@ SPECIAL_TABLES: Mapping[
 def test_options_win_over_what_a_known_kind_of_table_means(tmp_path: Path, case: str) -> None:
     content, mapping, expected = SPECIAL_TABLES[case]
     (tmp_path / "a.csv").write_text(content)
-    logs = {log.name: log for log in read(tmp_path / "a.csv", mapping, CSV_ENDINGS)}
+    logs = {log.name: log for log in read(tmp_path / "a.csv", mapping, TABLE_ENDINGS)}
     assert {name: points_of(log) for name, log in logs.items()} == expected
 
 
@@ -255,7 +255,7 @@ def test_column_that_an_option_names_replaces_the_values_of_monitors(tmp_path: P
     (tmp_path / "monitor.csv").write_text(MONITOR)
     (tmp_path / "progress.csv").write_text("global_step,true_return\n20,7\n")
     mapping = ColumnMapping(metrics={"true_return": "rollout/episode_return"})
-    [log] = read(tmp_path, mapping, CSV_ENDINGS)
+    [log] = read(tmp_path, mapping, TABLE_ENDINGS)
     assert points_of(log) == {
         "rollout/episode_return": [(20, 0.0, 7.0)],
         "rollout/episode_length": [(10, 1.5, 10.0), (30, 3.5, 20.0)],
@@ -277,7 +277,7 @@ def test_names_that_differ_in_apostrophes_do_not_become_one(
     tmp_path: Path, content: str, n_series: int, n_points: int
 ) -> None:
     (tmp_path / "a.csv").write_text(content)
-    logs = list(read(tmp_path / "a.csv", ColumnMapping(), CSV_ENDINGS))
+    logs = list(read(tmp_path / "a.csv", ColumnMapping(), TABLE_ENDINGS))
     assert sum(len(log.series) for log in logs) == n_series
     assert sum(log.n_points for log in logs) == n_points
     assert all(not log.not_kept for log in logs)
@@ -287,7 +287,12 @@ def test_what_is_torn_or_ragged_is_counted(tmp_path: Path) -> None:
     cases = [
         ("csv", PLAIN + "40,5", "a last line that is not complete"),
         ("jsonl", _lines() + '{"step": 40, "loss/va', "a last line that is not complete"),
-        ("csv", PLAIN.replace("20,2.5,0.25", "20"), "rows with fewer cells than columns, in part"),
+        ("jsonl", _lines() + 'none\n{"step": 40, "loss/value": 1}', "lines that are no JSON objects"),
+        (
+            "csv",
+            PLAIN.replace("20,2.5,0.25", "20"),
+            "rows with fewer cells than columns, whose last values are missing",
+        ),
         ("csv", PLAIN.replace("20,2.5", "20,2.5,1"), "rows with more cells than columns, in part"),
         ("csv", "step,a,a\n1,2,3\n", 'column "a", which comes 2 times, but for its last'),
         ("jsonl", _lines() + "[1]\n", "lines that are no JSON objects"),
@@ -295,7 +300,7 @@ def test_what_is_torn_or_ragged_is_counted(tmp_path: Path) -> None:
     for at, (kind, content, message) in enumerate(cases):
         path = tmp_path / f"{at}.{kind}"
         path.write_text(content)
-        [log] = read(path, ColumnMapping(), CSV_ENDINGS)
+        [log] = read(path, ColumnMapping(), TABLE_ENDINGS)
         assert log.not_kept == {message: 1}
 
 
@@ -311,7 +316,7 @@ def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> Non
     )
     content = gzip.compress(b"step,loss\n", mtime=0) + whole
     (tmp_path / "torn.csv.gz").write_bytes(content[: len(content) // 2])
-    [log] = read(tmp_path / "torn.csv.gz", ColumnMapping(), CSV_ENDINGS)
+    [log] = read(tmp_path / "torn.csv.gz", ColumnMapping(), TABLE_ENDINGS)
     assert log.not_kept["the rest of a compressed file that is not complete"] == 1
     steps = list(log.series["loss"].agent_steps)
     assert steps == list(range(len(steps)))
@@ -321,7 +326,7 @@ def test_torn_compressed_file_is_read_as_far_as_it_can_be(tmp_path: Path) -> Non
     for torn in (content[:5], bytes(damaged)):  # nothing in it; what is before a wrong byte may be wrong too
         (tmp_path / "bad.csv.gz").write_bytes(torn)
         with pytest.raises(UnreadableLog, match="bad"):
-            list(read(tmp_path / "bad.csv.gz", ColumnMapping(), CSV_ENDINGS))
+            list(read(tmp_path / "bad.csv.gz", ColumnMapping(), TABLE_ENDINGS))
 
 
 @pytest.mark.parametrize("at", ["name", "row"])
@@ -330,9 +335,9 @@ def test_text_in_another_encoding_is_refused_with_what_to_do(tmp_path: Path, at:
     text = f"step,{name}\n" + "1,2\n" * 10_000 + f"10001,{row}\n"
     (tmp_path / "a.csv").write_bytes(text.encode("latin-1"))
     with pytest.raises(UnreadableLog, match=r"a\.csv: it is neither UTF-8 nor UTF-16; convert it to UTF-8"):
-        assert [log.series for log in read(tmp_path / "a.csv", ColumnMapping(), CSV_ENDINGS)]
+        assert [log.series for log in read(tmp_path / "a.csv", ColumnMapping(), TABLE_ENDINGS)]
     (tmp_path / "a.csv").write_bytes(text.encode())
-    assert list(read(tmp_path / "a.csv", ColumnMapping(), CSV_ENDINGS))
+    assert list(read(tmp_path / "a.csv", ColumnMapping(), TABLE_ENDINGS))
 
 
 @pytest.mark.service

@@ -21,7 +21,7 @@ from backend.metrics import tfevents
 from callboard.errors import Unreachable
 from callboard.imports import following, sending
 from callboard.imports.log import Column, Log
-from callboard.imports.rows import CSV_ENDINGS
+from callboard.imports.rows import TABLE_ENDINGS
 from callboard.imports.sending import Options
 from callboard.imports.tables import ColumnMapping
 from callboard.imports.tables import read as read_table
@@ -461,7 +461,7 @@ def test_followed_path_that_cannot_be_read_does_not_hold_up_the_others(
                 end: Any = signal.getsignal(signal.SIGINT)
                 end(signal.SIGINT, None)  # a signal would be the reason of runs that end in this process next
             raise OSError("a.csv is locked")
-        yield from read_table(path, ColumnMapping(), CSV_ENDINGS)
+        yield from read_table(path, ColumnMapping(), TABLE_ENDINGS)
 
     monkeypatch.setattr(following, "INTERVAL_S", 0.01)
     monkeypatch.setattr(following, "keep_running", lambda _, run: kept.append(run))
@@ -498,7 +498,7 @@ def test_followed_files_of_one_name_are_runs_that_are_all_kept_running(
         nonlocal n_looks
         n_looks += 1
         assert n_looks <= 4, "twice at the beginning, twice at the end"
-        yield from read_table(path, ColumnMapping(), CSV_ENDINGS)
+        yield from read_table(path, ColumnMapping(), TABLE_ENDINGS)
 
     monkeypatch.setattr(following, "INTERVAL_S", 0.01)
     monkeypatch.setattr(following, "keep_running", keep)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from callboard.imports.log import Log, UnreadableLog
-from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
+from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
 from callboard.imports.sending import Options, send
 from callboard.imports.tables import ColumnMapping, read
 from callboard.transport import Server, Transport
@@ -21,7 +21,7 @@ from tests.client.test_imports import imported
 
 def read_file(path: Path, content: str) -> Log:
     path.write_text(content)
-    [log] = read(path, ColumnMapping(), JSON_ENDINGS if path.suffix == ".jsonl" else CSV_ENDINGS)
+    [log] = read(path, ColumnMapping(), JSON_ENDINGS if path.suffix == ".jsonl" else TABLE_ENDINGS)
     return log
 
 

@@ -17,7 +17,7 @@ from callboard.errors import NotConfigured, Unreachable
 from callboard.imports import mlflow, tensorboard, wandb
 from callboard.imports.following import follow_paths
 from callboard.imports.log import Log, UnreadableLog, problem_of
-from callboard.imports.rows import CSV_ENDINGS, JSON_ENDINGS
+from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
 from callboard.imports.sending import Imported, Options, send
 from callboard.imports.tables import ColumnMapping, read
 from callboard.transport import Transport, find_server, spool_root
@@ -110,7 +110,7 @@ def import_rows(
     mapping = ColumnMapping(step_column, wall_time, run, named, factor is not None)
     of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapping.metrics)}
     returns = tuple(metric for metric in metrics if "=" not in metric)
-    endings = JSON_ENDINGS if kind == "jsonl" else CSV_ENDINGS
+    endings = JSON_ENDINGS if kind == "jsonl" else TABLE_ENDINGS
     return _import(
         paths,
         lambda path: read(path, mapping, endings, is_growing=follow),

@@ -18,7 +18,7 @@ from callboard.imports.log import UnreadableLog, quoted
 from callboard.limits import MAX_METRIC_CHARACTERS
 from callboard.names import of_cell, with_checksum
 
-CSV_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 _MAX_DOCUMENT_BYTES = 2**24
 TORN = "a last line that is not complete"
@@ -181,9 +181,10 @@ def _csv(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_growing
             elif len(cells) < len(columns) and state.is_open and not source.is_ahead:
                 table.not_kept[TORN] += 1
                 return
+            elif len(cells) < len(columns):
+                table.not_kept["rows with fewer cells than columns, whose last values are missing"] += 1
             else:
-                kind = "fewer" if len(cells) < len(columns) else "more"
-                table.not_kept[f"rows with {kind} cells than columns, in part"] += 1
+                table.not_kept["rows with more cells than columns, in part"] += 1
             if cells:
                 yield dict(zip(columns, cells))
         if state.is_dropped:
@@ -281,15 +282,17 @@ def _json_lines(path: Path, lines: Iterator[str], not_kept: Counter[str], *, is_
         if not line.strip():
             continue
         row = _object(line, not_kept)
+        if row is None and state.is_open:
+            table.not_kept[TORN] = 1
+            continue
         if row is None:
             n_bad += 1
             continue
         if isinstance(row.get("config"), dict):
             table.config |= row.pop("config")
         rows.append(columns.flat(row))
-    if state.is_dropped or (n_bad and state.is_open):
+    if state.is_dropped:
         table.not_kept[TORN] = 1
-        n_bad -= not state.is_dropped
     if n_bad:
         table.not_kept["lines that are no JSON objects"] = n_bad
     if not rows:

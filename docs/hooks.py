@@ -190,8 +190,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
-    if "anyOf" in schema:
-        return " or ".join(_type(choice) for choice in schema["anyOf"])
+    if choices := schema.get("anyOf", schema.get("oneOf")):
+        return " or ".join(_type(choice) for choice in choices)
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     kind = str(schema.get("type", schema.get("const", "any")))
@@ -313,16 +313,23 @@ def methods() -> str:
 def _settings_table(schema: dict[str, Any]) -> str:
     rows = []
     for name, field in schema.get("properties", {}).items():
-        low = field.get("minimum", field.get("exclusiveMinimum"))
-        high = field.get("maximum", field.get("exclusiveMaximum"))
-        bounds = "" if low is None and high is None else f"{_number(low)} to {_number(high)}"
         unit = field.get("unit") or ""
-        rows.append((f"`{name}`", _default(field.get("default")), bounds, unit, _cell(field["description"])))
+        rows.append(
+            (f"`{name}`", _default(field.get("default")), _bounds(field), unit, _cell(field["description"]))
+        )
     return _table(("setting", "default", "bounds", "unit", "meaning"), rows)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
+def _bounds(field: dict[str, Any]) -> str:
+    low, above = field.get("minimum"), field.get("exclusiveMinimum")
+    high, below = field.get("maximum"), field.get("exclusiveMaximum")
+    start = f"above {above:g}" if above is not None else f"{low:g}" if low is not None else ""
+    end = f"below {below:g}" if below is not None else f"{high:g}" if high is not None else ""
+    if start and end:
+        return f"{start} to {end}"
+    if start:
+        return start if low is None else f"at least {start}"
+    return end if high is None or not end else f"at most {end}"
 
 
 def _default(value: Any) -> str:

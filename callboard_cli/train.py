@@ -290,7 +290,9 @@ def evaluate(
         typer.Option(help="How episodes start and end, such as noop_starts; the run's by default."),
     ] = None,
     episodes: Annotated[int, typer.Option(min=1, max=1000, help="Number of episodes.")] = 30,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the starts.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, help="Seed of the starts and of the agent's actions.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a checkpoint from fresh starts, as the papers do."""

@@ -4,7 +4,7 @@ A claim gives a host the run's next attempt number and a lease that expires by t
 is renewed. Every write of a worker first locks the run with `lock`, which rejects all but the newest attempt:
 a worker whose lease expired while it was suspended changes nothing when it resumes.
 
-All functions run inside the caller's writing transaction.
+All functions run inside the caller's transaction; those that change something, inside a writing one.
 """
 
 from collections.abc import Mapping, Sequence

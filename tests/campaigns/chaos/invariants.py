@@ -167,15 +167,15 @@ def _check_story(session: Session, run: Run, runs_dirs: list[Path], damage: Dama
 
 def _damaged(session: Session, run: Run, runs_dirs: list[Path], damage: Damage) -> list[events.AnyEvent]:
     """Return the events of the frames that were damaged."""
-    intact: list[events.AnyEvent] = []
+    damaged: list[events.AnyEvent] = []
     for attempt in runs.attempts(session, run.id):
         for path in _paths(attempt, runs_dirs):
             start = 0
             for frame, end in read_frames(path):
                 if any(start <= place < end for place in damage.get(path, ())):
-                    intact += frame
+                    damaged += frame
                 start = end
-    return intact
+    return damaged
 
 
 def _without_damaged(answer: Story, stored: Story, damaged: Story) -> Story:

@@ -40,6 +40,16 @@ describe('applyBulk', () => {
     expect([result.items.length, result.n_done, result.n_refused]).toEqual([2, 1, 1]);
   });
 
+  it('changes many selected runs in several requests, which are one result', async () => {
+    const ids = Array.from({ length: 1_100 }, (_, k) => String(k));
+    const done = { items: [item('a')], n_done: 1, n_refused: 0 };
+    const bodies = answer(done, done, { items: [item('b', false)], n_done: 0, n_refused: 1 });
+    const result = await applyBulk('archive', { ids });
+    expect(bodies.map((body) => (body.ids as string[]).length)).toEqual([500, 500, 100]);
+    expect(bodies.flatMap((body) => body.ids)).toEqual(ids);
+    expect([result.items.length, result.n_done, result.n_refused]).toEqual([3, 2, 1]);
+  });
+
   it('deletes so that it can be undone', async () => {
     const bodies = answer();
     await applyBulk('delete', { ids: ['a'] });

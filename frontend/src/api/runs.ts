@@ -204,7 +204,12 @@ async function sendBulk(
     ...details,
   };
   if ('ids' in target) {
-    return unwrap(api.POST('/api/v1/runs/bulk', { body: { ...rest, ids: [...target.ids] } }));
+    const results: BulkResult[] = [];
+    for (let start = 0; start < target.ids.length; start += BULK_SIZE) {
+      const body = { ...rest, ids: target.ids.slice(start, start + BULK_SIZE) };
+      results.push(await unwrap(api.POST('/api/v1/runs/bulk', { body })));
+    }
+    return merged(results);
   }
   const { filter, expected } = target;
   let result = await unwrap(
@@ -214,15 +219,20 @@ async function sendBulk(
   while (result.next_after) {
     const body = { ...rest, filter, limit: BULK_SIZE, after: result.next_after };
     const next = await unwrap(api.POST('/api/v1/runs/bulk', { body }));
-    result = {
-      items: [...result.items, ...next.items],
-      n_done: result.n_done + next.n_done,
-      n_refused: result.n_refused + next.n_refused,
-      next_after: next.next_after ?? null,
-    };
+    result = { ...merged([result, next]), next_after: next.next_after ?? null };
   }
   return result;
 }
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
+
+/** What several requests of one action have done. */
+const merged = (results: readonly BulkResult[]): BulkResult => ({
+  items: results.flatMap(({ items }) => items),
+  n_done: sum(results.map(({ n_done }) => n_done)),
+  n_refused: sum(results.map(({ n_refused }) => n_refused)),
+  next_after: null,
+});
 
 /** Takes back an action on the runs that it was done to. */
 export async function undoBulk(action: BulkAction, { items }: BulkResult): Promise<void> {
@@ -238,13 +248,7 @@ export async function undoBulk(action: BulkAction, { items }: BulkResult): Promi
     const tags = JSON.parse(key) as string[];
     const needsTags = inverse === 'tag' || inverse === 'untag';
     if (needsTags && tags.length === 0) continue;
-    for (let start = 0; start < ids.length; start += BULK_SIZE) {
-      await applyBulk(
-        inverse,
-        { ids: ids.slice(start, start + BULK_SIZE) },
-        needsTags ? { tags } : undefined,
-      );
-    }
+    await applyBulk(inverse, { ids }, needsTags ? { tags } : undefined);
   }
 }
 
@@ -262,12 +266,8 @@ export const deletedRunsQuery = infiniteQueryOptions({
 });
 
 /** Restores deleted runs, and returns what was done with each. */
-export async function restoreRuns(ids: readonly string[]): Promise<BulkResult['items']> {
-  const items: BulkResult['items'] = [];
-  for (let start = 0; start < ids.length; start += BULK_SIZE)
-    items.push(...(await applyBulk('restore', { ids: ids.slice(start, start + BULK_SIZE) })).items);
-  return items;
-}
+export const restoreRuns = async (ids: readonly string[]): Promise<BulkResult['items']> =>
+  (await applyBulk('restore', { ids })).items;
 
 const INVERSE: Partial<Record<BulkAction, BulkAction>> = {
   archive: 'unarchive',

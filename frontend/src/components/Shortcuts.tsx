@@ -25,7 +25,7 @@ const SHORTCUTS: readonly { page: string; shortcuts: readonly Shortcut[] }[] = [
     page: 'New run',
     shortcuts: [
       { keys: ['↑', '↓'], action: 'Choose environment, algorithm or preset' },
-      { keys: ['Enter'], action: 'Start the run, in any field' },
+      { keys: ['Enter'], action: 'Start the run, in a field of one line' },
     ],
   },
   {

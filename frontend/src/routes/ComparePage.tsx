@@ -38,6 +38,8 @@ import { type compareSearch, defined } from '@/lib/search';
 import { legendNames } from '@/lib/shortNames';
 
 const route = getRouteApi('/shell/compare');
+/** Over seeds no run is hidden: the mean and the band are of all. */
+const NONE: ReadonlySet<string> = new Set();
 
 type Search = ReturnType<typeof compareSearch>;
 
@@ -190,7 +192,7 @@ export default function ComparePage() {
               })
             }
             names={names}
-            hidden={hidden}
+            hidden={grouped ? NONE : hidden}
           />
         </CurveViewProvider>
       )}

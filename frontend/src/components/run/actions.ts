@@ -69,6 +69,14 @@ const CANCEL: Action = {
   danger: false,
 };
 
+const STOP_LOST: Action = {
+  id: 'stop',
+  label: 'Stop',
+  description:
+    'It is not resumed by itself. It stays in the list as stopped, and can be resumed from its latest checkpoint.',
+  danger: false,
+};
+
 /** Of an external run: its script ends it, when it next sends something. */
 function externalStopActions(run: Run): Action[] {
   const kill: Action = {
@@ -112,7 +120,8 @@ export function actionsFor(run: Run): Action[] {
       'You can undo this for an hour, under “Recently deleted”.',
     danger: true,
   };
-  if (!hasEnded(run.state)) return [external ? MARK_STOPPED : CANCEL, remove];
+  if (!hasEnded(run.state))
+    return [external ? MARK_STOPPED : run.state === 'lost' ? STOP_LOST : CANCEL, remove];
   const archive: Action = run.archived
     ? { id: 'unarchive', label: 'Unarchive', description: 'Shows the run in the list again.', danger: false }
     : {

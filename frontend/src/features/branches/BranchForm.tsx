@@ -62,7 +62,9 @@ export function BranchForm({ run, episode, decision, actionNames, continuous, on
       create.reset();
       setValues((before) => ({ ...before, [name]: value, ...(name === 'run' && { checkpoint: '' }) }));
     };
-  const isInvalid = [errors.decision, errors.continuations, errors.horizon].some(Boolean);
+  // Without one, a policy of the episode's own run would play.
+  const lacksCheckpoint = isOther && checkpoint === '';
+  const isInvalid = lacksCheckpoint || [errors.decision, errors.continuations, errors.horizon].some(Boolean);
   const others = (runs.data ?? []).filter(({ id }) => id !== run.id);
   return (
     <Modal opened onClose={onClose} title="Branch from here" size="md">
@@ -71,6 +73,7 @@ export function BranchForm({ run, episode, decision, actionNames, continuous, on
         style={{ display: 'grid', gap: 16 }}
         onSubmit={(event) => {
           event.preventDefault();
+          if (isInvalid) return;
           create.mutate(
             {
               episode: episode.id,

@@ -104,7 +104,11 @@ export function CompareCharts({
   return (
     <>
       <div className={`panel ${curves.head} ${classes.toolbar}`} role="group" aria-label="Charts">
-        <AddMetric options={options} onAdd={(metric) => onMetrics([...metrics, metric])} />
+        <AddMetric
+          recorded={recorded}
+          options={options}
+          onAdd={(metric) => onMetrics([...metrics, metric])}
+        />
         <SegmentedControl
           size="xs"
           aria-label="Group curves"
@@ -194,10 +198,15 @@ export function CompareCharts({
   );
 }
 
-type AddProps = { options: readonly string[]; onAdd: (metric: string) => void };
+type AddProps = {
+  recorded: readonly { metric: string }[] | undefined;
+  /** Those without a panel. */
+  options: readonly string[];
+  onAdd: (metric: string) => void;
+};
 
 /** A search for a metric; choosing one adds its panel, Enter the first that matches. */
-function AddMetric({ options, onAdd }: AddProps) {
+function AddMetric({ recorded, options, onAdd }: AddProps) {
   const [typed, setTyped] = useState('');
   const added = useRef(false);
   const add = (metric: string): void => {
@@ -209,7 +218,8 @@ function AddMetric({ options, onAdd }: AddProps) {
     setTyped(added.current ? '' : text);
     added.current = false;
   };
-  const none = typed !== '' && !options.some((metric) => metric.includes(typed.trim().toLowerCase()));
+  const wanted = typed.trim().toLowerCase();
+  const none = wanted !== '' && recorded?.every(({ metric }) => !metric.toLowerCase().includes(wanted));
   return (
     <Autocomplete
       size="xs"

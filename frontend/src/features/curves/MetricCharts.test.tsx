@@ -79,6 +79,20 @@ describe('MetricCharts', () => {
     expect(screen.getByText('No matching metrics.')).toBeDefined();
   });
 
+  it('folds what its search matches, and leaves other sections as they are', () => {
+    show();
+    fireEvent.click(fold('optim'));
+    const search = screen.getByRole('searchbox', { name: 'Find metrics' });
+    fireEvent.change(search, { target: { value: 'loss' } });
+    fireEvent.click(screen.getByRole('button', { name: 'Collapse all' }));
+    fireEvent.change(search, { target: { value: '' } });
+    expect(charts()).toEqual([]);
+    fireEvent.change(search, { target: { value: 'loss' } });
+    fireEvent.click(screen.getByRole('button', { name: 'Expand all' }));
+    fireEvent.change(search, { target: { value: '' } });
+    expect(charts()).toEqual(['loss/entropy', 'loss/value']);
+  });
+
   it('keeps a folded section folded after a reload, until it is expanded', () => {
     show();
     fireEvent.click(fold('loss'));

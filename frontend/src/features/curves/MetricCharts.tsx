@@ -55,7 +55,8 @@ export function MetricCharts({ run, filter, below }: Props) {
   const shown = matching(visible, find);
   const sections = [...Map.groupBy(shown, sectionOf)];
   const names = sections.map(([section]) => section);
-  const allFolded = names.every((name) => collapsed.includes(name));
+  const allFolded = names.length > 0 && names.every((name) => collapsed.includes(name));
+  const unmatched = collapsed.filter((name) => !names.includes(name));
   const hide = (others: readonly string[], hiding: boolean): void => {
     const rest = hidden.filter((metric) => !others.includes(metric));
     arrange({ ...arrangement, hidden: hiding ? [...rest, ...others] : rest });
@@ -75,7 +76,9 @@ export function MetricCharts({ run, filter, below }: Props) {
         <Button
           variant="default"
           size="xs"
-          onClick={() => arrange({ ...arrangement, collapsed: allFolded ? [] : names })}
+          onClick={() =>
+            arrange({ ...arrangement, collapsed: allFolded ? unmatched : [...unmatched, ...names] })
+          }
         >
           {allFolded ? 'Expand all' : 'Collapse all'}
         </Button>

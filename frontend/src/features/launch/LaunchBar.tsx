@@ -85,7 +85,9 @@ export function LaunchBar({
       <LoadingButton
         type="submit"
         loading={starting}
-        title={refusal ?? 'You can also press Enter in any field.'}
+        title={
+          refusal ?? 'You can also press Enter in a field, but in the search for an environment and in Notes.'
+        }
         unavailable={refusal !== undefined}
         aria-describedby={refusal && 'refusal'}
       >

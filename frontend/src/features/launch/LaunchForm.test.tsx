@@ -212,6 +212,23 @@ describe('LaunchForm', () => {
     expect(screen.queryByRole('button', { name: 'Load older checkpoints' })).toBeNull();
   });
 
+  it('restores the checkpoint that was chosen, but for an address with another one', async () => {
+    service.older = { items: [{ id: 'older', agent_steps: 1_000 }], next_cursor: null };
+    const chosen = (): string =>
+      screen.getByRole<HTMLSelectElement>('combobox', { name: 'Checkpoint' }).value;
+    show({ checkpoint: 'latest' });
+    fireEvent.change(screen.getByRole('combobox', { name: 'Checkpoint' }), { target: { value: '' } });
+    cleanup();
+    show({ checkpoint: 'latest' });
+    expect(chosen()).toBe('');
+    fireEvent.click(screen.getByRole('button', { name: 'Reset form' }));
+    expect(chosen()).toBe('latest');
+    fireEvent.change(screen.getByRole('combobox', { name: 'Checkpoint' }), { target: { value: '' } });
+    cleanup();
+    show({ checkpoint: 'older' });
+    await waitFor(() => expect(chosen()).toBe('older'));
+  });
+
   it('loads older checkpoints to fork from on request', async () => {
     service.older = { items: [{ id: 'older', agent_steps: 1_000 }], next_cursor: null };
     show({ checkpoint: 'latest' });

@@ -82,15 +82,20 @@ export function LaunchForm(props: Props) {
   const [before] = useState(() => unsent(name, catalogue));
   const [restored, setRestored] = useState(before !== null);
   const [draft, setDraft] = useState(before?.draft ?? initialDraft);
-  const [checkpointId, setCheckpointId] = useState(checkpoint ?? null);
+  const from = checkpoint ?? null;
+  // An address with another checkpoint is a newer choice than the draft's.
+  const [checkpointId, setCheckpointId] = useState(
+    before?.checkpoint.from === from ? before.checkpoint.chosen : from,
+  );
   const [serverErrors, setServerErrors] = useState<readonly FieldProblem[]>([]);
   const [edited, setEdited] = useState<ReadonlySet<string>>(() =>
     before ? new Set(before.edited) : editedInitially(initialDraft),
   );
   const [untouched, setUntouched] = useState(draft);
   useEffect(() => {
-    if (draft !== untouched) keepUnsent(name, { draft, edited: [...edited] });
-  }, [name, draft, edited, untouched]);
+    if (draft !== untouched || checkpointId !== from)
+      keepUnsent(name, { draft, edited: [...edited], checkpoint: { from, chosen: checkpointId } });
+  }, [name, draft, edited, untouched, from, checkpointId]);
   // A changed draft is another request, and a repeated one the same.
   const key = useMemo(() => ({ draft, text: newKey() }), [draft]);
   const { data: hosts } = useQuery(hostsQuery);
@@ -174,6 +179,7 @@ export function LaunchForm(props: Props) {
     forgetUnsent(name);
     setDraft(initialDraft);
     setUntouched(initialDraft);
+    setCheckpointId(from);
     setEdited(editedInitially(initialDraft));
     setServerErrors([]);
     setRestored(false);

@@ -5,6 +5,8 @@ export type Unsent = {
   draft: Draft;
   /** The fields that were edited. */
   edited: readonly string[];
+  /** Of a fork, the checkpoint of the address and the one that was chosen; null is the latest. */
+  checkpoint: { from: string | null; chosen: string | null };
 };
 
 const keyOf = (form: string): string => `callboard-launch-${form}`;
@@ -13,9 +15,8 @@ const keyOf = (form: string): string => `callboard-launch-${form}`;
 export function unsent(form: string, catalogue: Catalogue): Unsent | null {
   const stored = sessionStorage.getItem(keyOf(form));
   if (stored === null) return null;
-  const { draft, edited } = JSON.parse(stored) as Unsent;
-  if (!environmentOf(catalogue, draft) || !algorithmOf(catalogue, draft)) return null;
-  return { draft, edited };
+  const entered = JSON.parse(stored) as Unsent;
+  return environmentOf(catalogue, entered.draft) && algorithmOf(catalogue, entered.draft) ? entered : null;
 }
 
 export const keepUnsent = (form: string, entered: Unsent): void =>

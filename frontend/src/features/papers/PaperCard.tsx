@@ -1,5 +1,6 @@
 import type { Paper, PaperItem } from '@/api/studies';
 import { Button } from '@mantine/core';
+import { served } from '@/lib/base';
 import { plural } from '@/lib/format';
 import classes from './papers.module.css';
 import { ShapeIcon } from './ShapeIcon';
@@ -44,7 +45,7 @@ export function PaperCard({ paper, item, onReproduce }: Props) {
             </span>
           </>
         ) : item.page ? (
-          <a href={item.page}>Shown on its page: no run needed</a>
+          <a href={served(item.page)}>Shown on its page: no run needed</a>
         ) : (
           <span className="muted">{item.needs}</span>
         )}

@@ -7,7 +7,7 @@ import { estimateQuery, startStudy, type PaperItem, type Scale } from '@/api/stu
 import { LoadingButton } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
-import { formatInteger, plural } from '@/lib/format';
+import { plural } from '@/lib/format';
 import classes from './papers.module.css';
 import { StudyCost } from './StudyCost';
 
@@ -51,6 +51,7 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
   const players = starting.length > 0 ? wanted : null;
   const starts = Object.fromEntries(starting.map((set) => [set.environment, set.protocols[0] ?? '']));
   const estimate = useQuery(estimateQuery(item.id, scale, starts));
+  const nNew = estimate.data ? estimate.data.n_runs - estimate.data.n_reused : (chosen?.n_runs ?? 0);
   const start = useMutation({
     mutationFn: () => startStudy(item.id, scale, starts, `${key}-${scale}-${players ?? ''}`),
     onSuccess: async ({ id }) => {
@@ -123,7 +124,7 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
               onClick={() => start.mutate()}
               data-autofocus
             >
-              Start {formatInteger(chosen?.n_runs)} runs
+              {nNew > 0 ? `Start ${plural(nNew, 'run')}` : 'Create study'}
             </LoadingButton>
           ) : (
             <PermittedButton denied={denied}>Start</PermittedButton>

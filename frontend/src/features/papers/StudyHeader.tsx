@@ -70,8 +70,8 @@ export function StudyHeader({ study, onDeleted }: Props) {
           value={study.name}
           maxLength={MAX_NAME}
           check={(typed) => (typed === '' ? 'Enter a name.' : null)}
-          save={async (name) => {
-            await rename.mutateAsync({ name });
+          save={async (name, from) => {
+            await rename.mutateAsync({ name, expected: { name: from } });
           }}
           denied={denied}
         >

@@ -141,7 +141,7 @@ it('says what a study costs before one click starts it', async () => {
   const cost = await within(dialog).findByLabelText('Cost');
   expect(cost.textContent).toContain('24 (4 exist)');
   expect(cost.textContent).toContain('about 5 min on two idle cores');
-  fireEvent.click(within(dialog).getByRole('button', { name: 'Start 24 runs' }));
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Start 20 runs' }));
   await vi.waitFor(() => expect(onStarted).toHaveBeenCalledWith('S1'));
   expect(requests.sent.filter(({ path }) => path === '/api/v1/studies').map(({ body }) => body)).toEqual([
     { item: 'a3c-figure-2', scale: 'minutes', starts: {} },

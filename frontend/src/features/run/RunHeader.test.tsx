@@ -87,7 +87,7 @@ it('RunHeader has one button and one menu in every state', async () => {
     ['starting', 'Stop and keep a checkpoint'],
     ['running', 'Stop and keep a checkpoint'],
     ['stopping', 'Stop and keep a checkpoint'],
-    ['lost', 'Cancel'],
+    ['lost', 'Stop'],
     ['failed', 'Resume'],
   ]) {
     await show('operator', { ...RUN, state, agent_steps: 0 } as RunDetail);

@@ -138,7 +138,7 @@ export function TagEditor({ tags, archived = false, save, denied }: Props) {
           />
           <Button type="submit">Add</Button>
           <Button variant="default" onClick={close}>
-            Done
+            {typed.trim() === '' ? 'Done' : 'Cancel'}
           </Button>
         </form>
       )}

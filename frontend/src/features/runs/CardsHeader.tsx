@@ -13,7 +13,7 @@ type CardsHeaderProps = {
 
 /** Selection and sorting above the cards on a phone, in place of column headers. */
 export function CardsHeader({ selectAll, columns, sort, onSort }: CardsHeaderProps) {
-  const by = sort.replace('-', '');
+  const by = sort.replace(/^-/, '');
   const down = sort !== by;
   return (
     <div className={classes.cardsHeader}>

@@ -204,9 +204,12 @@ type RowProps = {
   onToggle: () => void;
 };
 
+const NOT_COMBINED = 'Scores of several environments are not combined.';
+
 function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
   const [open, setOpen] = useState(false);
   const { value, low, high } = group.score;
+  const isMixed = !group.environment;
   const interval = low !== null && high !== null ? `[${formatScore(low)}, ${formatScore(high)}]` : '';
   return (
     <>
@@ -243,10 +246,16 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
             ))}
           </span>
         </td>
-        <td className="right num nowrap" title={`${plural(group.n_scored, 'run')} with a score`}>
-          {group.environment ? <Score value={value} /> : <span className="muted">several environments</span>}
+        <td
+          className="right num nowrap"
+          title={isMixed ? NOT_COMBINED : `${plural(group.n_scored, 'run')} with a score`}
+        >
+          {isMixed ? <span className="muted">several environments</span> : <Score value={value} />}
         </td>
-        <td className="num nowrap wide" title={interval ? undefined : 'An interval needs 5 scores.'}>
+        <td
+          className="num nowrap wide"
+          title={interval ? undefined : isMixed ? NOT_COMBINED : 'An interval needs 5 scores.'}
+        >
           {interval}
         </td>
         <td className="right num">

@@ -1,6 +1,6 @@
 import { Button, FileButton, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { asProblem } from '@/api/problem';
 import {
   createStartSet,
@@ -49,6 +49,7 @@ export function StartSets() {
   const [dialog, setDialog] = useState<Dialog | null>(null);
   const load = useStartSetMutation(importStartSet);
   const download = useDownload();
+  const forgetFile = useRef<() => void>(null);
   const close = (): void => {
     setDialog(null);
     dialog?.opener.focus();
@@ -61,8 +62,11 @@ export function StartSets() {
         <FileButton
           accept="application/json"
           disabled={denied !== undefined}
+          resetRef={forgetFile}
           onChange={(file) => {
             if (file) load.mutate(file);
+            // Else the same file, corrected, would be no change.
+            forgetFile.current?.();
           }}
         >
           {(props) => (

@@ -7,6 +7,7 @@ import numpy as np
 
 from backend.db import Evaluation
 from backend.metrics.chunks import Array, Columns
+from backend.statistics.means import trailing_means
 
 WINDOW_EPISODES = 100
 """Window of a training score."""
@@ -55,14 +56,11 @@ def by_training(rows: Columns, window: int = WINDOW_EPISODES) -> ScoreHistory:
     """
     known = np.isfinite(rows["value"])
     returns = rows["value"][known]
-    total = np.concatenate([[0.0], np.cumsum(returns)])
-    ends = np.arange(1, len(returns) + 1)
-    starts = np.maximum(0, ends - window)
     return ScoreHistory(
         agent_steps=rows["agent_steps"][known],
         wall_time_s=rows["wall_time_s"][known],
-        scores=(total[ends] - total[starts]) / (ends - starts),
-        trusted=ends >= window,
+        scores=trailing_means(returns, window),
+        trusted=np.arange(1, len(returns) + 1) >= window,
     )
 
 

@@ -33,6 +33,22 @@ _Z_975 = 1.959964
 _COLUMNS_AT_ONCE = 256
 
 
+def trailing_means(values: Scores, n: int) -> Scores:
+    """The mean of the last `n` values after each value, of fewer at the start.
+
+    Each is computed from its own values alone, in linear time: from the part of a block of `n` up to the
+    value, and the rest of the block before. A difference of cumulative sums would have no digits left after
+    one huge value.
+    """
+    rows = np.arange(len(values))
+    blocks = np.concatenate([values, np.zeros(-len(values) % n)]).reshape(-1, n)
+    up_to = np.cumsum(blocks, axis=1).ravel()[: len(values)]
+    onwards = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
+    starts = np.maximum(rows - n + 1, 0)
+    rest = np.where(starts % n > 0, onwards[starts], 0.0)
+    return np.asarray((up_to + rest) / np.minimum(rows + 1, n))
+
+
 @dataclass(frozen=True)
 class Error:
     """The uncertainty of a mean at each point."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from backend.statistics.estimates import Scores
+from backend.statistics.means import trailing_means
 
 WINDOW_EPISODES = 100
 """Training episodes whose mean return is the score of training."""
@@ -119,14 +120,11 @@ def training_history(points: Points) -> History:
     """The mean return of the last `WINDOW_EPISODES` after each training episode."""
     known = np.isfinite(points.returns)
     returns = points.returns[known]
-    total = np.concatenate([[0.0], np.cumsum(returns)])
-    ends = np.arange(1, len(returns) + 1)
-    starts = np.maximum(0, ends - WINDOW_EPISODES)
     return History(
         points.agent_steps[known].astype(float),
         points.wall_time_s[known].astype(float),
-        (total[ends] - total[starts]) / (ends - starts),
-        ends >= WINDOW_EPISODES,
+        trailing_means(returns, WINDOW_EPISODES),
+        np.arange(1, len(returns) + 1) >= WINDOW_EPISODES,
     )
 
 

@@ -22,6 +22,15 @@ def test_training_score_is_mean_of_last_hundred_episodes() -> None:
     assert history.score_at(2485) == pytest.approx(history.scores[-2])
 
 
+def test_one_huge_return_spoils_only_the_scores_of_its_window() -> None:
+    value = np.full(1_000, 7.0)
+    value[100] = -1e18
+    rows = {"agent_steps": np.arange(1_000), "wall_time_s": np.arange(1_000) / 2, "value": value}
+    scores = by_training(rows).scores
+    assert scores[99] == scores[200] == scores[-1] == 7.0
+    assert (scores[100:200] < -1e15).all()
+
+
 def test_single_high_return_at_start_does_not_reach_threshold() -> None:
     value = np.concatenate([[500.0], np.zeros(150), np.full(200, 200.0)])
     rows = {"agent_steps": np.arange(351), "wall_time_s": np.arange(351) / 10, "value": value}

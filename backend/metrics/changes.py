@@ -10,6 +10,7 @@ from backend.db import Series
 from backend.metrics import repository, service
 from backend.metrics.catalogue import describe
 from backend.metrics.charts import Axes, SeriesBuckets, curves
+from backend.metrics.rollups import NOT_FINITE
 from backend.metrics.run_axes import conversions, convert, locator
 from backend.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
 from backend.specs.run_fields import EXTERNAL
@@ -45,7 +46,7 @@ def of(session: Session, run_id: str, low: float, high: float, x: X = "agent_ste
     ]
     axes = Axes(x, _BUCKETS, span=(start, high))
     with service.bounded(len(whole), axes):
-        drawn = curves(session, whole, axes)
+        drawn = curves(session, whole, axes, has_gaps=True)
     compared = [
         change for series in whole if (change := _change(series, drawn[series.id], x, (start, low, high)))
     ]
@@ -81,11 +82,12 @@ def _agent_steps(session: Session, series: Series, axes: Axes, low: float, high:
     steps, stored = (
         np.concatenate(
             [
-                *repository.rollup_x_of(session, closed, name).values(),
-                *(columns[name] for columns in opened.values()),
+                *(rollup_x[chunk.id] for chunk in closed),
+                *(opened[chunk.id][name] for chunk in chunks if not chunk.closed),
             ]
         )
         for name in ("agent_steps", axes.column)
+        for rollup_x in [repository.rollup_x_of(session, closed, name)]
     )
     conversion = conversions(session, [series.run_id], axes.x).get(series.run_id)
     # The x of several actors may decrease a little.
@@ -99,9 +101,13 @@ def _change(
 ) -> MetricChange | None:
     start, low, high = ends
     at, mean = curve.buckets[x], curve.buckets["mean"]
-    before, inside = mean[(at >= start) & (at < low)], mean[(at >= low) & (at <= high)]
+    is_before, is_inside = (at >= start) & (at < low), (at >= low) & (at <= high)
+    before, inside = mean[is_before], mean[is_inside]
     measured = robust_change(before, inside)
-    lost = bool(np.isfinite(before).all() and not np.isfinite(inside).all())
+    not_finite = np.zeros(len(at))
+    for name in NOT_FINITE:
+        not_finite += curve.buckets.get(name, 0)
+    lost = bool(not not_finite[is_before].any() and not_finite[is_inside].any())
     if measured is None and not (lost and len(before)):
         return None
     return MetricChange(

@@ -202,7 +202,8 @@ def export_runs(
     ] = None,
     format: Annotated[Format, Query(description="Format of the file.")] = "csv",
 ) -> Download:
-    """Every point of several runs at full resolution, in one file, with their specs and provenance."""
+    """Every point of several runs at full resolution, in one file; with their specs and provenance in all
+    formats but `npz`."""
     if bool(run) == (filter is not None):
         raise Invalid.field("run", "give either run ids or a filter")
     service.require_format(format)

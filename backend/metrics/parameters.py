@@ -36,7 +36,10 @@ async def _large_turn(request: Request) -> AsyncIterator[None]:
 
 
 def n_buckets(given: QueryParams) -> int:
-    """At most how many buckets a request for charts has, by its parameters, which are not validated yet."""
+    """About how many buckets a request for charts has, by its parameters, which are not validated yet.
+
+    Sources that are not named count as one, and `*` as 32.
+    """
     sources, points = given.getlist("source"), given.get("points", "")
     n = int(points[:20]) if points.isdecimal() else DEFAULT_POINTS
     n *= _SOURCES_OF_ALL if "*" in sources else max(1, len(sources))

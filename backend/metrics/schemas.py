@@ -62,10 +62,10 @@ class MetricChange(Schema):
     before: Number = Field(examples=[1.2])
     """Median in the range before."""
     inside: Number = Field(examples=[0.04])
-    """Median in the range; null without finite values."""
+    """Median in the range; null of fewer than three finite values."""
     score: Number = Field(examples=[-31.0])
     """Modified z-score: the difference of the medians in robust standard deviations of the values before;
-    null if these were constant."""
+    null if these were constant and the values are others, or of fewer than three finite values."""
     was_constant: bool
     """Whether it was constant before and is not any more."""
     becomes_not_finite: bool
@@ -114,7 +114,7 @@ class MetricSummary(Schema):
     metric: str = Field(examples=["rollout/episode_return"])
     """Name of the metric, such as `rollout/episode_return`."""
     last: float | None
-    """Latest value."""
+    """Latest value; null if it is not finite."""
     best: float | None
     """Best value: the smallest of a `loss/` metric, the largest of others."""
     mean: float | None
@@ -275,8 +275,8 @@ class GroupCurve(Schema):
     n: list[int]
     """Number of runs with a value at each grid point."""
     seed_values: list[Numbers]
-    """The values of each run, in the order of `runs`, if they are too few for an interval; otherwise
-    empty."""
+    """The values of each run, in the order of `runs`, if they are too few for an interval or `seeds` asks for
+    them; otherwise empty."""
 
 
 class Chart(Schema):

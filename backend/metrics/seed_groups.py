@@ -150,7 +150,7 @@ def _first_changed(
 
 
 def _smoothed(values: Array, x: Array, axes: Axes) -> tuple[Array, Array, float]:
-    """The rows as they are drawn, and by how much the latest is drawn before its x."""
+    """The rows as they are drawn, and by how much at most the latest is drawn before its x."""
     if not axes.smooths:
         return x, values, 0.0
     if axes.smoothing == "points":

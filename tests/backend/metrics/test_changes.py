@@ -97,6 +97,30 @@ def test_changes_of_a_calm_range_are_small(service: RunningService) -> None:
     assert answer["checkpoint"]["agent_steps"] == 500
 
 
+def test_single_nan_among_many_points_is_a_change(sqlite_service: RunningService) -> None:
+    run = make_run(sqlite_service.engine)
+    values = np.full(8_000, 0.5)
+    values[6_000] = np.nan
+    steps = list(range(1, 8_001))
+    event = PointsEvent(
+        metric="loss/value",
+        source="",
+        agent_steps=steps,
+        frames=steps,
+        wall_time_s=[float(at) for at in steps],
+        episodes=[0] * len(steps),
+        value=values.tolist(),
+    )
+    with writing(sqlite_service.engine) as session:
+        locked = runs.find(session, run.id, for_update=True)
+        assert locked is not None
+        repository.append(session, run.id, 1, locked.revision + 1, [event])
+    [loss] = _read(sqlite_service, run.id, 4_000, 8_000)["items"]
+    assert loss["becomes_not_finite"]
+    calm = _read(sqlite_service, run.id, 6_500, 7_000)["items"]
+    assert not any(item["becomes_not_finite"] for item in calm)
+
+
 def test_changes_at_the_start_of_a_run_have_nothing_to_compare(sqlite_service: RunningService) -> None:
     run_id = _collapsed(sqlite_service)
     answer = _read(sqlite_service, run_id, 0, 400)

@@ -96,7 +96,7 @@ async def _styles(
     of_groups = {}
     for text in group_style:
         group, _, number = text.rpartition(":")
-        if not group or not number.isascii() or not number.isdigit() or int(number[:4]) >= N_STYLES:
+        if not group or not number.isascii() or not number.isdigit() or len(number) > 2:
             raise Invalid.field("group_style", f"{quoted(text)} is not GROUP:STYLE, a style from 0 to 99")
         of_groups[group] = int(number)
     return WantedStyles(style, of_groups)

@@ -101,7 +101,7 @@ def learning_curve_figure(
     )
     colours = {run: look(style, theme).colour for run, style in styles.items()}
     add_levels(figure, levels, best, theme)
-    several = len(colours) > 1
+    several = len({*runs, *(line.run for line in lines)}) > 1
     if not several:
         _add_evaluations(figure, evaluations, colours)
         add_marks(figure, "checkpoints", checkpoints, colours, theme)
@@ -167,7 +167,7 @@ def add_levels(figure: Figure, levels: Sequence[Level], best: float | None, them
     line = {"color": muted(theme), "width": 1, "dash": "dash"}
     for level in ordered:
         ends = {"x0": 0, "x1": 1, "xref": "x domain", "y0": level.score, "y1": level.score, "yref": "y"}
-        figure.add_line(line, **ends)
+        figure.add_line(line, name=plain_text(_named([level])), **ends)
     for number, cluster in enumerate(_close_together(ordered)):
         # A curve that starts near the lowest level on the left must not overlap its label.
         side = "right" if number == 0 else "left"

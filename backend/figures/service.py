@@ -182,7 +182,12 @@ def caption_of(session: Session, request: FigureRequest, figure: Figure) -> str:
     """
     [name] = request.names
     is_tested = name.kind == "seed_curve" and name.is_of_returns
-    comparison = comparisons.compare(session, request.runs, "training", "common", None) if is_tested else None
+    shown = [
+        id_
+        for id_, run in metrics.find_runs(session, request.runs).items()
+        if request.environment in (None, run.environment)
+    ]
+    comparison = comparisons.compare(session, shown, "training", "common", None) if is_tested else None
     return caption(figure, comparison)
 
 
@@ -278,7 +283,7 @@ class _Drawing:
         if name.kind == "learning_curve":
             figure = self._learning_curve(lines, _counted(request.axes.x, series))
         elif name.kind == "diagnostic":
-            figure = self._diagnostic(BY_ID[name.of], lines)
+            figure = self._diagnostic(BY_ID[name.of], lines, _counted(request.axes.x, series))
         elif name.kind == "seed_curve":
             figure = self._seed_curve(name.of, series)
         else:
@@ -359,13 +364,12 @@ class _Drawing:
             width_px=request.options.width_px,
         )
 
-    def _diagnostic(self, panel: Panel, lines: Sequence[CurveLine]) -> Figure:
-        axes = self._request.axes
+    def _diagnostic(self, panel: Panel, lines: Sequence[CurveLine], x: str) -> Figure:
         return diagnostic_figure(
             panel,
             lines,
-            x=axes.x,
-            smooth=axes.description,
+            x=x,
+            smooth=self._request.axes.description,
             title=self._title(panel.title),
             theme=self._request.options.theme,
         )
@@ -509,7 +513,8 @@ def draw_scatter(
         Dot(
             run.id,
             run.name,
-            value if isinstance(value, int | float) else str(value),
+            # Plotly places no dot at a truth value.
+            value if isinstance(value, int | float) and not isinstance(value, bool) else str(value),
             getattr(run, score),
             key,
             names[key],

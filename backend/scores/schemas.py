@@ -13,7 +13,7 @@ FigureId = Literal["profile", "optimality_gap"]
 
 
 class ScoreProtocol(Schema):
-    """A protocol under which there are scores."""
+    """A protocol that can be chosen."""
 
     id: str = Field(examples=["noop_starts"])
     """Id of the protocol."""
@@ -116,7 +116,8 @@ class Scores(Schema):
     protocol_title: str
     """The protocol in words."""
     protocols: list[ScoreProtocol]
-    """The protocols under which runs of this installation or published agents have scores."""
+    """The protocols to choose from: those under which runs of this installation or published agents have
+    scores, and those of the environments."""
     rule: str
     """The rule by which the scores of runs become the value of a cell."""
     columns: list[ScoreColumn]

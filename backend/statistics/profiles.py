@@ -24,7 +24,7 @@ TARGET = 100.0
 """Normalised score, in percent, of the target: a human's, or DQN's."""
 N_THRESHOLDS = 201
 _LOWEST, _HIGHEST = 0.0, 800.0
-"""The thresholds span at least 0 to the target, and end at the highest score, at most here."""
+"""The thresholds span at least 0 to the target, and end 5 % above the highest score, at most here."""
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,25 @@ def test_close_levels_share_a_label() -> None:
     ]
 
 
+def test_each_level_has_its_own_name_in_an_export() -> None:
+    crowd = [*LEVELS, Level("DQN", 20.9, "noop_starts")]
+    shapes = draw(levels=crowd, best=-10.0).layout.shapes
+    assert [shape.name for shape in shapes if shape.y0 > 20] == [
+        "DQN 20.9 (published, no-op starts)", "PAAC nips 21 (published, no-op starts)"
+    ]  # fmt: skip
+
+
+def test_panel_of_one_of_several_compared_runs_is_that_of_a_single_run() -> None:
+    done = [Evaluated(A, "a run", "plain", 10.0, -1.5, 30)]
+    lines = [line(A, metric=EPISODE_RETURN)]
+    figure = valid(
+        learning_curve_figure(
+            lines, runs=[A], x="agent_steps", smooth="0.9", evaluations=done, styles={A: 0, B: 1}
+        )
+    )
+    assert "evaluations" in [trace.meta["kind"] for trace in figure.data]
+
+
 def test_y_range_includes_only_the_next_level() -> None:
     def in_view(best: float | None) -> list[float]:
         return list(draw(levels=LEVELS, best=best).layout.yaxis.autorangeoptions.include)

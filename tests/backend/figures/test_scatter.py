@@ -89,6 +89,9 @@ def test_scatter_of_runs_over_rest(engine: Engine, client: Client) -> None:
     assert medians["y"] == [11.5]
     by_seed = client.get("/api/v1/figures/scatter", params=ask | {"x": "seed"}).json()["data"][0]
     assert by_seed["x"] == [1, 1, 2]
+    by_switch = client.get("/api/v1/figures/scatter", params=ask | {"x": "config.standardise"}).json()
+    assert set(by_switch["data"][0]["x"]) <= {"True", "False"}, "Plotly places no dot at a truth value"
+    assert by_switch["layout"]["xaxis"]["type"] == "category"
 
 
 @pytest.mark.service

@@ -13,8 +13,9 @@ KEPT = timedelta(days=1)
 
 
 def get(session: Session, actor_id: str, key: str) -> IdempotencyKey | None:
-    """The stored response, or None."""
-    return session.get(IdempotencyKey, (actor_id, key))
+    """The stored response, or None, also of one that has expired."""
+    row = session.get(IdempotencyKey, (actor_id, key))
+    return row if row is not None and row.created_at >= database_now(session) - KEPT else None
 
 
 def add(session: Session, actor_id: str, key: str, fingerprint: str, status: int, body: str) -> None:

@@ -25,7 +25,7 @@ from backend.branches import service as branches
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.db import Branch, Checkpoint, Episode, Evaluation, Run, StoredSaliency, Video
-from backend.db.job import BRANCH, GAME, OF_EPISODES, SALIENCY, THUMBNAIL, VIDEO, VIDEO_THUMBNAIL
+from backend.db.job import BRANCH, EVALUATION, GAME, OF_EPISODES, SALIENCY, THUMBNAIL, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
@@ -168,7 +168,7 @@ class JobRunner(threading.Thread):
         with self._context.reading() as session:
             run = runs.find(session, job.run_id) if job.run_id is not None else None
             episode = episodes.find(session, job.target_id) if job.kind in OF_EPISODES else None
-            is_evaluation = job.kind == evaluations.EVALUATION
+            is_evaluation = job.kind == EVALUATION
             evaluation = evaluations.find(session, job.target_id) if is_evaluation else None
             video = videos.find(session, job.target_id) if job.kind in _OF_SENT_VIDEOS else None
         return run, episode, evaluation, video

@@ -19,6 +19,9 @@ VIDEO_THUMBNAIL = "video_thumbnail"
 GAME = "game"
 """Kind of the job that renders the video of a recorded game."""
 
+EVALUATION = "evaluation"
+"""Kind of the job that evaluates a checkpoint on a user's request."""
+
 BRANCH = "branch"
 """Kind of the job that plays continuations of an episode."""
 

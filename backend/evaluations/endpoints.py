@@ -78,5 +78,6 @@ def request_evaluation(
         n_episodes=body.episodes,
         seed=body.seed,
         checkpoint_id=body.checkpoint,
+        requested_by=principal.id,
     )
     return EvaluationOut.of(evaluation, job, runs.get(session, run_id))

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from backend.db import Evaluation, keyset
+from backend.db import Evaluation, Job, keyset
+from backend.db.job import EVALUATION
 
 _FINISHED = (
     select(Evaluation)
@@ -22,9 +23,11 @@ def add(session: Session, evaluation: Evaluation) -> None:
 
 
 def awaited_checkpoints(session: Session, run_id: str) -> set[str]:
-    """File names of the checkpoints of a run with a pending evaluation request."""
-    statement = select(Evaluation.checkpoint).where(
-        Evaluation.run_id == run_id, Evaluation.attempt.is_(None), Evaluation.mean_return.is_(None)
+    """File names of the checkpoints of a run whose requested evaluations have not ended."""
+    statement = (
+        select(Evaluation.checkpoint)
+        .join(Job, (Job.kind == EVALUATION) & (Job.target_id == Evaluation.id))
+        .where(Evaluation.run_id == run_id, Job.state.in_(("queued", "running")))
     )
     return set(session.scalars(statement))
 

@@ -90,8 +90,8 @@ class EvaluationOut(Schema):
     max_frames: int | None = Field(examples=[18_000])
     """Emulator frames, no-ops included, after which the protocol ends an episode; null if it does not."""
     n_at_max_frames: int | None = Field(examples=[0])
-    """Number of episodes that it has ended so; null until the evaluation has finished, if it ends none, or if
-    episodes start in the middle of a game."""
+    """Number of episodes that it has ended so; null until the evaluation has finished, if the protocol has no
+    such limit, or if episodes start in the middle of a game."""
     mean_return: Number = Field(examples=[18.3])
     """Mean of `returns`; null until the evaluation has finished."""
     human_normalised_pct: Number

@@ -8,6 +8,7 @@ from backend.checkpoints import repository as checkpoints
 from backend.db import Evaluation, Job
 from backend.db.base import new_id
 from backend.db.clock import database_now
+from backend.db.job import EVALUATION
 from backend.errors import Conflict, Invalid
 from backend.evaluations import repository
 from backend.jobs import service as jobs
@@ -17,8 +18,6 @@ from backend.specs.events import EvaluationEvent
 from backend.specs.protocols import UnsupportedProtocolError
 from backend.starts import service as starts
 
-EVALUATION = "evaluation"
-"""Kind of the job that evaluates a checkpoint."""
 N_EPISODES = 30
 """Episodes of an evaluation, as in the papers."""
 
@@ -36,6 +35,7 @@ def request(
     seed: int = 0,
     protocol: str | None = None,
     checkpoint_id: str | None = None,
+    requested_by: str | None = None,
 ) -> tuple[Evaluation, Job]:
     """Queue the evaluation of a checkpoint.
 
@@ -46,6 +46,7 @@ def request(
         seed: seed of the evaluation.
         protocol: id of a protocol; default: that of the run's evaluations.
         checkpoint_id: a checkpoint of the run; default: the latest.
+        requested_by: id of the user who requests it.
 
     Raises:
         NotFound: there is no such run.
@@ -94,7 +95,7 @@ def request(
         superseded=checkpoint.superseded,
     )
     repository.add(session, evaluation)
-    job = jobs.request(session, EVALUATION, run_id, evaluation.id, queue=run.queue)
+    job = jobs.request(session, EVALUATION, run_id, evaluation.id, queue=run.queue, requested_by=requested_by)
     runs.bump_revision(session, run_id)
     return evaluation, job
 

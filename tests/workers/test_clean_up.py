@@ -16,6 +16,8 @@ from backend.auth import repository as auth
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, LogLine, PlaySession, RemovedFile, Run
 from backend.db.engine import reading, writing
+from backend.db.job import EVALUATION
+from backend.jobs import service as jobs
 from backend.principals import Role
 from backend.recordings import service as recordings
 from backend.retention import repository as retention_rows
@@ -88,7 +90,11 @@ def test_pass_applies_the_policy_of_each_group(context: Context, engine: Engine,
     active = _run(context, tmp_path, RunState.RUNNING)
     with writing(engine) as session:
         session.add(evaluation_row(plain.id, 200, 9.0))
-        session.add(evaluation_row(plain.id, 300, None, attempt=None))
+        for agent_steps, state in ((300, "queued"), (400, "failed")):
+            evaluation = evaluation_row(plain.id, agent_steps, None, attempt=None)
+            session.add(evaluation)
+            job = jobs.request(session, EVALUATION, plain.id, evaluation.id, queue="cpu")
+            job.state = state
         session.add(evaluation_row(active.id, 100, 9.0))
     assert apply_retention(context) == 0, "everything is kept by default"
     _set(engine, InstallationPolicy(checkpoints_best=1, checkpoints_last=1, episodes_best=1, episodes_last=1))

@@ -17,7 +17,7 @@ GRACE_S = 5
 """How long requests in progress may take after a shutdown signal."""
 
 MAX_SOCKET_MESSAGE_BYTES = 2**16
-"""Maximum size of a client's message, which is ignored."""
+"""Maximum size of a client's message: players send some, others are ignored."""
 
 
 class WebServer(uvicorn.Server):

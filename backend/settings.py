@@ -132,7 +132,9 @@ class Settings(BaseSettings):
     demo: bool = Field(
         True, description="Whether `callboard up` adds the demo run when it first starts without any run."
     )
-    frontend_dir: Path | None = Field(None, description="Folder of the built pages; default: frontend/dist.")
+    frontend_dir: Path | None = Field(
+        None, description="Folder of the built pages; default: those of the installation."
+    )
     host_name: str = Field(
         default_factory=socket.gethostname, description="Name of this worker host; default: this machine's."
     )

@@ -15,7 +15,7 @@ MAX_HASHES = 1
 """Hashes that are computed at the same time; each takes 64 MiB, and four threads."""
 
 CHECKED_CHARACTERS = 40
-"""Maximum length of a new password: checking longer ones takes seconds."""
+"""How many characters of a new password, from its start, are checked: to check more takes seconds."""
 MIN_SCORE = 3
 """zxcvbn's estimate of how hard a password is to guess, from 0 to 4: from 3 on, more than 10^8 guesses."""
 

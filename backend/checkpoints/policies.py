@@ -44,7 +44,10 @@ def policy_in_episode(
         return checkpoint, spec
     try:
         other = external.trainable_spec(runs.get(session, checkpoint.run_id, for_update=lock), "evaluate")
-    except Conflict as error:
+        if lock:  # it may have been removed before the lock
+            session.refresh(checkpoint)
+            service.get_stored(session, checkpoint_id)
+    except (Conflict, NotFound) as error:
         raise Invalid.field("checkpoint", str(error)) from None
     if other.environment != spec.environment:
         message = f"is of {other.environment}, and the episode of {spec.environment}"

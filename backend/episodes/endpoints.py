@@ -54,7 +54,8 @@ def list_episodes(
             ge=1,
             le=100,
             description="At most this many episodes, in the order of training: all, or the first of each of "
-            "as many equal stretches of agent steps. Without further pages, whatever the other filters.",
+            "at least half as many equal stretches of agent steps. Without further pages, whatever the other "
+            "filters.",
         ),
     ] = None,
     sort: Annotated[

@@ -22,7 +22,7 @@ from backend.http.context import context_in
 from backend.http.dependencies import authenticate, get_state
 from backend.http.errors import TooLarge, respond
 from backend.http.json_bounds import MAX_VALUES, excess_of
-from backend.http.limits import busy
+from backend.http.limits import crowded
 from backend.http.pages import HEALTH_PATH, SAFE_METHODS
 
 MAX_BODY_BYTES = 2 * 2**20
@@ -100,7 +100,7 @@ class RequestMiddleware:
             except Problem as problem:
                 await respond(problem, context.request_id)(scope, receive, send)
             except RequestEnded:
-                await respond(busy(), context.request_id)(scope, receive, send)
+                await respond(crowded(), context.request_id)(scope, receive, send)
             except ClientGone:
                 return
         finally:

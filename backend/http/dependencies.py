@@ -217,9 +217,9 @@ def _ingesting(
     request: Request, state: AppStateDep, principal: Authenticated, ends_at: _WriteTurn
 ) -> Iterator[Session]:
     require_room(state.settings)
-    state.limits.quotas.charge(principal, state.settings, n_bytes=context_of(request).body_bytes)
     _refuse_repeated(request, state, principal)
-    yield from _transaction(request, state, None, max(0.0, ends_at - monotonic()))
+    n_bytes = context_of(request).body_bytes
+    yield from _transaction(request, state, None, max(0.0, ends_at - monotonic()), n_bytes=n_bytes)
 
 
 def require_room(settings: Settings) -> None:
@@ -249,14 +249,16 @@ def _refuse_repeated(request: Request, state: AppState, principal: Principal) ->
 
 
 def _transaction(
-    request: Request, state: AppState, body: bytes | None, wait_s: float | None
+    request: Request, state: AppState, body: bytes | None, wait_s: float | None, *, n_bytes: int = 0
 ) -> Iterator[Session]:
     context = context_of(request)
     with writing(state.db_engine, wait_s=wait_s) as session:
 
         def complete() -> None:
-            if context.principal is not None and (n_series := session.info.get(NEW_SERIES, 0)):
-                state.limits.quotas.charge(context.principal, state.settings, n_series=n_series)
+            n_series = session.info.get(NEW_SERIES, 0)
+            if context.principal is not None and (n_bytes or n_series):
+                quotas = state.limits.quotas
+                quotas.charge(context.principal, state.settings, n_bytes=n_bytes, n_series=n_series)
             if body is not None and context.audited and request.method not in SAFE_METHODS:
                 state.record_change(session, request, body)
 

@@ -253,11 +253,16 @@ class SharedAnswers:
 
 
 def busy() -> Unavailable:
-    """The answer to a request for which there is no turn."""
+    """The answer to a request that writes and for which there is no turn."""
     return Unavailable(
         "the database is busy with other changes; nothing was changed: try again",
         retry_after_s=1,
     )
+
+
+def crowded() -> Unavailable:
+    """The answer to a request whose turn among those of its kind did not come in time."""
+    return Unavailable("too many requests wait; nothing was changed: try again", retry_after_s=1)
 
 
 @dataclass

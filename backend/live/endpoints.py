@@ -32,13 +32,14 @@ async def follow_events(
     An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
     `{"job", "kind", "run", "state"}`, `{"sweep", "revision", "state"}` or `{"study", "revision", "state"}`. A
     run's event with `changed` names what else has changed apart from the run: `series/<section>` (points of
-    metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`;
-    without `changed` anything may have. The event `heartbeat` follows at the latest 1.5 s after another
-    event: its absence shows a broken connection. The event `resync` (sent first, and whenever messages may
-    have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
-    revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the last change
-    was, except of hosts: what was requested later than that, apart from hosts, is up to date. `stale` means
-    that changes are not currently published. The stream ends within 5 s after its session or token.
+    metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos`,
+    `step_notes`, `log`; without `changed` anything may have. The event `heartbeat` follows at the latest 1.5
+    s after another event: its absence shows a broken connection. The event `resync` (sent first, and whenever
+    messages may have been lost, as by a client that reads too slowly) asks the client to fetch everything
+    since the revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the
+    last change was, except of hosts: what was requested later than that, apart from hosts, is up to date.
+    `stale` means that changes are not currently published. The stream ends within 5 s after its session or
+    token.
     """
     with auth.streams.opened(principal.credential) as ended:
         async for event in _events(state, ended):

@@ -1,9 +1,9 @@
 """Redis pub/sub notifications that something has changed; the database holds the changes.
 
 A lost message loses no data: workers look for work at intervals, and pages catch up by revision. So an
-unavailable Redis never fails a request, and delays it by at most `TIMEOUT_S`. The process that has lost a
-message reports this with its next one, and pages then read everything again. Until then an open page may show
-the former state, at most until its stream is opened again, `LIFETIME_S` later.
+unavailable Redis never fails a request, and delays it by a few times `TIMEOUT_S` at most. The process that
+has lost a message reports this with its next one, and pages then read everything again. Until then an open
+page may show the former state, at most until its stream is opened again, `LIFETIME_S` later.
 """
 
 import json

@@ -31,9 +31,9 @@ def find(session: Session, map_id: str) -> StoredSaliency | None:
 
 
 def policy_of(
-    session: Session, episode: Episode, decision: int, checkpoint_id: str | None
+    session: Session, episode: Episode, decision: int, checkpoint_id: str | None, *, lock: bool = False
 ) -> tuple[Checkpoint, RunSpec]:
-    """The checkpoint whose map is wanted, and its run's specification.
+    """The checkpoint whose map is wanted, and its run's specification; `lock` as for `policy_in_episode`.
 
     Raises:
         Invalid: the decision or the checkpoint does not exist, or the checkpoint is not of an agent that can
@@ -44,7 +44,7 @@ def policy_of(
         message = f"the episode has {episode.length_steps:,} decisions, of which the first is 0"
         raise Invalid.field("decision", message)
     run = runs.get(session, episode.run_id)
-    checkpoint, spec = policy_in_episode(session, run, episode.agent_steps, checkpoint_id)
+    checkpoint, spec = policy_in_episode(session, run, episode.agent_steps, checkpoint_id, lock=lock)
     if spec.catalogue_environment.observation != "pixels":
         raise Conflict(
             f"the agent sees {spec.environment} as numbers, not as an image: nothing can be blurred"
@@ -75,7 +75,7 @@ def request(
     """
     run = runs.get(session, episode.run_id, for_update=True)
     episodes.get(session, episode.id)
-    checkpoint, spec = policy_of(session, episode, decision, checkpoint_id)
+    checkpoint, spec = policy_of(session, episode, decision, checkpoint_id, lock=True)
     row = repository.find(session, episode.id, decision, checkpoint.id)
     if row is None:
         waiting = job_rows.count_waiting(session, SALIENCY)

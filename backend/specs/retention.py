@@ -27,7 +27,11 @@ def _days(title: str, description: str) -> Any:
 
 
 class RetentionPolicy(Strict):
-    """How much of each run is kept; null means no limit."""
+    """How much of each run is kept.
+
+    A checkpoint or an episode is kept if one of the settings of its kind keeps it, and all are if none of
+    them is set. Without a number of days, nothing is removed for its age.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"checkpoints_best": 3, "checkpoints_last": 3, "videos_days": 30}]}

@@ -39,10 +39,11 @@ def change(session: Session, user_id: str, changes: UserChanges, oidc_issuer: st
     """
     password_hash = None
     if changes.password is not None:
-        require_uncommon("password", changes.password)
-        password_hash = hash_password(changes.password)
+        password_hash = hash_password(changes.password)  # slow: before anything is locked
     admins = repository.lock_admins(session)
     user = _get(session, user_id)
+    if changes.password is not None:
+        require_uncommon("password", changes.password, user.name)
     if changes.role is not None and changes.role != user.role:
         _keep_an_admin(user, admins)
         auth.set_role(session, user, changes.role)

@@ -46,7 +46,7 @@ def list_videos(
             ge=1,
             le=100,
             description="At most this many videos that can be watched, in the order of training: all, or the "
-            "first of each of as many equal stretches of agent steps. Without further pages.",
+            "first of each of at least half as many equal stretches of agent steps. Without further pages.",
         ),
     ] = None,
     limit: Limit = 50,

@@ -26,7 +26,7 @@ EVENT_SCHEMAS: dict[str, dict[str, Any]] = {
                 "items": {"type": "string"},
                 "description": "What has changed apart from the run: `series/<section>` (points of metrics "
                 "of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, "
-                "`videos` (sent by a script), `log`; without it, anything may have.",
+                "`videos` (sent by a script), `step_notes`, `log`; without it, anything may have.",
             }
         },
         run=("string", "The run's id."),
@@ -35,8 +35,14 @@ EVENT_SCHEMAS: dict[str, dict[str, Any]] = {
     ),
     "HostEvent": _event("A host changed.", host=("string", "The host's id.")),
     "JobEvent": _event(
-        "A job changed: a video, an evaluation, or the verification of a start set.",
-        optional={"run": {"type": "string", "description": "The run's id; not with a start set."}},
+        "A job changed, such as a video, an evaluation, a branch or the verification of a start set.",
+        optional={
+            "run": {
+                "type": "string",
+                "description": "The run's id; not of a job that belongs to no run, of a start set or of a "
+                "recorded game.",
+            }
+        },
         job=("string", "The job's id."),
         kind=("string", "What it does, such as `video`, `thumbnail` or `evaluation`."),
         state=("string", "Its state now."),

@@ -130,7 +130,7 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   if (kind === 'sweeps') return event.sweep !== undefined;
   if (kind === 'papers') return event.study !== undefined;
   if (kind === 'study') return idOrIds === event.study;
-  // The only kind of job without a run verifies a start set.
+  // A job without a run verifies a start set, or renders a recorded game.
   if (kind === 'start-sets') return event.job !== undefined && event.run === undefined;
   if (kind === 'sweep' && event.sweep !== undefined) return idOrIds === event.sweep;
   if (event.run === undefined) return false;

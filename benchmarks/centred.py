@@ -153,7 +153,12 @@ def variants(result_of: Results) -> Iterator[Variant]:
         cell = trial.Cell(algorithm, _PONG, _CENTRED, 0)
         runs = [Variant("search-others", cell, changes, _NONE, _OTHERS_SEARCH_STOP) for changes in tried]
         yield from runs
-        yield from pong("others", _fastest(runs, result_of, timed=True), algorithm, _OTHERS_STOP)
+        missed = 0
+        for run in pong("others", _fastest(runs, result_of, timed=True), algorithm, _OTHERS_STOP):
+            if missed < 2:  # else the median misses, whatever the third does
+                yield run
+                result = result_of(run)
+                missed += result is None or result.evaluated_s is None
     for seed in (0, 1):
         for environment in _GAMES:
             for preset in _PRESETS:

@@ -62,7 +62,8 @@ def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
         quick = n_e == 8 or "min_training_batch" in variant.changes
         seconds = (300.0 if quick else 400.0) + 500 * (variant.part == "search")
         failed = variant.part == "search" and variant.changes.get("learning_rate") == 1.4e-3
-        return None if failed else reached(agent_steps, 0.0, seconds)
+        result = reached(agent_steps, 0.0, seconds)
+        return None if failed else result._replace(evaluated_s=400.0 if "ga3c" in variant.cell else None)
 
     planned = list(variants(result_of))
     searched = [variant for variant in planned if variant.part in ("search", "search-n_e")]
@@ -76,9 +77,9 @@ def test_search_keeps_what_is_fastest_and_goes_on_from_there() -> None:
     others = [
         (variant.cell.algorithm, dict(variant.changes)) for variant in planned if variant.part == "others"
     ]
-    assert others == [*[("a3c", {})] * 3, *[("ga3c", OTHERS["ga3c"][-1])] * 3]
+    assert others == [*[("a3c", {})] * 2, *[("ga3c", OTHERS["ga3c"][-1])] * 3], "two misses are enough"
     ids = [variant.folder for variant in planned if variant not in searched]
-    assert len(ids) == len(set(ids)) == 3 + 12 + 6 + 6
+    assert len(ids) == len(set(ids)) == 3 + 12 + 5 + 6
 
 
 def test_every_run_of_the_search_is_valid_and_differs_in_what_it_says() -> None:

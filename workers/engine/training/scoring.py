@@ -8,11 +8,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from backend.specs import machine_faults
 from backend.specs.events import EvaluationEvent
 from backend.specs.run import RunSpec
 from workers.engine.methods.base import Learner, Policy
 from workers.engine.nn.seeds import episode_seed
-from workers.engine.training.checkpoint import Checkpoints
+from workers.engine.training.checkpoint import Checkpoints, DamagedCheckpointError
 from workers.engine.training.evaluation import STREAM, EvaluationResult, evaluate, load_policy
 from workers.engine.training.journal import Journal
 from workers.engine.training.replays import Replays
@@ -70,7 +71,13 @@ class Scoring:
         if name == self._checkpoints.name():
             policy = learner.policy(seed)
         elif path.exists():
-            policy = load_policy(spec, path, seed)
+            try:
+                policy = load_policy(spec, path, seed)
+            except DamagedCheckpointError as error:
+                if machine_faults.errno_of(error) is not None:
+                    raise
+                self._journal.log(f"the best checkpoint {name} is damaged and was not scored", "warning")
+                return
         else:
             self._journal.log(f"the best checkpoint {name} is not on this host and was not scored", "warning")
             return

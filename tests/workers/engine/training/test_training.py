@@ -120,6 +120,27 @@ def test_stop_during_the_last_evaluation_leaves_it_due(tmp_path: Path) -> None:
 
 
 @pytest.mark.service
+def test_damaged_best_checkpoint_is_not_scored_and_fails_no_run(tmp_path: Path) -> None:
+    config = {"evaluation_episodes": 1, "evaluation_interval_agent_steps": 200}
+    spec = parse_run_spec(
+        {"algorithm": "dqn", "environment": "CartPole-v1", "stop": {"agent_steps": 800}, "config": config}
+    )
+    scores: dict[str, float] = {}
+
+    def damage_the_best(event: AnyEvent) -> None:
+        if isinstance(event, EvaluationEvent):
+            scores[event.checkpoint] = event.mean_return
+            if len(scores) == 4:
+                (tmp_path / "checkpoints" / max(scores, key=lambda name: scores[name])).write_bytes(b"x")
+
+    ended = Training(spec, tmp_path, control=Control(), on_event=damage_the_best).run()
+    assert (ended.state, len(scores)) == ("finished", 4)
+    said = [event.message for event in only(LogEvent, logged(tmp_path, 1))]
+    best = max(scores, key=lambda name: scores[name])
+    assert f"the best checkpoint {best} is damaged and was not scored" in said
+
+
+@pytest.mark.service
 def test_stop_during_the_best_score_leaves_only_that_due(tmp_path: Path) -> None:
     config = {"evaluation_episodes": 1, "evaluation_interval_agent_steps": 200}
     spec = parse_run_spec(

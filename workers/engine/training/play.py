@@ -207,12 +207,16 @@ class Player:
 
     def _play_game(self, seed: int) -> None:
         self._start_game(seed)
+        has_crashed = False
         while not (self._over or self._wants_new_game):
             action = self._next_action()
             if action is None:
                 break
             turn = (self._setup.agent.actor if self._agent_acts and self._setup.agent else _PLAYER, 1)
             step = self._env.step(action, self._observation)
+            if step.crashed:  # a decision that was not taken; the game ends unfinished
+                has_crashed = self._over = True
+                break
             self._game_actions.append(action)
             self._game_rewards.append(step.reward)
             self._actions.append(action)
@@ -224,7 +228,8 @@ class Player:
             self._over = step.episode_over
             if monotonic() - self._reported_at >= REPORT_INTERVAL_S:
                 self._report()
-        self._report(finished=self._over, left=not self._over)
+        finished = self._over and not has_crashed
+        self._report(finished=finished, left=not finished)
         self._paused = self._rests = True
         while not self._wants_new_game:
             self._show()

@@ -80,7 +80,7 @@ class JobLost(Exception):
 
 
 def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> ClaimedJob | None:
-    """Claim the oldest waiting job in one of these environments."""
+    """Claim the next job, as `jobs.service.claim` chooses it."""
     job = jobs.claim(session, host, lease_s, environments)
     return ClaimedJob(job.id, job.run_id, job.kind, job.target_id, job.tries) if job else None
 
@@ -155,8 +155,8 @@ class JobRunner(threading.Thread):
         if run is None or (episode is None and evaluation is None and video is None):
             raise JobFailed("its run, episode, evaluation or video has been deleted")
         if video is not None:
-            is_encoded = self._job.kind == VIDEO_THUMBNAIL
-            return self._take_thumbnail(run, video) if is_encoded else self._encode(run, video)
+            wants_thumbnail = self._job.kind == VIDEO_THUMBNAIL
+            return self._take_thumbnail(run, video) if wants_thumbnail else self._encode(run, video)
         if episode is not None:
             render = self._render_video if self._job.kind == VIDEO else self._render_thumbnail
             return render(run, episode)
@@ -349,18 +349,17 @@ class JobRunner(threading.Thread):
         row, episode, run, policy_run = stored
         if policy_run is None:
             raise JobFailed("the run of its checkpoint has been deleted")
-        fetch = partial(self._checkpoint, row.policy_run_id, row.checkpoint)
-        checkpoint = self._retry(fetch)
-        if checkpoint is None:
-            raise JobFailed(f"the checkpoint {row.checkpoint} is missing or damaged")
         replay = self._retry(partial(resume.fetch_replay, self._context, episode))
         if replay is None:
             raise JobFailed(f"the replay {episode.replay} is missing or damaged")
-        file = self._context.run_dir(row.policy_run_id) / "checkpoints" / checkpoint.file
         with self._starts_of(episode) as of_starts, self._job_folder() as folder:
+            # Not into the folder of the policy's run, which another host may train, or clean-up remove from.
+            fetch = partial(self._fetch_checkpoint, row.policy_run_id, row.checkpoint, folder)
+            if not self._retry(fetch):
+                raise JobFailed(f"the checkpoint {row.checkpoint} is missing or damaged")
             of_policy = folder / "policy"
             resume.write_spec(of_policy, policy_run.spec)
-            of_files = ["--replay", str(replay), "--checkpoint", str(file)]
+            of_files = ["--replay", str(replay), "--checkpoint", str(folder / row.checkpoint)]
             of_files += ["--policy", str(of_policy / "spec.json"), *of_starts, *options(row, folder)]
             of_files += self._states_of(episode, folder)
             answer = self._run_engine(run, subcommand, *of_files)
@@ -478,6 +477,14 @@ class JobRunner(threading.Thread):
             return None
         return checkpoint
 
+    def _fetch_checkpoint(self, run_id: str, file: str, folder: Path) -> bool:
+        """Fetch a checkpoint of a run into a folder; return whether it is intact."""
+        with self._context.reading() as session:
+            checkpoint = checkpoints.of_file(session, run_id, file)
+        return checkpoint is not None and resume.fetch_into(
+            self._context, run_id, "checkpoints", file, checkpoint.sha256, folder
+        )
+
     def _run_engine(self, run: Run, subcommand: str, *options: str) -> str:
         """Run the engine to its end while renewing the lease; return its standard output.
 
@@ -553,10 +560,13 @@ class JobRunner(threading.Thread):
         Raises:
             JobFailed: they were unavailable for too long.
             JobLost: the lease is lost, or the worker is shutting down.
+            OSError: this host's disk is full or broken; another host may take the job.
         """
 
         def wait(error: Exception) -> None:
             if isinstance(error, FileNotFoundError):
+                raise error
+            if isinstance(error, OSError) and machine_faults.errno_of(error) is not None:
                 raise error
             log.warning("job.waiting", error=str(error)[:500])
             if monotonic() > self._deadline:

@@ -138,7 +138,8 @@ class EngineProcess:
         kill_tree(self.pid)
 
     def reap(self) -> int:
-        """Kill what it left running, wait for its exit, close the socket; return the exit status."""
+        """Kill what it left running in its group, or it and all its descendants if it still runs; wait for
+        its exit, close the socket, and return the exit status."""
         if self._process.returncode is None:
             if self.has_exited():
                 _kill_group(self.pid)

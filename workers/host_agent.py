@@ -134,7 +134,7 @@ class HostAgent:
     def stop(self, timeout_s: float) -> bool:
         """Stop all; kill engines still running `timeout_s` after `begin_stop`.
 
-        Returns whether everything was released in time.
+        Returns whether all runs and the job ended in time.
         """
         self.begin_stop()
         assert self._stopping_since is not None

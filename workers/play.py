@@ -18,6 +18,7 @@ from time import monotonic
 import structlog
 from redis import Redis, RedisError
 
+from backend.artifacts import StoreUnavailable
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.play import service as play
 from backend.pubsub.bus import PLAY_PREFIX, PLAYER_EXPIRES_S, play_channel
@@ -216,9 +217,14 @@ class PlayRunner(threading.Thread):
         self._parent.mkdir(parents=True, exist_ok=True)
         folder = Path(mkdtemp(prefix=f"{self._id}-", dir=self._parent))
         try:
-            if not self._fetch_checkpoint(folder):
-                return "the checkpoint of its agent is missing or damaged"
-            (folder / "spec.json").write_text(self._fetch_states(folder).model_dump_json())
+            try:
+                if not self._fetch_checkpoint(folder):
+                    return "the checkpoint of its agent is missing or damaged"
+                setup = self._fetch_states(folder)
+            except StoreUnavailable:
+                log.exception("play.store_unavailable")
+                return "the artifact store is unavailable: try again later"
+            (folder / "spec.json").write_text(setup.model_dump_json())
             process = EngineProcess(
                 ["play", str(folder)], output=folder / "output.log", control=True, command=self._command
             )

@@ -18,8 +18,9 @@
 
 RUN_DIR, or FOLDER, holds `spec.json`; `encode`, `start-set` and `thumbnail --video` do not read it, and that
 of `play` and `game` is a `PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes:
-0 done, 1 failed, 2 bad input; after a signal, the signal's; after a fault of the machine's disk, or if the
-checkpoint to resume from is damaged, as `backend.specs.machine_faults` gives it, without a final event.
+0 done, or stopped by SIGTERM or SIGINT while training; 1 failed; 2 bad input; killed by a signal, that one's;
+after a fault of the machine's disk, or if the checkpoint to resume from is damaged, as
+`backend.specs.machine_faults` gives it, without a final event.
 """
 
 import argparse

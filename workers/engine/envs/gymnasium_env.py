@@ -19,7 +19,7 @@ class GymnasiumEnv:
     """One environment whose observation is one array; a decision is a frame.
 
     Args:
-        env: created with `render_mode="rgb_array"`.
+        env: created with `render_mode="rgb_array"`, unless a subclass renders itself.
         action_names: names of the environment's discrete actions, or of a continuous action's numbers.
 
     Raises:

@@ -137,7 +137,7 @@ class LabyrinthEnv:
         if self._doom is not None:
             try:
                 self._doom.load(level)
-            except EnvCrashedError:  # between two episodes: no episode is lost
+            except EnvCrashedError:  # the new map is loaded by a new game: no episode is lost
                 self.close()
         if self._doom is None:
             self._doom = Doom(level, _BUTTONS, _VARIABLES)

@@ -144,9 +144,9 @@ def tail_is_damaged(path: Path, offset: int) -> bool:
         if len(header) < _HEADER.size:
             return False
         length, crc = _HEADER.unpack(header)
-        if length < MIN_PAYLOAD_BYTES:
+        if not MIN_PAYLOAD_BYTES <= length <= MAX_FRAME_BYTES:
             return True
-        payload = file.read(length) if length <= MAX_FRAME_BYTES else b""
+        payload = file.read(length)
         return bool(len(payload) == length and zlib.crc32(payload) != crc)
 
 

@@ -135,19 +135,25 @@ def middle_frame(spec: RunSpec, replay: Path, starts: Path | None = None) -> NDA
 
     Raises:
         ReplayMismatchError: the rewards differ from the recorded ones.
-        ValueError: the starts are missing.
+        ValueError: the starts are missing, or nothing was drawn.
     """
     env, episode = environment_of_episode(spec, replay, starts)
     observation = np.empty(env.observation_shape, env.observation_dtype)
     frames: list[NDArray[np.uint8]] = []
     middle = len(episode.actions) // 2
     env.reset(episode.seed, observation)
+    of_middle = 0
     for t in range(middle + 1):
-        if t == middle:  # frames before it cost time
+        # Frames before cost time. Of decisions of one frame, only every other one is drawn.
+        if t == max(0, middle - 1):
             env.on_frame = lambda frame: frames.append(frame.copy())
+        if t == middle:
+            of_middle = len(frames)
         episode.repeat(env, t, observation)
     env.close()
-    return max(frames, key=np.std)  # flickering sprites are drawn every other frame
+    if not frames:
+        raise ValueError("no frame was drawn")
+    return max(frames[of_middle:] or frames, key=np.std)  # flickering sprites are drawn every other frame
 
 
 def middle_frame_of_video(video: Path) -> NDArray[np.uint8]:

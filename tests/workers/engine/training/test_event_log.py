@@ -138,6 +138,8 @@ def test_complete_damaged_tail_is_distinguished_from_a_torn_one(tmp_path: Path) 
     assert not tail_is_damaged(path, 0)
     path.write_bytes(content[: end - 1] + bytes([content[-1] ^ 1]))
     assert tail_is_damaged(path, 0)
+    path.write_bytes(b"\xff" * 4 + content[4:])
+    assert tail_is_damaged(path, 0), "no frame is as long"
 
 
 @pytest.mark.parametrize("frame", [0, 1])

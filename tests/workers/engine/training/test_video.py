@@ -99,6 +99,30 @@ def test_thumbnail_is_the_frame_in_the_middle_of_the_episode(tmp_path: Path) -> 
     np.testing.assert_array_equal(middle_frame(spec, replay), shown[5])
 
 
+@pytest.mark.parametrize("n_steps", [11, 13])
+def test_thumbnail_of_decisions_of_one_frame_of_which_every_other_is_drawn(
+    tmp_path: Path, n_steps: int
+) -> None:
+    spec = parse_run_spec(
+        {
+            "algorithm": "paac",
+            "environment": "ALE/Pong-v5",
+            "environment_config": {"frame_skip": 1},
+            "stop": {"agent_steps": 1},
+        }
+    )
+    env = make_env(spec.environment, spec.environment_config)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(1, observation)
+    recorder = EpisodeRecorder()
+    for _ in range(n_steps):
+        step = env.step(0, observation)
+        recorder.add(0, step.reward, 0.0, np.full(len(env.action_names), 0.1), env.lives())
+    replay = tmp_path / "r.npz"
+    recorder.save(replay, seed=1, protocol=None, frames_per_step=1, action_names=env.action_names)
+    assert middle_frame(spec, replay).std() > 5
+
+
 def test_replay_that_differs_from_its_record_is_refused(tmp_path: Path) -> None:
     spec = parse_run_spec({"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}})
     recorder = EpisodeRecorder()

@@ -443,7 +443,8 @@ export interface paths {
         };
         /**
          * Export Runs
-         * @description Every point of several runs at full resolution, in one file, with their specs and provenance.
+         * @description Every point of several runs at full resolution, in one file; with their specs and provenance in all
+         *     formats but `npz`.
          */
         get: operations["export_runs"];
         put?: never;
@@ -2001,13 +2002,14 @@ export interface paths {
          *     An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
          *     `{"job", "kind", "run", "state"}`, `{"sweep", "revision", "state"}` or `{"study", "revision", "state"}`. A
          *     run's event with `changed` names what else has changed apart from the run: `series/<section>` (points of
-         *     metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`;
-         *     without `changed` anything may have. The event `heartbeat` follows at the latest 1.5 s after another
-         *     event: its absence shows a broken connection. The event `resync` (sent first, and whenever messages may
-         *     have been lost, as by a client that reads too slowly) asks the client to fetch everything since the
-         *     revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the last change
-         *     was, except of hosts: what was requested later than that, apart from hosts, is up to date. `stale` means
-         *     that changes are not currently published. The stream ends within 5 s after its session or token.
+         *     metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos`,
+         *     `step_notes`, `log`; without `changed` anything may have. The event `heartbeat` follows at the latest 1.5
+         *     s after another event: its absence shows a broken connection. The event `resync` (sent first, and whenever
+         *     messages may have been lost, as by a client that reads too slowly) asks the client to fetch everything
+         *     since the revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the
+         *     last change was, except of hosts: what was requested later than that, apart from hosts, is up to date.
+         *     `stale` means that changes are not currently published. The stream ends within 5 s after its session or
+         *     token.
          */
         get: operations["follow_events"];
         put?: never;
@@ -4719,8 +4721,8 @@ export interface components {
             max_frames: number | null;
             /**
              * N At Max Frames
-             * @description Number of episodes that it has ended so; null until the evaluation has finished, if it ends none, or if
-             *     episodes start in the middle of a game.
+             * @description Number of episodes that it has ended so; null until the evaluation has finished, if the protocol has no
+             *     such limit, or if episodes start in the middle of a game.
              * @example 0
              */
             n_at_max_frames: number | null;
@@ -5317,8 +5319,8 @@ export interface components {
             n: number[];
             /**
              * Seed Values
-             * @description The values of each run, in the order of `runs`, if they are too few for an interval; otherwise
-             *     empty.
+             * @description The values of each run, in the order of `runs`, if they are too few for an interval or `seeds` asks for
+             *     them; otherwise empty.
              */
             seed_values: (number | ("Infinity" | "-Infinity") | null)[][];
         };
@@ -6070,14 +6072,14 @@ export interface components {
             before: number | null;
             /**
              * Inside
-             * @description Median in the range; null without finite values.
+             * @description Median in the range; null of fewer than three finite values.
              * @example 0.04
              */
             inside: number | null;
             /**
              * Score
              * @description Modified z-score: the difference of the medians in robust standard deviations of the values before;
-             *     null if these were constant.
+             *     null if these were constant and the values are others, or of fewer than three finite values.
              * @example -31
              */
             score: number | null;
@@ -6156,7 +6158,7 @@ export interface components {
             metric: string;
             /**
              * Last
-             * @description Latest value.
+             * @description Latest value; null if it is not finite.
              */
             last: number | null;
             /**
@@ -7581,7 +7583,10 @@ export interface components {
         };
         /**
          * RetentionPolicy
-         * @description How much of each run is kept; null means no limit.
+         * @description How much of each run is kept.
+         *
+         *     A checkpoint or an episode is kept if one of the settings of its kind keeps it, and all are if none of
+         *     them is set. Without a number of days, nothing is removed for its age.
          * @example {
          *       "checkpoints_best": 3,
          *       "checkpoints_last": 3,
@@ -8939,7 +8944,7 @@ export interface components {
         };
         /**
          * ScoreProtocol
-         * @description A protocol under which there are scores.
+         * @description A protocol that can be chosen.
          */
         ScoreProtocol: {
             /**
@@ -9022,7 +9027,8 @@ export interface components {
             protocol_title: string;
             /**
              * Protocols
-             * @description The protocols under which runs of this installation or published agents have scores.
+             * @description The protocols to choose from: those under which runs of this installation or published agents have
+             *     scores, and those of the environments.
              */
             protocols: components["schemas"]["ScoreProtocol"][];
             /**
@@ -11813,7 +11819,7 @@ export interface components {
             revision: number;
             /** @description Its state now, or `deleted`. */
             state: string;
-            /** @description What has changed apart from the run: `series/<section>` (points of metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `log`; without it, anything may have. */
+            /** @description What has changed apart from the run: `series/<section>` (points of metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `step_notes`, `log`; without it, anything may have. */
             changed?: string[];
         };
         /**
@@ -11827,7 +11833,7 @@ export interface components {
             host: string;
         };
         /**
-         * @description A job changed: a video, an evaluation, or the verification of a start set.
+         * @description A job changed, such as a video, an evaluation, a branch or the verification of a start set.
          * @example {
          *       "job": "01JD3R0A4M",
          *       "kind": "video",
@@ -11842,7 +11848,7 @@ export interface components {
             kind: string;
             /** @description Its state now. */
             state: string;
-            /** @description The run's id; not with a start set. */
+            /** @description The run's id; not of a job that belongs to no run, of a start set or of a recorded game. */
             run?: string;
         };
         /**
@@ -17208,7 +17214,7 @@ export interface operations {
                 max_agent_steps?: number | null;
                 /** @description With `spread`: episodes since this agent step. */
                 min_agent_steps?: number;
-                /** @description At most this many episodes, in the order of training: all, or the first of each of as many equal stretches of agent steps. Without further pages, whatever the other filters. */
+                /** @description At most this many episodes, in the order of training: all, or the first of each of at least half as many equal stretches of agent steps. Without further pages, whatever the other filters. */
                 spread?: number | null;
                 /** @description Order of the episodes; with the prefix `-` descending. */
                 sort?: string;
@@ -18114,7 +18120,7 @@ export interface operations {
                 max_agent_steps?: number | null;
                 /** @description With `spread`: videos since this agent step. */
                 min_agent_steps?: number;
-                /** @description At most this many videos that can be watched, in the order of training: all, or the first of each of as many equal stretches of agent steps. Without further pages. */
+                /** @description At most this many videos that can be watched, in the order of training: all, or the first of each of at least half as many equal stretches of agent steps. Without further pages. */
                 spread?: number | null;
                 /** @description Maximum number of items. */
                 limit?: number;

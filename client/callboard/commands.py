@@ -1,4 +1,4 @@
-"""The commands of the client alone: `sync`, `runs` and `import`, with the options of the server's own."""
+"""The commands of the client alone: `sync`, `runs` and `import`, with some options of the server's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from callboard.client import connect
 from callboard.display import cells_of, counted, lines_of, short
-from callboard.errors import CallboardError
+from callboard.errors import CallboardError, Rejected
 from callboard.rows import is_seed, seed_of
 from callboard.syncing import Refused, discard, refused, sync
 
@@ -97,9 +97,15 @@ def _show(given: argparse.Namespace) -> int:
 def _stop(given: argparse.Namespace) -> int:
     with connect() as client:
         runs = [client.run(run_id) for run_id in given.run]
+        refusals = []
         for run in runs:
-            run.stop()
+            try:
+                run.stop()
+            except Rejected as error:  # the others are stopped all the same
+                refusals.append(error)
     _print_states([run.data for run in runs], as_json=given.json)
+    if refusals:
+        raise refusals[0]
     return 0
 
 

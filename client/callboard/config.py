@@ -1,7 +1,8 @@
 """Configs of runs as flat JSON.
 
 Two configs that differ are stored differently, with two exceptions: a tuple becomes a list, and a whole float
-becomes an integer if it is in a collection that is stored as text.
+becomes an integer if it is in a collection that is stored as text. Objects of other classes are stored as
+their text without addresses, which those that differ may share.
 """
 
 from __future__ import annotations

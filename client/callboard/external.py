@@ -403,14 +403,14 @@ class ExternalRun:
         """
         if self._closed:
             return
-        by_signal, signal_reason = ends.outcome_now(self._watch)
+        seen, seen_reason = ends.outcome_now(self._watch)
         if state is None:
-            state, reason = by_signal, signal_reason if reason is None else reason
+            state, reason = seen, seen_reason if reason is None else reason
         elif type(state) is not str or state not in ("finished", "failed", "stopped"):
             self._tally.change(
-                f"a state that is not finished, failed or stopped: {by_signal} is used", shown(state)
+                f"a state that is not finished, failed or stopped: {seen} is used", shown(state)
             )
-            state = by_signal
+            state = seen
         self._end(state, reason, timeout_s)
 
     def _end(self, state: str, reason: Any, timeout_s: Any) -> None:

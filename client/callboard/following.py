@@ -44,7 +44,8 @@ class NewPoints:
     value: npt.NDArray[np.float64]
     """NaN, Infinity and -Infinity are preserved."""
     points_per_value: int
-    """Number of consecutive points of which each value is the mean: 1, unless more than 10,000 are new."""
+    """Number of consecutive points of which each value is the mean: 1, unless more than 10,000 are new. The
+    first of such means may also have points that were yielded before."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,10 @@ class _Follower:
     def _new(self, curve: dict[str, Any]) -> NewPoints | None:
         steps = np.array(curve["x"], "f8").astype("i8")
         last, n_last = self._seen.get(curve["metric"], (-1, 0))
-        # Of means of several points, the one at `last` was yielded.
-        first = int(np.searchsorted(steps, last, "left")) + (n_last if curve["bucket_rows"] == 1 else 1)
-        first = 0 if last < 0 else first
+        if curve["bucket_rows"] == 1:
+            first = 0 if last < 0 else int(np.searchsorted(steps, last, "left")) + n_last
+        else:  # a mean is at its last point: the one that has points before and after `last` is new
+            first = int(np.searchsorted(steps, last, "right"))
         if first >= len(steps):
             return None
         self._seen[curve["metric"]] = (int(steps[-1]), int((steps == steps[-1]).sum()))

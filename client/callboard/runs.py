@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, overload
 
 from callboard import display
+from callboard.errors import Rejected
 from callboard.following import Change, follow
 from callboard.rows import number
 from callboard.series import Series, read_npz
@@ -26,6 +27,9 @@ LOST_FOR_S = 300.0
 
 MAX_EXPORTED = 200
 """Maximum number of runs of one request for series."""
+
+MAX_LISTED = 100
+"""Maximum number of ids of one list of runs."""
 
 MAX_METRICS = 50
 """Maximum number of metrics of one request for series: their names have to fit into an address."""
@@ -214,9 +218,9 @@ class Runs(Sequence[Run]):
 
     def refresh(self) -> Runs:
         """Read the fields of all runs again, and return itself."""
-        for first in range(0, len(self), MAX_EXPORTED):
-            part = self._runs[first : first + MAX_EXPORTED]
-            params = {"id": [run.id for run in part], "archived": "all", "limit": MAX_EXPORTED, "spec": True}
+        for first in range(0, len(self), MAX_LISTED):
+            part = self._runs[first : first + MAX_LISTED]
+            params = {"id": [run.id for run in part], "archived": "all", "limit": MAX_LISTED, "spec": True}
             rows = {
                 item["id"]: item for item in self._transport.request("GET", "runs", params=params)["items"]
             }
@@ -341,8 +345,13 @@ class Runs(Sequence[Run]):
     def stop(self) -> None:
         """Stop all that have not ended."""
         for run in self.refresh():
-            if not run.has_ended:
+            if run.has_ended:
+                continue
+            try:
                 run.stop()
+            except Rejected:
+                if not run.refresh().has_ended:  # it may have ended just now
+                    raise
 
     def _series(self, ids: list[str], metrics: Sequence[str], sources: bool) -> Series:
         params = {"run": ids, "metric": list(metrics), "sources": sources, "format": "npz"}

@@ -25,7 +25,8 @@ class Synced:
     n_dropped: int = 0
     """Rows of those sent that the server has dropped, because their agent steps decrease, for example."""
     n_refused: int = 0
-    """Rows that the server has refused now, or that are damaged; they are set aside."""
+    """Rows of requests that the server has refused now, or that are damaged; they are set aside. Those of a
+    run of which it accepts nothing any more are in `refused` alone."""
     n_remaining: int = 0
     """Spools that cannot be sent now."""
     problems: list[str] = field(default_factory=list)

@@ -337,7 +337,8 @@ class WandbRun:
 
         Args:
             data: numbers, texts, videos, or mappings of them, whose names are joined by a dot.
-            step: number of the row; default: one more than that of the last row.
+            step: number of the row; default: one more than that of the last row, or the same if the step of
+                that row was given without `commit=True`.
             commit: False: the row is not complete yet.
             sync: ignored.
         """

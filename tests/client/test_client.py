@@ -45,6 +45,27 @@ def test_runs_are_started_found_and_stopped(target: Target) -> None:
         assert {run.state for run in runs} == {"stopped"}
 
 
+def test_many_runs_are_read_and_stopped_though_one_ends_meanwhile(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with callboard.connect() as client:
+        for first in (0, 60):
+            client.start("paac", "CartPole-v1", seeds=range(first, first + 60), stop={"agent_steps": 1_000})
+        runs = client.runs(limit=200)
+        assert len(runs.refresh()) == 120
+        refresh = callboard.Runs.refresh
+
+        def refresh_while_one_ends(self: callboard.Runs) -> callboard.Runs:
+            refresh(self)
+            client.run(self[1].id).stop()
+            return self
+
+        some = runs[:3]
+        monkeypatch.setattr(callboard.Runs, "refresh", refresh_while_one_ends)
+        some.stop()
+        assert [client.run(run.id).state for run in some] == ["stopped"] * 3
+
+
 def test_notes_at_steps_are_added_and_read(target: Target) -> None:
     with callboard.init(algorithm="a", environment="e") as logged:
         logged.log({"loss/policy": 1.0}, agent_steps=1_500)

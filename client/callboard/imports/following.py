@@ -12,7 +12,7 @@ from typing import Any
 
 from callboard.errors import Unreachable
 from callboard.imports.log import problem_of
-from callboard.imports.sending import Imported, Options, keep_running, send
+from callboard.imports.sending import Imported, Options, end_run, keep_running, send
 from callboard.transport import Transport
 
 INTERVAL_S = 5.0
@@ -65,11 +65,11 @@ def follow_paths(
                     problem = str(error) if isinstance(error, Unreachable) else problem_of(error)
                     last.append(Imported(str(path), problem=problem))
                     _report_new(path, last[-1], runs, problems, report)
+            for run in set(runs.values()) - {result.run for result in last}:
+                with suppress(Exception):  # the next look sends another heartbeat
+                    (end_run if is_last else keep_running)(transport, run)
             if is_last:
                 return last
-            for run in set(runs.values()) - {result.run for result in last}:
-                with suppress(Exception):  # the next look sends another
-                    keep_running(transport, run)
             ended.wait(INTERVAL_S)
     finally:
         for number, handler in before.items():

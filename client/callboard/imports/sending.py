@@ -247,6 +247,15 @@ def keep_running(transport: Transport, run: str) -> None:
     _report_state(transport, run, is_complete=False)
 
 
+def end_run(transport: Transport, run: str) -> None:
+    """End a run whose log cannot be read any more.
+
+    Raises:
+        Unreachable: the server does not answer.
+    """
+    _report_state(transport, run, is_complete=True)
+
+
 def _small(frames: Iterable[Frame]) -> Iterator[Frame]:
     """The frames, split where a request with one would be too large for a proxy."""
     for kind, n_rows, rows in frames:

@@ -34,7 +34,7 @@ LEASE_S = 3600.0
 def add_demo_run(settings: Settings) -> None:
     """Add the demo run to an installation that has no run, unless it was deleted there.
 
-    Completes what a killed start has begun.
+    Completes what a killed start has begun, but for videos once the run has ended.
     """
     from backend.artifacts import ArtifactStore
     from backend.coordination.context import Context

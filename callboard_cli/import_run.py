@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from backend.settings import Settings
-from backend.specs.states import RunState
+from backend.specs.states import ENDED, RunState
 from callboard_cli import fail
 from callboard_cli.database import upgrade
 from callboard_cli.run_directory import load_spec
@@ -53,14 +53,31 @@ def import_run(
                 raise fail(str(error)) from None
             # In the same transaction, so that no worker can claim it.
             claims.start_attempt(session, run, HOST, LEASE_S)
-        shutil.copytree(run_directory, context.run_dir(run.id))
-        for compressed in context.run_dir(run.id).glob(f"attempts/*/events.log{COMPRESSED}"):
-            decompress(compressed)
-        for number in range(1, max(numbers) + 1):
-            _resume_attempt(context, run.id, number)
-            conclude = _end if number == max(numbers) else _start_next
-            Recorder(context, run.id, number).conclude(conclude)
+        try:
+            shutil.copytree(run_directory, context.run_dir(run.id))
+            for compressed in context.run_dir(run.id).glob(f"attempts/*/events.log{COMPRESSED}"):
+                decompress(compressed)
+            for number in range(1, max(numbers) + 1):
+                _resume_attempt(context, run.id, number)
+                conclude = _end if number == max(numbers) else _start_next
+                Recorder(context, run.id, number).conclude(conclude)
+        except BaseException as error:
+            _give_up(context, run.id)
+            if isinstance(error, OSError):
+                raise fail(f"run_directory: {run_directory} cannot be recorded: {error}", 1) from None
+            raise
     typer.echo(run.id)
+
+
+def _give_up(context: "Context", run_id: str) -> None:
+    """End a run that is recorded in part: else its lease would expire, and a worker train it."""
+    from backend.coordination import claims
+    from backend.runs import service as runs
+
+    with context.writing() as session:
+        run = runs.get(session, run_id, for_update=True)
+        if run.state not in ENDED:
+            claims.end_attempt(session, run, RunState.FAILED, "its import was interrupted")
 
 
 def _resume_attempt(context: "Context", run_id: str, number: int) -> None:

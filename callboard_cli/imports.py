@@ -92,8 +92,9 @@ def rows(
     step: Annotated[
         str | None,
         typer.Option(
-            help="Column of agent steps; default: agent_steps, global_step or step. COLUMN*FACTOR: agent "
-            "steps for each of its steps. A column such as training_iteration counts iterations."
+            help="Column of agent steps; default: the first that is known, such as agent_steps, global_step "
+            "or step. COLUMN*FACTOR: agent steps for each of its steps. A column such as training_iteration "
+            "counts iterations."
         ),
     ] = None,
     metric: Annotated[

@@ -140,8 +140,16 @@ def stop(
     """Stop runs; each saves a last checkpoint."""
     action = "kill" if kill else "stop"
     with connect() as remote:
-        runs = [remote.request("POST", f"/runs/{run_id}/{action}") for run_id in run_ids]
-        _report(remote, runs, wait=wait, as_json=as_json)
+        runs, refusal = [], None
+        for run_id in run_ids:
+            try:
+                runs.append(remote.request("POST", f"/runs/{run_id}/{action}"))
+            except typer.Exit as error:  # the others are stopped all the same
+                refusal = error
+        if runs:
+            _report(remote, runs, wait=wait, as_json=as_json)
+        if refusal is not None:
+            raise refusal
 
 
 @app.command()

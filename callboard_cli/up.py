@@ -33,7 +33,8 @@ QUIET_S = 10.0
 """Time without a ready web process after which the terminal shows the last problem."""
 CHECK_INTERVAL_S = 0.5
 WEB_UNHEALTHY_TIMEOUT_S = 30.0
-"""How long /healthz may fail before the web process is restarted, from the first check that fails."""
+"""How long /healthz may fail before the web process is restarted, from the last check that succeeded; of the
+time to the first that fails, 10 s count at most."""
 WORKER_SILENT_LEASES = 4
 """A worker is restarted when the checks have failed for this many leases: the first one that fails finds it
 offline, as the page shows it. Starting takes less time than that."""

@@ -258,6 +258,12 @@ def test_import_stores_run_trained_by_callboard_train(
     assert values.tolist() == logged
     assert stored_points(engine, run_id, "eval/plain/mean_return") == [1000, 2000]
     assert len(os.listdir(sqlite_service.settings.runs_dir / run_id / "checkpoints")) >= 1
+    os.mkfifo(folder / "pipe")
+    torn = callboard("runs", "import", str(folder))
+    assert (torn.exit_code, "is a named pipe" in torn.output) == (1, True)
+    [other] = [item["id"] for item in sqlite_service.client.get("/api/v1/runs").json()["items"]][:1]
+    assert other != run_id
+    assert run_row(engine, other).state == "failed", "else a worker would train it once its lease has expired"
 
 
 def test_import_of_folder_without_run_exits_2(callboard: Callboard, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def main() -> int:
     """Run the attacks, one after the other. Return 1 if any of them succeeded."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.attacks", description=__doc__)
     parser.add_argument("--attack", choices=list(ALL), action="append")
-    parser.add_argument("--short", action="store_true", help="a quarter of the time")
+    parser.add_argument("--short", action="store_true", help="long attacks take a quarter of their time")
     parser.add_argument("--users", type=int, default=0, help="users whose requests are measured meanwhile")
     parser.add_argument("--command", action="append", default=[], help="a script that attacks, too")
     args = parser.parse_args()

@@ -32,7 +32,6 @@ MAX_WORKER_MIB = 200
 MAX_RECOVERY_S = 10.0
 QUICK_S = 2.0
 """A request that takes longer counts as not recovered. The machine may be busy with other things."""
-N_USERS = 40
 MAX_USERS_P95_S = 1.0
 
 
@@ -73,7 +72,7 @@ class Target:
 
     Args:
         home: its home directory, which does not exist.
-        short: whether attacks take a quarter of their time.
+        short: whether long attacks take a quarter of their time.
         n_users: number of users.
     """
 

@@ -39,7 +39,8 @@ def main() -> int:
         for violation in report.violations:
             sys.stdout.write(f"VIOLATION {violation}\n")
         if report.violations and args.report:
-            args.report.write_text("\n".join([str(report), *report.violations, *report.log]))
+            with args.report.open("a") as file:
+                file.write("\n".join([str(report), *report.violations, *report.log, ""]))
         violated = violated or bool(report.violations)
     return int(violated)
 

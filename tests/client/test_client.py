@@ -60,10 +60,10 @@ def test_many_runs_are_read_and_stopped_though_one_ends_meanwhile(
             client.run(self[1].id).stop()
             return self
 
-        some = runs[:3]
+        first_runs = runs[:3]
         monkeypatch.setattr(callboard.Runs, "refresh", refresh_while_one_ends)
-        some.stop()
-        assert [client.run(run.id).state for run in some] == ["stopped"] * 3
+        first_runs.stop()
+        assert [client.run(run.id).state for run in first_runs] == ["stopped"] * 3
 
 
 def test_notes_at_steps_are_added_and_read(target: Target) -> None:

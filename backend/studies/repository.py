@@ -312,9 +312,9 @@ def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> di
     return by_key
 
 
-def _trained_otherwise(session: Session, run_ids: Collection[str]) -> set[str]:
+def _trained_otherwise(session: Session, run_ids: Collection[str], *, has_ended: bool = True) -> set[str]:
     """Those of the runs whose settings were changed while they trained, or one of whose attempts had an
-    engine of another version, or of one that is not known."""
+    engine of another version, or of one that is not known; of runs that have not ended, it may become so."""
     unusable: set[str] = set()
     for ids in _chunks(sorted(run_ids)):
         changed = select(LiveSettings.run_id).where(
@@ -325,14 +325,17 @@ def _trained_otherwise(session: Session, run_ids: Collection[str]) -> set[str]:
         attempts = select(Attempt.run_id, Attempt.provenance).where(Attempt.run_id.in_(ids))
         for run_id, provenance in session.execute(attempts):
             versions[run_id].add((provenance or {}).get("version"))
-        unusable |= {run_id for run_id in ids if versions[run_id] != {__version__}}
+        known = {__version__} if has_ended else {__version__, None}
+        unusable |= {
+            run_id for run_id in ids if not versions[run_id] <= known or (has_ended and not versions[run_id])
+        }
     return unusable
 
 
 def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[str, str]:
     """The runs of other studies that have not ended, by key."""
     query = (
-        select(StudyCell.key, Run.id)
+        select(StudyCell.key, Run.id, Run.spec)
         .join(Run, Run.id == StudyCell.run_id)
         .where(
             StudyCell.key.in_(keys),
@@ -342,7 +345,10 @@ def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[
         )
         .order_by(Run.id.desc())
     )
-    return dict(session.execute(query).all())
+    # Since it was planned, a run may have been resumed with other limits, or its settings changed.
+    equal = [(key, run_id) for key, run_id, spec in session.execute(query) if key_of_stored(spec) == key]
+    unusable = _trained_otherwise(session, {run_id for _, run_id in equal}, has_ended=False)
+    return {key: run_id for key, run_id in equal if run_id not in unusable}
 
 
 def recent_sizes(session: Session, kinds: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
@@ -365,7 +371,10 @@ def recent_sizes(session: Session, kinds: Collection[tuple[str, str]]) -> dict[t
         .subquery()
     )
     logs = (
-        select(Attempt.run_id, func.sum(Attempt.log_bytes).label("bytes"))
+        select(
+            Attempt.run_id,
+            func.sum(func.coalesce(Attempt.log_bytes, Attempt.log_offset_bytes)).label("bytes"),
+        )
         .where(Attempt.run_id.in_(select(recent.c.id)))
         .group_by(Attempt.run_id)
         .subquery()

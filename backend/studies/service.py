@@ -377,6 +377,7 @@ def _member(cell: CellRow, configuration: int = 0) -> Member:
         state=cell.state,
         score=cell.score,
         agent_steps=cell.agent_steps,
+        is_charged=not cell.reused and cell.error is None,
     )
 
 

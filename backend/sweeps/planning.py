@@ -53,6 +53,8 @@ class Member:
     """State of its run; None if that was deleted."""
     score: float | None = None
     agent_steps: int = 0
+    is_charged: bool = True
+    """Whether the budget pays for it: not for a run that existed before, nor for one that could not start."""
 
     @property
     def has_ended(self) -> bool:
@@ -136,11 +138,12 @@ def plan(
             if (seed := spec.seed_of(number, i)) not in own[number]
         ]
         n_open = sum(not member.has_ended for member in members)
-        reached = _reached(spec, members, elapsed_s) if wanted else None
+        charged = [member for member in members if member.is_charged]
+        reached = _reached(spec, charged, elapsed_s) if wanted else None
         if wanted and reached is None:
             free = max(0, spec.concurrency - n_open)
             if spec.budget.runs is not None:
-                free = min(free, spec.budget.runs - len(members))
+                free = min(free, spec.budget.runs - len(charged))
             result.start = wanted[:free]
             return result
         if n_open:

@@ -167,6 +167,18 @@ def test_study_shares_the_runs_of_another_that_runs(service: RunningService, cli
     assert detail(client, first)["runs"] == {"queued": 8}
 
 
+def test_study_does_not_share_a_run_that_has_other_limits_by_now(
+    service: RunningService, client: Client
+) -> None:
+    first = created(client, concurrency=100)
+    run_id = cells(client, first)[0]["run"]
+    client.post(f"/api/v1/runs/{run_id}/stop")
+    resumed = client.post(f"/api/v1/runs/{run_id}/resume", json={"stop": {"agent_steps": 9}})
+    assert resumed.status_code == 200, resumed.text
+    created(client, concurrency=100)
+    assert n_runs(service.engine) == 9, "seven are shared"
+
+
 def test_retry_queues_failed_runs_and_fills_cells_of_deleted_ones(
     service: RunningService, client: Client
 ) -> None:

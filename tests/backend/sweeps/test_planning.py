@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,8 @@ def test_budget_starts_no_further_run_and_waits_for_those_that_train() -> None:
     assert planned(runs, members) == Plan(looks=0)
     members[2] = done(0, 1, 1.0)
     assert planned(runs, members).finished == "its budget of 3 runs is used up"
+    before = [replace(member, is_charged=False) for member in members]
+    assert planned(runs, before).start == [(1, 1), (0, 2), (1, 2)], "runs that existed cost nothing"
     steps = spec(budget={"agent_steps": 300})
     assert planned(steps, members).finished == "its budget of 300 agent steps is used up"
     assert planned(spec(budget={"agent_steps": 301}), members).start

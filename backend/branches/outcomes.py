@@ -39,7 +39,8 @@ def valued_decisions(lives: Sequence[int], decision: int, *, value_is_per_life: 
     n = len(lives) - decision
     if not value_is_per_life:
         return n
-    before = lives[decision - 1] if decision else max(lives, default=0)
+    # At the start nothing is recorded; the first decision loses no life.
+    before = lives[max(0, decision - 1)] if lives else 0
     lost = np.flatnonzero(np.diff([before, *lives[decision:]]) < 0)
     return int(lost[0]) + 1 if len(lost) else n
 

@@ -18,6 +18,11 @@ def test_value_of_single_lives_predicts_up_to_the_next_lost_one(
     assert valued_decisions(lives, decision, value_is_per_life=True) == of_life
 
 
+def test_life_that_is_gained_later_is_not_lost_in_the_first_decision() -> None:
+    lives = [3, 3, 3, 4, 4, 3, 2, 1, 0]
+    assert [valued_decisions(lives, decision, value_is_per_life=True) for decision in (0, 1)] == [6, 5]
+
+
 def test_value_follows_the_last_reward_that_it_predicts() -> None:
     rewards = np.array([1.0, -3.0, 4.0])
     assert discounted_return(rewards, 2, 8.0, 0.5, None) == 1 - 1.5 + 2

@@ -20,6 +20,8 @@ from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
 from callboard_cli.listening import listen, refuse_open_bind
 
+JOIN_TIMEOUT_S = 5.0
+"""How long a transaction in progress may take at the end."""
 LOCK_INTERVAL_S = 0.2
 SWITCH_S = 0.0005
 """How long a thread of the web process may compute while another one waits for the interpreter. With Python's
@@ -69,6 +71,8 @@ def web(
     finally:
         for thread in threads:
             thread.begin_stop()
+        for thread in threads:
+            thread.join(JOIN_TIMEOUT_S)
         context.close()
 
 

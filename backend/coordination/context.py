@@ -1,4 +1,5 @@
-"""Shared resources of a worker process: settings, database, artifact store and bus."""
+"""Shared resources of a process that works outside requests, such as a worker: settings, database, artifact
+store and bus."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ TRANSIENT_ERRORS = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, 
 
 @dataclass(frozen=True)
 class Context:
-    """Created once per worker process; safe to share between its threads."""
+    """Created once per process; safe to share between its threads."""
 
     settings: Settings
     db_engine: Engine

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from backend.db.job import EVALUATION
 from backend.evaluations import repository, service
 from backend.evaluations.schemas import (
     EvaluationOut,
@@ -43,7 +44,7 @@ def list_evaluations(
     """A run's evaluations, by agent steps, latest first."""
     run = runs.get(session, run_id)
     rows, next_cursor = repository.page(session, run_id, superseded=superseded, limit=limit, cursor=cursor)
-    doing = jobs.find_all(session, service.EVALUATION, [row.id for row in rows])
+    doing = jobs.find_all(session, EVALUATION, [row.id for row in rows])
     items = [EvaluationOut.of(row, doing.get(row.id), run) for row in rows]
     return json_response(EvaluationPage(items=items, next_cursor=next_cursor))
 

@@ -152,7 +152,7 @@ class ConfigBatch(NumberedBatch):
     algorithm: Text | None = None
     """Name of the algorithm, if that of the run is `unknown`."""
     environment: Text | None = None
-    """Name of the environment, if that of the run is `unknown`."""
+    """Name of the environment, if that of the run is `unknown`, or its id without the namespace."""
     seed: ExternalSeed | None = None
     """Seed of the script, if the run was created without one."""
     return_metric: MetricName | None = None

@@ -85,11 +85,11 @@ def _rewind(session: Session, run: Run, agent_steps: int) -> None:
     """Set aside what a locked run has after these agent steps, as an attempt from a checkpoint does."""
     # From the beginning, even a point at step 0 is logged again.
     after = agent_steps or -1
+    repository.supersede_checkpoints(session, run.id, after)  # they may be ahead of the points
     if run.agent_steps <= after or not (run.agent_steps or _has_points(session, run)):
         return
     before = run.agent_steps
     metrics.cut(session, run.id, after, runs.touch(session, run))
-    repository.supersede_checkpoints(session, run.id, after)
     run.agent_steps = agent_steps
     run.frames, run.wall_time_s, run.episodes = _reached(session, run)
     _score(session, run)

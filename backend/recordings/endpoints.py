@@ -44,7 +44,7 @@ def list_recordings(
     mine: Annotated[bool, Query(description="Only your own.")] = False,
     protocol: Annotated[
         Literal["human_play", "practice", "scripted", "joint"] | None,
-        Query(description="Only games of people, of scripts, or of a person and agents."),
+        Query(description="Only games of people, of practice, of scripts, or of a person and agents."),
     ] = None,
     episode: Annotated[
         str | None, Query(pattern=ULID, description="Only games that go on from this episode of a run.")

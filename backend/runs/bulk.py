@@ -16,7 +16,7 @@ from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import actions, listing, repository, service
 from backend.schemas import Id
 from backend.specs.fields import Schema, Strict
-from backend.specs.problems import FieldProblem
+from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run_fields import MAX_TAGS, Priority, Tags
 from backend.specs.states import RunState
 from backend.text import Text
@@ -99,7 +99,7 @@ class BulkItem(Schema):
     id: Id
     """Id of the run."""
     name: str | None = Field(examples=["PAAC on Pong"])
-    """Name of the run; null if there is no such run."""
+    """Name of the run; null if there is no such run, or if it was not reached."""
     done: bool
     """Whether the action was applied to the run, or would be with `dry_run`."""
     detail: str
@@ -208,7 +208,7 @@ def _apply_to_run(session: Session, request: BulkRequest, run_id: str) -> BulkIt
         _ACTIONS[request.action](session, run, request)
         session.flush()
         changed = sorted(before ^ set(run.tags))
-    except (Conflict, DamagedRow, Invalid, NotFound) as problem:
+    except (Conflict, DamagedRow, Invalid, InvalidSpec, NotFound) as problem:
         savepoint.rollback()
         return BulkItem(id=run_id, name=name, done=False, detail=str(problem))
     if request.dry_run:

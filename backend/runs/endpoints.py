@@ -122,7 +122,8 @@ def list_runs(
     group: Annotated[GroupName | None, Query(description="Only runs of this group.")] = None,
     archived: Archived = "false",
     search: Annotated[
-        Text | None, Query(max_length=500, description="Text in name, notes, ids, group or tags.")
+        Text | None,
+        Query(max_length=500, description="Text in name, notes, algorithm, environment, group or tags."),
     ] = None,
     filter: Annotated[
         Text | None,

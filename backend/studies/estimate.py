@@ -34,9 +34,10 @@ class CostEstimate:
     n_reused: int
     """Runs that exist already."""
     agent_steps: int | None
-    """None if a run is limited by time or score alone."""
+    """None if a run's are not known: it is limited by score alone, or by time at an unmeasured rate."""
     time_s: float | None
-    """On this installation's hosts; None if the rate of a kind of runs was not measured here."""
+    """On this installation's hosts; None if a run's is not known: it is limited by score alone, or by agent
+    steps at an unmeasured rate."""
     disk_bytes: int
     unmeasured: list[Kind]
     """Kinds of runs whose rate was not measured here."""
@@ -84,7 +85,7 @@ def of_cells(
             {
                 (cell.spec.algorithm, cell.environment)
                 for cell, time_s in zip(to_start, seconds, strict=True)
-                if time_s is None
+                if time_s is None and (cell.spec.algorithm, cell.environment) not in rates
             }
         ),
         slots=slots,

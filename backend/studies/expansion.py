@@ -196,7 +196,7 @@ def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> li
     """
     drawn = random_settings(spec.draws.space, spec.draws.n, spec.draws.sampler_seed)
     if spec.draws.space and len(drawn) < spec.draws.n:
-        message = f"the space of draws has only {len(drawn):,} different settings"
+        message = f"only {len(drawn):,} different settings could be drawn from the space of draws"
         raise Invalid.field("draws.n", message)
     planned: list[PlannedCell] = []
     problems: dict[tuple[str, str], FieldProblem] = {}

@@ -418,9 +418,11 @@ class StudyEstimate(Schema):
     n_reused: int
     """Runs of these that exist already: an equal specification, seed, limits and engine version."""
     agent_steps: int | None
-    """Agent steps of the runs to start; null if a run is limited by time or score alone."""
+    """Agent steps of the runs to start; null if a run's are not known: it is limited by score alone, or by
+    time at an unmeasured rate."""
     time_s: Number
-    """Time on this installation's hosts by their measured rates; null if a kind of runs was not measured."""
+    """Time on this installation's hosts by their measured rates; null if a run's is not known: it is limited
+    by score alone, or by agent steps at an unmeasured rate."""
     minutes_on_two_cores: Number
     """Minutes on two idle cores, as measured for this scale; null if that was not measured."""
     disk_bytes: int

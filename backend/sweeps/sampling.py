@@ -36,8 +36,8 @@ def _random(spec: SweepSpec) -> list[ConfigValues]:
 
 
 def random_settings(space: Mapping[str, Dimension], n: int, seed: int) -> list[ConfigValues]:
-    """Up to `n` distinct settings drawn at random; fewer if the space has fewer. A larger `n` begins with the
-    same settings."""
+    """Up to `n` distinct settings drawn at random; fewer if `_DRAWS` times `n` draws give fewer. A larger `n`
+    begins with the same settings."""
     rng = np.random.default_rng(seed)
     wanted = n
     by_key: dict[str, ConfigValues] = {}

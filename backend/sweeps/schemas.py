@@ -201,7 +201,8 @@ class SweepDetail(SweepOut):
     """A sweep with its configurations."""
 
     best: Best | None
-    """Configuration with the highest interquartile mean; null without any score."""
+    """Configuration with the highest interquartile mean, of those not eliminated if any of them has a score;
+    null without any score."""
     n_planned: int
     """Number of runs if no configuration were eliminated."""
     n_not_needed: int
@@ -222,11 +223,11 @@ class SweepDetail(SweepOut):
         best = max(scored, key=lambda out: (not out.eliminated, out.iqm), default=None)
         n_runs = sum(len(out.runs) for out in configurations)
         spec = summary.spec
-        beaten = [out for out in configurations if spec.racing is not None and out.eliminated and out.n]
+        eliminated = [out for out in configurations if spec.racing is not None and out.eliminated]
         return cls(
             **summary.model_dump(),
             configurations=configurations,
             best=None if best is None else Best(number=best.number, settings=best.settings, iqm=best.iqm),
-            n_not_needed=sum(spec.max_seeds - len(out.runs) for out in beaten),
+            n_not_needed=sum(spec.max_seeds - len(out.runs) for out in eliminated),
             n_planned=max(n_runs, len(configurations) * spec.max_seeds),
         )

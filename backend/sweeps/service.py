@@ -149,7 +149,7 @@ def extend(session: Session, sweep_id: str, extension: Mapping[str, Any]) -> Swe
     if not extension:
         raise Invalid.field("body", f"must have at least one of {', '.join(EXTENSIBLE)}")
     before = SweepSpec.model_validate(sweep.spec)
-    changes = dict(extension)
+    changes = {name: value for name, value in extension.items() if value is not None}
     values = changes.pop("values", None) or {}
     if before.sampler == "grid" and changes.get("n_configurations") is not None:
         raise Invalid.field("n_configurations", "a grid has all combinations: add values instead")

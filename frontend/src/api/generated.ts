@@ -3280,7 +3280,7 @@ export interface components {
             id: string;
             /**
              * Name
-             * @description Name of the run; null if there is no such run.
+             * @description Name of the run; null if there is no such run, or if it was not reached.
              * @example PAAC on Pong
              */
             name: string | null;
@@ -3910,7 +3910,7 @@ export interface components {
             algorithm?: string | null;
             /**
              * Environment
-             * @description Name of the environment, if that of the run is `unknown`.
+             * @description Name of the environment, if that of the run is `unknown`, or its id without the namespace.
              */
             environment?: string | null;
             /**
@@ -10196,12 +10196,14 @@ export interface components {
             n_reused: number;
             /**
              * Agent Steps
-             * @description Agent steps of the runs to start; null if a run is limited by time or score alone.
+             * @description Agent steps of the runs to start; null if a run's are not known: it is limited by score alone, or by
+             *     time at an unmeasured rate.
              */
             agent_steps: number | null;
             /**
              * Time S
-             * @description Time on this installation's hosts by their measured rates; null if a kind of runs was not measured.
+             * @description Time on this installation's hosts by their measured rates; null if a run's is not known: it is limited
+             *     by score alone, or by agent steps at an unmeasured rate.
              */
             time_s: number | null;
             /**
@@ -10789,7 +10791,10 @@ export interface components {
             };
             /** @description The requested sweep, with its extensions. */
             spec: components["schemas"]["SweepSpec"];
-            /** @description Configuration with the highest interquartile mean; null without any score. */
+            /**
+             * @description Configuration with the highest interquartile mean, of those not eliminated if any of them has a score;
+             *     null without any score.
+             */
             best: components["schemas"]["Best"] | null;
             /**
              * N Planned
@@ -12103,7 +12108,7 @@ export interface operations {
                 group?: string | null;
                 /** @description Only archived runs, only runs that are not archived (the default), or all. */
                 archived?: "false" | "true" | "all";
-                /** @description Text in name, notes, ids, group or tags. */
+                /** @description Text in name, notes, algorithm, environment, group or tags. */
                 search?: string | null;
                 /** @description `algorithm:paac environment:Pong score>10 tag:baseline or tag:new`: adjacent terms must all match; `and` binds tighter than `or`, `or` than adjacency; `not`, parentheses. `config.learning_rate>=1e-3 and eval/noop_starts/mean_return>15`: settings of the spec, and the last value of metrics, or with `.best`, `.mean`, `.min` or `.max` another statistic. `GET /runs/fields` lists the fields. */
                 filter?: string | null;
@@ -19698,7 +19703,7 @@ export interface operations {
                 environment?: string | null;
                 /** @description Only your own. */
                 mine?: boolean;
-                /** @description Only games of people, of scripts, or of a person and agents. */
+                /** @description Only games of people, of practice, of scripts, or of a person and agents. */
                 protocol?: ("human_play" | "practice" | "scripted" | "joint") | null;
                 /** @description Only games that go on from this episode of a run. */
                 episode?: string | null;

@@ -199,14 +199,11 @@ def average_windows(values: Array, x: Array, scale: float, first: int = 0, size:
     window_starts = np.minimum(at.searchsorted(last_x - scale, side="right"), last)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # the squares of values beyond 1e154
         known = values if is_whole else np.where(finite, values, 0.0)
-        # Squares relative to the first value, so that a large one shared by all costs no digits.
-        origin = values[np.argmax(finite)] if finite.any() else 0.0
-        squared = (known - origin) ** 2 if is_whole else np.where(finite, known - origin, 0.0) ** 2
-        columns = np.array([known, squared] if is_whole else [known, squared, finite])
+        columns = np.array([known, known * known] if is_whole else [known, known * known, finite])
         total, squares, *counted = _sum_windows(columns, window_starts, numbers, size)
         n = (last - window_starts + 1).astype("<f8") if is_whole else counted[0]
         mean = total / n
-        variance = np.maximum(squares - n * (mean - origin) ** 2, 0.0) / np.where(n > 1, n - 1, np.nan)
+        variance = np.maximum(squares - n * mean * mean, 0.0) / np.where(n > 1, n - 1, np.nan)
         deviation = np.sqrt(variance)
     shown = slice(first // size - first_bucket, None)
     if is_whole:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import Step, make_env
+from workers.engine.envs import Box, Step, make_env
+from workers.engine.envs.base import Action
 from workers.engine.envs.images import FrameEncoder
 from workers.engine.envs.info import Totals, info_of
 from workers.engine.methods.base import EpisodeEnd
@@ -56,7 +57,7 @@ class EpisodeRunner:
         self._begin(self._seeds.next(0))
         self._recorder = EpisodeRecorder() if self._recorded else None
 
-    def step(self, action: int, value: float, policy_A: NDArray[Any]) -> Step:
+    def step(self, action: Action, value: float, policy_A: NDArray[Any]) -> Step:
         """Take a decision; V or max Q, and pi or Q, of the current state are recorded for the replay."""
         step = self._step(action)
         if self._recorder is not None:
@@ -94,21 +95,26 @@ class EpisodeRunner:
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs to return to this step of this episode."""
-        return {"begun": self.episodes_begun, "seed": self._seed, "actions": list(self._actions)}
+        # Plain numbers: a checkpoint with NumPy's arrays is not loaded.
+        actions = np.asarray(self._actions).tolist()
+        return {"begun": self.episodes_begun, "seed": self._seed, "actions": actions}
 
     def restore(self, state: dict[str, Any]) -> bool:
         """Repeat the actions of the current episode, which is not recorded: values and policies are unknown.
 
         Returns:
-            Whether the episode went the same way. If not, as after a change of the environment's settings,
-            call `reset` next.
+            Whether none of the actions has ended the episode. If one has, as after a change of the
+            environment's settings, call `reset` next.
         """
         self.episodes_begun = state["begun"]
         self._begin(state["seed"])
         self._recorder = None
-        same = not any(self._step(action).episode_over for action in state["actions"])
+        actions: list[Action] = state["actions"]
+        if isinstance(self.env.action_space, Box):
+            actions = [np.asarray(action, np.float32) for action in actions]
+        has_ended = any(self._step(action).episode_over for action in actions)
         self.take_info()  # that is in the metrics already
-        return same
+        return not has_ended
 
     def close(self) -> None:
         """Close the environment."""
@@ -116,13 +122,13 @@ class EpisodeRunner:
 
     def _begin(self, seed: int) -> None:
         self._seed = seed
-        self._actions: list[int] = []
+        self._actions: list[Action] = []
         self._return = 0.0
         self._frames = 0
         self.finished = None
         self.env.reset(seed, self.observation[0])
 
-    def _step(self, action: int) -> Step:
+    def _step(self, action: Action) -> Step:
         step = self.env.step(action, self.observation[0])
         self._actions.append(action)
         self._return += step.reward

@@ -187,6 +187,8 @@ class Ga3cLearner:
             "g": self.model.optimizer.g.cpu().clone(),
             "updates": self.model.updates,
             "counts": self._experiences.count_AC.tolist(),
+            # Agents act between two calls of `take`: what they count then is reported after a resume.
+            "taken": list(self._counted_before),
             "setting": list(self.thread_counts),
         }
 
@@ -206,7 +208,8 @@ class Ga3cLearner:
             self.model.optimizer.g.copy_(state["g"])
         self.model.updates = int(state["updates"])
         self._experiences.count_AC[:] = np.asarray(state["counts"], np.int64)
-        self._counted_before = self.counted()
+        agent_steps, frames = state["taken"]
+        self._counted_before = agent_steps, frames
         self._gate = MetricsGate()
         kept = ThreadCounts(*state["setting"])
         kept = kept._replace(n_actors=min(kept.n_actors, self.config.max_actors))

@@ -152,9 +152,13 @@ class RunStats:
         return self._gate.pass_on(result)
 
     def state(self) -> dict[str, Any]:
-        """Plain values for `restore`."""
+        """Plain values for `restore`.
+
+        Without the agent steps that `take` has not returned yet: the loop has not counted them, and a resumed
+        run would wait at its limit for steps that no process may take.
+        """
         return {
-            "agent_steps": self.agent_steps,
+            "agent_steps": self.agent_steps - self._result.agent_steps,
             "episodes_begun": {str(k): n for k, n in self.episodes_begun.items()},
             "episodes": {str(k): n for k, n in self._episodes.items()},
         }

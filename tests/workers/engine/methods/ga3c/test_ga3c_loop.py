@@ -287,6 +287,10 @@ def test_restored_state_has_the_updates_and_vectors_of_its_time(
         learner.restore(kept)
         again = learner.state()
         assert again["updates"] == 2
+        # What agents did between the last report and the state is reported now.
+        assert again["taken"] == kept["taken"]
+        untaken = learner.counted()[0] - kept["taken"][0]
+        assert learner.take(StepResult(0, 0, 0), 1.0).agent_steps == untaken
         for name in ("theta", "g"):
             assert not torch.equal(later[name], kept[name])
             assert torch.equal(again[name], kept[name])

@@ -28,6 +28,16 @@ def test_take_returns_no_metrics_before_the_first_decision_after_a_restore() -> 
     assert "gorila/stale_discards" in stats.take(0.25, CONFIG).metrics
 
 
+def test_state_has_the_agent_steps_that_were_taken() -> None:
+    stats = RunStats()
+    stats.on_work_report([0], WorkReport(agent_steps=900))
+    stats.take(0.25, CONFIG)
+    stats.on_work_report([0], WorkReport(agent_steps=100))  # received while the processes are paused
+    resumed = RunStats()
+    resumed.restore(stats.state(), updates=0)
+    assert (stats.left(1_000), resumed.left(1_000)) == (0, 100), "else nothing would reach the limit"
+
+
 def test_decisions_are_left_up_to_the_bound_and_always_without_one() -> None:
     stats = RunStats()
     stats.on_work_report([0], WorkReport(agent_steps=600))

@@ -273,7 +273,13 @@ class RolloutWorker:
         for t in range(max(map(len, actions))):
             acting_B = np.array([t < len(taken) for taken in actions])
             action_B = np.array([taken[t] if t < len(taken) else 0 for taken in actions])
-            self._env.step(action_B, 0, acting_B)
+            ended = self._env.step(action_B, 0, acting_B)
+            if ended:  # the environment's settings have changed: all begin anew
+                self._env.reset()
+                self._env.take_info()
+                self._taken = [[] for _ in range(self._B)]
+                self._recorder = EpisodeRecorder()
+                return
         self._env.take_info()  # that is in the metrics already
         self._taken = [list(taken) for taken in actions]
         self._recorder = None if self._records and actions[self._recorded] else EpisodeRecorder()

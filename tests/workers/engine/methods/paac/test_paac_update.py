@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from copy import deepcopy
 from itertools import count
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from backend.specs.run import parse_run_spec
 from tests.support.devices import GPU
 from workers.engine.envs.info import Totals
 from workers.engine.envs.vector import FinishedEpisode
+from workers.engine.methods.base import Learner
 from workers.engine.methods.paac import rollout as paac_share
 from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
 from workers.engine.methods.paac.learner import PRINTED_N_E, PaacLearner, time_usage
@@ -441,6 +443,30 @@ def test_target_network_is_copied_every_target_update_frames(monkeypatch: pytest
     again.restore(kept)
     assert torch.equal(again.theta_minus, master.theta_minus)
     assert again.state()["frames"] == 24
+
+
+def test_fork_whose_episodes_end_sooner_begins_new_ones() -> None:
+    def learner_of(delay: int) -> Learner:
+        spec = parse_run_spec(
+            {
+                "algorithm": "paac",
+                "environment": "Memory-v0",
+                "environment_config": {"delay_agent_steps": delay},
+                "stop": {"agent_steps": 1_000},
+                "config": {"n_e": 2, "n_w": 1},
+            }
+        )
+        return METHODS["paac"].learner(spec)
+
+    with closing(learner_of(12)) as parent, closing(learner_of(4)) as fork:
+        for _ in range(2):
+            parent.advance(0.0, watched=False)
+        kept = parent.state()
+        [worker] = kept["shares"]
+        assert min(map(len, worker["actions"])) > 4
+        fork.restore(kept)
+        [worker] = fork.state()["shares"]
+        assert worker["actions"] == [[], []]
 
 
 def test_each_environment_has_its_own_epsilon() -> None:

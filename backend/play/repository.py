@@ -1,6 +1,6 @@
 """Play sessions in the database."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import delete, func, or_, select, update
@@ -72,15 +72,17 @@ def running_by_host(session: Session) -> dict[str, int]:
     return {row[0]: row[1] for row in session.execute(statement) if row[0] is not None}
 
 
-def next_queued(session: Session, environments: Collection[str]) -> PlaySession | None:
-    """The session that waits longest for one of these environments, locked; None if there is none."""
-    return session.scalars(
-        select(PlaySession)
-        .where(PlaySession.state == "queued", PlaySession.environment.in_(environments))
-        .order_by(PlaySession.id)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-    ).one_or_none()
+def queued(session: Session, environments: Collection[str]) -> Iterator[PlaySession]:
+    """The sessions that wait for one of these environments, those that wait longest first; each is locked
+    when it is reached."""
+    waiting = select(PlaySession.id).where(
+        PlaySession.state == "queued", PlaySession.environment.in_(environments)
+    )
+    for id_ in session.scalars(waiting.order_by(PlaySession.id)).all():
+        locked = select(PlaySession).where(PlaySession.id == id_, PlaySession.state == "queued")
+        play = session.scalars(locked.with_for_update(skip_locked=True)).one_or_none()
+        if play is not None:
+            yield play
 
 
 def renew(session: Session, host: str, ids: Collection[str], expires_at: datetime) -> set[str]:

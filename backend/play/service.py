@@ -1,6 +1,6 @@
 """Play sessions: requested by users, claimed by workers under a lease, and ended by either."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -165,6 +165,14 @@ def _environment(
     return known, play_config(known, every_frame=every_frame)
 
 
+def _suits(play: PlaySession, versions: Mapping[str, str]) -> bool:
+    """Whether a host with these versions of packages simulates what a session goes on from as it was."""
+    if play.moment is None or _is_damaged(play):  # which ends it, on any host
+        return True
+    recorded = Beginning.loaded(play.moment).moment.versions
+    return version_refusal(ENVIRONMENTS[play.environment].family, recorded, versions) is None
+
+
 def why_waiting(session: Session, play: PlaySession, lease_s: float) -> str | None:
     """Why no worker has claimed a queued session yet; None if it is not queued."""
     if play.state != "queued":
@@ -173,10 +181,13 @@ def why_waiting(session: Session, play: PlaySession, lease_s: float) -> str | No
     able = [
         active.host
         for active in hosts.active_hosts(session, lease_s)
-        if active.alive and play.environment in active.host.environments
+        if active.alive
+        and play.environment in active.host.environments
+        and _suits(play, active.host.versions)
     ]
     if not able:
-        return f"no running worker has {play.environment}"
+        of_episode = "" if play.moment is None else " with the package that has simulated the episode"
+        return f"no running worker has {play.environment}{of_episode}"
     if all(host.draining for host in able):
         return "every worker that has the environment is draining"
     played = sum(running.get(host.id, 0) for host in able)
@@ -190,8 +201,11 @@ def why_waiting(session: Session, play: PlaySession, lease_s: float) -> str | No
 
 
 def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> PlaySession | None:
-    """Lease the session that waits longest to `host`; None if there is none in its environments."""
-    play = repository.next_queued(session, environments)
+    """Lease the session that waits longest to `host`; None if there is none in its environments that it can
+    play: with the versions of its packages, if its games go on from an episode."""
+    row = hosts.find(session, host)
+    versions = {} if row is None else row.versions
+    play = next((play for play in repository.queued(session, environments) if _suits(play, versions)), None)
     if play is None:
         return None
     now = database_now(session)

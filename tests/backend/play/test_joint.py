@@ -100,6 +100,27 @@ def test_wrong_moments_are_refused_with_the_field(service: RunningService, tmp_p
     assert service.client.get("/api/v1/play").json()["items"] == []
 
 
+def test_session_is_left_to_a_host_that_simulates_its_episode_as_it_was(
+    service: RunningService, tmp_path: Path
+) -> None:
+    engine = service.engine
+    add_host(engine, "a", versions={"ale-py": "0.10.0"}, environments=[BREAKOUT])
+    add_host(engine, "b", versions={"ale-py": "0.11.2"}, environments=[BREAKOUT])
+    run = make_run(engine, environment=BREAKOUT)
+    add_attempt(engine, run.id, provenance=PROVENANCE.model_dump() | {"packages": {"ale-py": "0.10.0"}})
+    older = add_game(engine, service.artifacts, run, tmp_path, agent_steps=1)
+    opened = _opened(service, **{"from": {"episode": older.id, "decision": 5}})
+    fresh = _opened(service, environment=BREAKOUT)
+    with writing(engine) as session:
+        by_b = play.claim(session, "b", 60.0, [BREAKOUT])
+        assert by_b is not None
+        assert by_b.id == fresh["id"], "the newer one, which it can play"
+        assert play.claim(session, "b", 60.0, [BREAKOUT]) is None
+        by_a = play.claim(session, "a", 60.0, [BREAKOUT])
+        assert by_a is not None
+        assert by_a.id == opened["id"]
+
+
 def test_agents_that_cannot_act_in_the_session_are_refused_with_the_field(
     service: RunningService, tmp_path: Path
 ) -> None:

@@ -111,7 +111,8 @@ class Policy(Protocol):
     def act(
         self, observation_N: NDArray[Any], environment_N: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Actions (N,), values V or max Q (N,), and pi or Q (N, A) for the states of N environments.
+        """Actions (N,), values V or max Q (N,), and pi or Q (N, A) for the states of N environments;
+        if actions are continuous, (N, D), mu (N, D).
 
         Args:
             observation_N: (N, …).

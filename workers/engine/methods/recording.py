@@ -48,7 +48,7 @@ class EpisodeRecorder:
         """
         actions = np.asarray(self._actions)
         policies = np.asarray(self._policies, np.float32)
-        # Probabilities fit into half precision; action values may be too large for it.
+        # Numbers within ±1, such as probabilities, fit into half precision; action values may be too large.
         if np.abs(policies).max(initial=0.0) <= 1.0:
             policies = policies.astype(np.float16)
         with replacing(path) as partial:

@@ -1,7 +1,7 @@
 """The registry of methods: how each algorithm of `backend.specs.algorithms` is trained and evaluated.
 
-The method of an algorithm stands in the module of a package beside this one that is named after the
-algorithm's id, such as `dqn/dqn.py`, as its `METHOD`.
+An algorithm's method is the `METHOD` of the module that is named after its id, in one of the packages beside
+this file, such as `dqn/dqn.py`.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Policies that are evaluated: sampled, recurrent, Gaussian, epsilon-greedy and greedy."""
+"""Policies that are evaluated: sampled, recurrent, Gaussian and epsilon-greedy."""
 
 from typing import Any, Protocol, runtime_checkable
 

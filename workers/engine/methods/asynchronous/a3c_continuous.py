@@ -13,7 +13,7 @@ Differences from the paper:
 - The presets for two cores train a feed-forward agent by shared Adam at a constant rate; `mujoco` also
   updates every 50 agent steps and bootstraps.
 - Pixels are four stacked frames, and rewards are not clipped; the supplement specifies neither.
-- Each convolution is followed by a ReLU; the supplement's have no non-linearity.
+- Each convolution is followed by a non-linearity, a ReLU or, in `compact`, an ELU; the supplement's by none.
 - The value term's weight is `value_coefficient` though the value has its own network.
 - The environment clips actions to its bounds, while log pi is of the action as it was drawn.
 """

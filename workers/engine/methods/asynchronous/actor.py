@@ -45,7 +45,8 @@ REPORT_INTERVAL_S = 0.2
 
 
 class Decision(NamedTuple):
-    """An action and what it was chosen by: V or max Q, and pi or Q of every action."""
+    """An action and what it was chosen by: V or max Q, and pi or Q of every action, or mu of a continuous
+    one."""
 
     action: Action
     value: float

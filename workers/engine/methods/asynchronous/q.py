@@ -187,7 +187,7 @@ class AsyncQ(ABC):
 
 
 class OneStep(AsyncQ):
-    """Algorithm 1, without the value of the next state."""
+    """Algorithm 1; a subclass decides how the next state is valued."""
 
     def __init__(self, context: ActorContext[AsyncQConfig, ActionValues]) -> None:
         super().__init__(context)

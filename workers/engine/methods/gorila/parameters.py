@@ -103,7 +103,7 @@ class ParameterShard:
             theta: the shard's part of the parameters, (p,).
             config: the optimizer and its settings.
             max_staleness: gradients that are staler are discarded; None: none are.
-            incarnation: number of the shard's process, from 0.
+            incarnation: how often the shard has been restored.
         """
         self.theta = theta
         self.max_staleness = max_staleness
@@ -149,7 +149,8 @@ class ParameterShard:
         }
 
     def restore(self, snapshot: dict[str, Any], *, incarnation: int) -> None:
-        """Begin another incarnation from `snapshot`; statistics of another optimizer are dropped.
+        """Begin another incarnation from `snapshot`; of another optimizer's statistics, those of the same
+        names are taken.
 
         Raises:
             ValueError: the snapshot is of another part.

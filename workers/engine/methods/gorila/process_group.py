@@ -97,9 +97,8 @@ class ProcessGroup:
         self._stats = stats
         n = c.parts_per_process
         self._pending: dict[Any, tuple[_Process, str, OnReply]] = {}
-        processes = math.ceil(c.n_actors / n) + math.ceil(c.n_learners / n) + math.ceil(c.n_shards / n)
         largest = max(last - first for first, last in bounds) * 4 * n
-        self._cluster = RayCluster(processes * (STORE_BYTES_PER_PROCESS + 4 * largest))
+        self._cluster = RayCluster(c.ray_processes * (STORE_BYTES_PER_PROCESS + 4 * largest))
         try:
             self._start(bounds)
             self._await_processes()

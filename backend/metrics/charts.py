@@ -169,6 +169,8 @@ class _Plan:
     """Chunks whose points are needed."""
     has_gaps: bool
     """Whether to count what is not finite."""
+    mean_value: float
+    """Mean of the whole series, 0 without finite values."""
     values: list[ChunkInfo] = field(default_factory=list)
     """Chunks whose values enter the moving average."""
 
@@ -381,6 +383,7 @@ def _plan(
         stored=[c for c in read if c.closed and not from_points],
         points=[c for c in read if from_points or not c.closed],
         has_gaps=has_gaps,
+        mean_value=series.mean_value or 0.0,
     )
 
 
@@ -495,7 +498,8 @@ def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data,
         if axes.smoothing == "ema":
             smooth = average_over_x(values, x, scale, *ends)
         else:
-            windows = average_windows(values, x, scale, *ends)
+            # The same for all answers of a moment: a client has parts of several.
+            windows = average_windows(values, x, scale, *ends, origin=plan.mean_value)
             smooth = windows.mean
             drawn = (windows.x, windows.drawn, windows.deviation, windows.n)
             columns = dict(zip(WINDOW, drawn, strict=True))

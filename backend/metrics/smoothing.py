@@ -163,7 +163,9 @@ class Windows:
     it would cross one."""
 
 
-def average_windows(values: Array, x: Array, scale: float, first: int = 0, size: int = 1) -> Windows:
+def average_windows(
+    values: Array, x: Array, scale: float, first: int = 0, size: int = 1, *, origin: float = 0.0
+) -> Windows:
     """Mean of the rows up to t with x_j > x_t - scale, at the last row t of each bucket.
 
     Whole buckets before the window of the bucket that precedes the first one change no result, to the bit:
@@ -175,6 +177,8 @@ def average_windows(values: Array, x: Array, scale: float, first: int = 0, size:
         scale: width in units of x, above 0.
         first: the first row of the first bucket; earlier rows still enter the windows.
         size: rows of a bucket; the last one may be shorter.
+        origin: a value near the others, from which squares are computed: a large one that all share leaves no
+            digits to their deviation.
     """
     if first >= len(values):
         return Windows(*(np.empty(0) for _ in range(5)))
@@ -199,11 +203,12 @@ def average_windows(values: Array, x: Array, scale: float, first: int = 0, size:
     window_starts = np.minimum(at.searchsorted(last_x - scale, side="right"), last)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # the squares of values beyond 1e154
         known = values if is_whole else np.where(finite, values, 0.0)
-        columns = np.array([known, known * known] if is_whole else [known, known * known, finite])
+        squared = (known - origin) ** 2 if is_whole else np.where(finite, known - origin, 0.0) ** 2
+        columns = np.array([known, squared] if is_whole else [known, squared, finite])
         total, squares, *counted = _sum_windows(columns, window_starts, numbers, size)
         n = (last - window_starts + 1).astype("<f8") if is_whole else counted[0]
         mean = total / n
-        variance = np.maximum(squares - n * mean * mean, 0.0) / np.where(n > 1, n - 1, np.nan)
+        variance = np.maximum(squares - n * (mean - origin) ** 2, 0.0) / np.where(n > 1, n - 1, np.nan)
         deviation = np.sqrt(variance)
     shown = slice(first // size - first_bucket, None)
     if is_whole:

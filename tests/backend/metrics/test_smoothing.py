@@ -148,6 +148,19 @@ def test_window_mean_matches_definition(
     np.testing.assert_array_equal(got.n, wanted[:, 3])
 
 
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize(("base", "spread"), [(0.0, 1.0), (1e6, 0.01), (-1e9, 1.0), (3_300_000_000.1, 0.0)])
+def test_deviation_of_a_window_is_right_where_a_large_value_is_shared(
+    base: float, spread: float, size: int
+) -> None:
+    values = base + spread * np.random.default_rng(0).standard_normal(400)
+    values[7] = math.nan
+    x = np.arange(400, dtype="i8")
+    wanted = [slow_window(values, x, 50.0, last)[2] for last in range(size - 1, 400, size)]
+    got = average_windows(values, x, 50.0, 0, size, origin=float(np.nanmean(values)))
+    np.testing.assert_allclose(got.deviation, wanted, rtol=1e-4, atol=1e-5)
+
+
 @given(rows_over_x, st.floats(0.5, 500))
 def test_window_of_each_row_equals_that_of_buckets_of_one_row(
     rows: list[tuple[int, float]], scale: float

@@ -75,8 +75,8 @@ class Reducer(Protocol):
 
         Raises:
             MissingReferenceError: see `missing_references`.
-            UnknownArmError: the reducer compares with an arm that is neither planned nor among the runs, of
-                which there are some.
+            UnknownArmError: the reducer compares with an arm that is neither planned nor among the runs; not
+                if there are none of both.
         """
         ...
 
@@ -150,9 +150,10 @@ class BestOf(_NeedsNoReference):
 
     def reduce(self, runs: Sequence[MemberRun], planned: Planned | None = None) -> Reduction:
         """See `Reducer.reduce`. Runs with draw >= k are ignored and not counted as planned."""
-        counts = {key: min(n, self.k) for key, n in (planned or counts_of(runs)).items()}
+        drawn = [run for run in runs if run.draw < self.k]
+        counts = {key: min(n, self.k) for key, n in (planned or counts_of(drawn)).items()}
         return reduce_cells(
-            [run for run in runs if run.draw < self.k],
+            drawn,
             counts,
             unit="score",
             score=lambda run: last_score(run, self.source),

@@ -48,7 +48,7 @@ class RoundResults:
     agent_steps_per_s: dict[str, list[float]] = field(default_factory=dict)
     """Row -> its rate in each round."""
     time: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    """Row -> part -> share of the cores' time in each round, if known."""
+    """Row -> in each round, part -> share of the cores' time, if known."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Row -> why it was not measured."""
 
@@ -87,7 +87,7 @@ def measure(
 ) -> RoundResults:
     """Measure every row once per round, in alternating order.
 
-    A row that fails, or that needs a package that is not installed, is skipped from then on.
+    A row that fails, or that needs a package that is not installed, is left out, with what was measured.
 
     Args:
         rows: the rows to measure.

@@ -1,6 +1,6 @@
 """Retention settings, what is stored of runs, and sizes, in the database.
 
-Of the rows of a run only columns are read: a long run has many thousand episodes.
+Of checkpoints, episodes and log lines only columns are read: a long run has many thousand episodes.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -131,7 +131,8 @@ def checkpoints(session: Session, run_id: str) -> list[StoredCheckpoint]:
         .group_by(Evaluation.checkpoint)
     )
     scores: dict[str | None, float] = dict(session.execute(of_all).all())
-    # The engine's second score of its best checkpoint comes later, mostly at another step.
+    # The engine scores its best checkpoint again, mostly at another step. The first score counts: it is the
+    # last of these rows.
     of_engine = (
         select(Evaluation.checkpoint, Evaluation.mean_return)
         .join(

@@ -77,7 +77,7 @@ class Forks:
         assert isinstance(env.action_space, Discrete)
         self._env = env
         self._shared = _Shared(n, env)
-        self._shared.close()
+        self._shared.close()  # the file alone: the arrays stay, and copies inherit them
         self.observation_N = self._shared.observation_N
         """The latest observation of each copy."""
         self.observation_N[:] = observation

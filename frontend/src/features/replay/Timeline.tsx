@@ -15,11 +15,11 @@ type Props = {
   returns?: Float64Array | undefined;
   /** Value minus discounted return. */
   errors?: Float64Array | undefined;
-  /** Rewards and the largest value error have a mark each; a click beside a mark goes to it. */
+  /** Where a click beside one goes. Rewards, unless they are too many, and the largest value error have marks. */
   jumps?: Jumps | undefined;
   step: number;
   onSeek: (step: number) => void;
-  /** Only the values; rewards are the marks below them. */
+  /** Only the values, with the returns; rewards are the marks below them. */
   compact?: boolean;
   /** Whether values were recorded: a person has none. */
   hasValues?: boolean;

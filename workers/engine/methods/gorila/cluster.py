@@ -183,6 +183,7 @@ class RayCluster:
         """
         if self._folder is not None and sum(map(_is_alive, self._servers)) < len(_SERVERS):
             self.abandon()
+            # However it ended: as after a kill, the run is queued again.
             raise ChildDiedError("Ray's server", -signal.SIGKILL)
 
     def abandon(self) -> None:

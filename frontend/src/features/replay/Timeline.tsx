@@ -3,8 +3,8 @@ import { useElementSize } from '@mantine/hooks';
 import { useEffect, useMemo, useRef, type KeyboardEvent, type PointerEvent } from 'react';
 import type { ExportSource } from '@/components/chart/export/source';
 import { formatNumber } from '@/lib/format';
-import { drawLine, lostLives, range, ticks, withZero } from './draw';
-import { snapped, type Jumps } from './jumps';
+import { drawLine, range, ticks, withZero } from './draw';
+import { markedOf, snapped, type Jumps } from './jumps';
 import classes from './replay.module.css';
 import { TimelineHead } from './TimelineHead';
 import type { Trace } from './trace';
@@ -15,7 +15,7 @@ type Props = {
   returns?: Float64Array | undefined;
   /** Value minus discounted return. */
   errors?: Float64Array | undefined;
-  /** Where a click beside one goes. Rewards, unless they are too many, and the largest value error have marks. */
+  /** Marked, unless the rewards are too many; a click beside a mark goes to it. */
   jumps?: Jumps | undefined;
   step: number;
   onSeek: (step: number) => void;
@@ -46,8 +46,6 @@ const BOTTOM = 18;
 const TICK_SPACING = 90;
 /** Size in px of a mark below the rows. */
 const MARK = { width: 2, height: 5 };
-/** Rewards are marked unless more than this share of the steps has one. */
-const MAX_MARKED = 0.25;
 /** How far from a mark a click still goes to it. */
 const SNAP_PX = 4;
 /** Numbers on the axis of a row. */
@@ -104,6 +102,7 @@ export function Timeline({
     () => rowsOf({ trace, returns, errors, hasValues }).slice(compact ? 1 : 0),
     [trace, returns, errors, compact, hasValues],
   );
+  const marked = useMemo(() => jumps && markedOf(jumps, steps, compact), [jumps, steps, compact]);
   const height = topOf(rows.length, compact) - GAP + BOTTOM;
 
   useEffect(() => {
@@ -149,7 +148,7 @@ export function Timeline({
       write(formatNumber(tick), Math.min(x(tick - 1), width - half), height - 4, 'center');
     }
     context.fillStyle = colour('--lost');
-    for (const lost of lostLives(trace.lives)) {
+    for (const lost of marked?.lostLives ?? []) {
       const top = topOf(0, compact);
       context.fillRect(x(lost) - 0.5, top, 1, height - top - BOTTOM);
     }
@@ -157,11 +156,11 @@ export function Timeline({
       context.fillStyle = colour(name);
       context.fillRect(x(at) - MARK.width / 2, height - BOTTOM, MARK.width, MARK.height);
     };
-    // Where every step has a reward, marks would be a bar.
-    const rewards = jumps && jumps.rewards.length <= steps * MAX_MARKED ? jumps.rewards : [];
-    for (const reward of rewards) mark(reward, (trace.rewards[reward] ?? 0) < 0 ? '--failed' : '--running');
-    if (!compact && jumps && jumps.largestError !== null) mark(jumps.largestError, '--failed');
-  }, [trace, jumps, rows, width, height, steps, scheme, compact]);
+    for (const reward of marked?.rewards ?? []) {
+      mark(reward, (trace.rewards[reward] ?? 0) < 0 ? '--failed' : '--running');
+    }
+    if (typeof marked?.largestError === 'number') mark(marked.largestError, '--failed');
+  }, [trace, marked, rows, width, height, steps, scheme, compact]);
 
   const seek = (event: PointerEvent<HTMLDivElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -169,7 +168,7 @@ export function Timeline({
     const pointed = Math.floor(((event.clientX - box.left - LEFT) / plotWidth) * steps);
     // Only a click goes to a mark: dragging reaches every step.
     const within = event.type === 'pointerdown' ? Math.floor((SNAP_PX / plotWidth) * steps) : 0;
-    const at = jumps && within > 0 ? snapped(jumps, pointed, within) : pointed;
+    const at = marked && within > 0 ? snapped(marked, pointed, within) : pointed;
     onSeek(Math.max(0, Math.min(steps - 1, at)));
   };
   const onKey = (event: KeyboardEvent): void => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { jumpsOf, nextOf, snapped, valueErrors } from './jumps';
+import { jumpsOf, markedOf, nextOf, snapped, valueErrors } from './jumps';
 import type { Trace } from './trace';
 
 const TRACE = {
@@ -26,6 +26,12 @@ describe('nextOf', () => {
     expect([nextOf([1, 4], 4, true), nextOf([1, 4], 1, true)]).toEqual([1, 4]);
     expect(nextOf([], 0)).toBeUndefined();
   });
+});
+
+it('marks no rewards where most steps have one, and no value error on a small timeline', () => {
+  const jumps = { rewards: [1, 2, 3], lostLives: [2], largestError: 5 };
+  expect(markedOf(jumps, 12, false)).toEqual(jumps);
+  expect(markedOf(jumps, 11, true)).toEqual({ rewards: [], lostLives: [2], largestError: null });
 });
 
 it('snapped goes to the closest mark nearby, and otherwise stays', () => {

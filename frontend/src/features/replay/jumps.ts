@@ -23,6 +23,16 @@ export function jumpsOf(trace: Trace, errors: Float64Array | undefined): Jumps {
   return { rewards, lostLives: lostLives(trace.lives), largestError };
 }
 
+/** Rewards are marked unless more than this share of the steps has one: the marks would be a bar. */
+const MAX_MARKED = 0.25;
+
+/** The jumps that a timeline of so many steps marks: a small one has no value error. */
+export const markedOf = (jumps: Jumps, steps: number, compact: boolean): Jumps => ({
+  rewards: jumps.rewards.length <= steps * MAX_MARKED ? jumps.rewards : [],
+  lostLives: jumps.lostLives,
+  largestError: compact ? null : jumps.largestError,
+});
+
 /** The step of a mark that is at most `within` steps away, the closest; otherwise the step itself. */
 export function snapped({ rewards, lostLives, largestError }: Jumps, step: number, within: number): number {
   const marks = [...rewards, ...lostLives, ...(largestError === null ? [] : [largestError])];

@@ -83,7 +83,8 @@ class Forks:
         self.observation_N[:] = observation
         self._shared.lives_N[:] = env.lives()
         self._sockets: list[socket.socket] = []
-        self._pids: list[int] = []
+        self._pids: dict[int, int] = {}
+        """By the copies' numbers, until they are waited for."""
         try:
             for k in range(n):
                 before_fork(k)
@@ -94,8 +95,8 @@ class Forks:
 
     @property
     def pids(self) -> Sequence[int]:
-        """Process ids, by the copies' numbers."""
-        return self._pids
+        """Process ids, in the order of the copies, without those that have died."""
+        return list(self._pids.values())
 
     def step(self, numbers: Sequence[int], actions: Sequence[Action] | NDArray[Any]) -> list[Step]:
         """Take a decision in these copies, in their order.
@@ -129,13 +130,13 @@ class Forks:
 
     def close(self) -> None:
         """End the processes, and close the environment."""
-        for pid in self._pids:
+        for pid in self.pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)  # it has nothing to save
-        for pid in self._pids:
+        for pid in self.pids:
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
-        self._pids = []
+        self._pids.clear()
         for commands in self._sockets:
             commands.close()
         self._env.close()
@@ -151,7 +152,7 @@ class Forks:
                 pid = os.fork()
             if pid == 0:
                 self._serve(k, theirs, parent)
-            self._pids.append(pid)
+            self._pids[k] = pid
 
     def _serve(self, k: int, commands: socket.socket, parent: int) -> NoReturn:
         """Step copy k in a forked process until the parent closes its end."""

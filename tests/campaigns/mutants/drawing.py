@@ -110,7 +110,7 @@ class _Sites(ast.NodeVisitor):
         start, end = self._span(condition)
         self._add(start, end, f"(not ({self._source[start:end].decode()}))")
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._names.append(node.name)
         outermost = not self._function
         for default in (*node.args.defaults, *(default for default in node.args.kw_defaults if default)):
@@ -122,6 +122,8 @@ class _Sites(ast.NodeVisitor):
         if outermost:
             self._function = ""
         self._names.pop()
+
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._names.append(node.name)

@@ -244,14 +244,21 @@ class Heartbeat(Strict):
     """The body of `POST /runs/{id}/heartbeat`."""
 
     state: Literal["running", "finished", "failed", "stopped"] = Field(
-        default="running", description="What the script does; `running` resumes a lost or ended run."
+        default="running",
+        description="What the script does; `running` resumes a lost, finished or failed run.",
     )
     reason: Annotated[Text, Field(max_length=2_000)] | None = Field(
         default=None, description="One line for the run's page."
     )
+    resume: bool = Field(
+        default=False,
+        description="With `running`: resume the run even if it is stopped. Without it, a script that was out "
+        "of reach while a user stopped its run is asked to end. The first heartbeat of a process that "
+        "continues a run has it.",
+    )
     rewind_to: Steps | None = Field(
         default=None,
-        description="With `running`: continue from a checkpoint at these agent steps. The run's later points "
+        description="With `running`: resume the run from a checkpoint at these agent steps. Its later points "
         "and checkpoints are kept aside, and no chart draws them. Repeating it changes nothing while nothing "
         "new was sent.",
     )
@@ -261,6 +268,6 @@ class HeartbeatOut(Schema):
     """The answer to a heartbeat."""
 
     state: RunState
-    """State of the run: `stopping` once a stop was requested."""
+    """State of the run: `stopping` once a stop was requested, `stopped` if its script was then silent."""
     stop_requested: bool
     """Whether a user has requested that the script ends."""

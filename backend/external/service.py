@@ -61,16 +61,20 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
         NotFound: there is no such run.
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run.
-        Invalid: the script rewinds a run that it ends.
+        Invalid: the script resumes or rewinds a run that it ends.
     """
     run = _external(session, run_id, principal)
     state = RunState(body.state)
-    if body.rewind_to is not None and state != RunState.RUNNING:
-        raise Invalid.field("rewind_to", "needs the state running")
+    resumes = body.resume or body.rewind_to is not None
+    if resumes and state != RunState.RUNNING:
+        raise Invalid.field("resume" if body.resume else "rewind_to", "needs the state running")
     if state != RunState.RUNNING:
         if run.state != state:
             runs.transition(session, run, state, body.reason or f"its script reports {state}")
             run.error = body.reason if state == RunState.FAILED else None
+    elif run.state == RunState.STOPPED and not resumes:
+        # A user stopped it, or a process of it did: one that has not heard of that is to end as well.
+        return HeartbeatOut(state=RunState.STOPPED, stop_requested=True)
     elif run.state in ENDED:
         run.archived = False
         run.error = None

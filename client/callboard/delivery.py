@@ -90,6 +90,8 @@ class Delivery:
         self._on_refused = on_refused
         self._on_dropped = on_dropped
         self._file: FileUpload | None = None
+        self._has_resumed = False
+        """Whether the server knows that this process continues the run, even one that was stopped before."""
 
     def send(self) -> bool:
         """Send the next request, or the next part of its file; False if nothing is left.
@@ -247,13 +249,14 @@ class Delivery:
         with _oserror_as_unreachable():
             path = f"runs/{self.ensure_run()}/heartbeat"
         try:
-            answer = call_with_access(
-                partial(self._transport.request, "POST", path, body={"state": "running"})
-            )
+            body = {"state": "running", "resume": not self._has_resumed}
+            answer = call_with_access(partial(self._transport.request, "POST", path, body=body))
         except Rejected as error:
             self._raise_if_run_refused(error)
             raise Unreachable(str(error)) from None
-        return bool(self._transport.fields_of(answer, state=str, stop_requested=bool)["stop_requested"])
+        stop_requested = self._transport.fields_of(answer, state=str, stop_requested=bool)["stop_requested"]
+        self._has_resumed = True
+        return bool(stop_requested)
 
     def ensure_run(self) -> str:
         """Create the run, or rewind it, if the server could not be reached before; return its id.

@@ -145,7 +145,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
                 spool.set_manifest(replace(manifest, run=create_run(transport, manifest)))
             else:
                 # What an earlier process has left is sent first: only then is the run rewound for good.
-                body: dict[str, Any] = {"state": "running"}
+                body: dict[str, Any] = {"state": "running", "resume": True}
                 if manifest.rewind_to is not None:
                     body |= {"rewind_to": manifest.rewind_to}
                 answer = transport.request("POST", f"runs/{manifest.run}/heartbeat", body=body)

@@ -5462,7 +5462,7 @@ export interface components {
         Heartbeat: {
             /**
              * State
-             * @description What the script does; `running` resumes a lost or ended run.
+             * @description What the script does; `running` resumes a lost, finished or failed run.
              * @default running
              * @enum {string}
              */
@@ -5473,8 +5473,14 @@ export interface components {
              */
             reason?: string | null;
             /**
+             * Resume
+             * @description With `running`: resume the run even if it is stopped. Without it, a script that was out of reach while a user stopped its run is asked to end. The first heartbeat of a process that continues a run has it.
+             * @default false
+             */
+            resume: boolean;
+            /**
              * Rewind To
-             * @description With `running`: continue from a checkpoint at these agent steps. The run's later points and checkpoints are kept aside, and no chart draws them. Repeating it changes nothing while nothing new was sent.
+             * @description With `running`: resume the run from a checkpoint at these agent steps. Its later points and checkpoints are kept aside, and no chart draws them. Repeating it changes nothing while nothing new was sent.
              */
             rewind_to?: number | null;
         };
@@ -5483,7 +5489,7 @@ export interface components {
          * @description The answer to a heartbeat.
          */
         HeartbeatOut: {
-            /** @description State of the run: `stopping` once a stop was requested. */
+            /** @description State of the run: `stopping` once a stop was requested, `stopped` if its script was then silent. */
             state: components["schemas"]["RunState"];
             /**
              * Stop Requested

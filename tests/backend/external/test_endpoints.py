@@ -280,6 +280,13 @@ def test_silent_external_run_is_lost_until_it_sends_again(service: RunningServic
     assert stopped["state"] == "stopping"
     assert send(service.client, run, "heartbeat", {}) == {"state": "stopping", "stop_requested": True}
     assert state_after_silence() == "stopped"
+    # The script was out of reach, and is to end; one that is started again continues the run.
+    assert send(service.client, run, "heartbeat", {}) == {"state": "stopped", "stop_requested": True}
+    again = send(service.client, run, "heartbeat", {"resume": True})
+    assert again == {"state": "running", "stop_requested": False}
+    body = {"state": "failed", "resume": True}
+    refused = service.client.post(f"/api/v1/runs/{run['id']}/heartbeat", json=body)
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "resume")
 
 
 def test_script_ends_and_resumes_its_run(service: RunningService) -> None:

@@ -62,12 +62,13 @@ class Events:
         poll hosts."""
 
     def put(self, message: bytes | Signal) -> None:
-        """Append a message. `RESYNC` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""
+        """Append a message. `RESYNC` replaces the unsent ones, as it does once there are `MAX_UNSENT`."""
         if message is Signal.RESYNC or len(self._unsent) >= MAX_UNSENT:
             self._unsent.clear()
             self.quiet_since = None
-            message = Signal.RESYNC
-        self._unsent.append(message)
+            self._unsent.append(Signal.RESYNC)
+        if message is not Signal.RESYNC:
+            self._unsent.append(message)
         self._arrived.set()
 
     async def next(self, timeout_s: float) -> bytes | Signal | None:

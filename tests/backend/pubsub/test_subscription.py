@@ -30,6 +30,11 @@ def test_slow_stream_gets_a_reload_event_instead_of_more_events() -> None:
         # The events after those that were dropped, without a gap, to the last.
         assert received[-1] == b"%d" % (MAX_UNSENT + 9)
         assert len(received) < MAX_UNSENT
+        for n in range(MAX_UNSENT):
+            events.put(b"%d" % n)
+        events.put(Signal.DISCONNECTED)
+        last = [await events.next(0), await events.next(0)]
+        assert last == [Signal.RESYNC, Signal.DISCONNECTED], "what the page reads anew is not kept up to date"
 
     asynchronous.run(run())
 

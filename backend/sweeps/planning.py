@@ -82,6 +82,8 @@ class SweepCounts:
     configurations: int
     active: int
     """Configurations that may get further seeds."""
+    runs_of_eliminated: int
+    """Runs of the others."""
     runs: Counter[str]
     """Runs by state; `deleted` for those that no longer exist."""
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, Run, Sweep, SweepConfiguration, SweepMember, keyset
@@ -65,7 +65,7 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, SweepCount
         .where(SweepConfiguration.sweep_id.in_(sweep_ids))
         .group_by(SweepConfiguration.sweep_id)
     )
-    by_sweep = {row[0]: SweepCounts(row[1], row[2], Counter()) for row in session.execute(query)}
+    by_sweep = {row[0]: SweepCounts(row[1], row[2], 0, Counter()) for row in session.execute(query)}
     states = (
         select(SweepMember.sweep_id, Run.state, func.count())
         .outerjoin(Run, Run.id == SweepMember.run_id)
@@ -74,6 +74,20 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, SweepCount
     )
     for sweep_id, state, n in session.execute(states):
         by_sweep[sweep_id].runs[state or "deleted"] += n
+    of_eliminated = (
+        select(SweepMember.sweep_id, func.count())
+        .join(
+            SweepConfiguration,
+            and_(
+                SweepConfiguration.sweep_id == SweepMember.sweep_id,
+                SweepConfiguration.number == SweepMember.configuration,
+            ),
+        )
+        .where(SweepMember.sweep_id.in_(sweep_ids), SweepConfiguration.eliminated.is_not(None))
+        .group_by(SweepMember.sweep_id)
+    )
+    for sweep_id, n in session.execute(of_eliminated):
+        by_sweep[sweep_id].runs_of_eliminated = n
     return by_sweep
 
 

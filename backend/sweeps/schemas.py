@@ -92,6 +92,8 @@ class SweepOut(Schema):
     """Number of configurations, with those that are eliminated."""
     n_active: int
     """Number of configurations that are not eliminated."""
+    n_not_needed: int
+    """Number of seeds of eliminated configurations that were never started."""
     runs: dict[str, int]
     """Its runs by state; `deleted` for runs that have been deleted."""
     spec: SweepSpec
@@ -101,6 +103,8 @@ class SweepOut(Schema):
     def of(cls, sweep: Sweep, counts: Mapping[str, SweepCounts]) -> "SweepOut":
         """From a sweep's row, and the counts of several sweeps."""
         n = counts[sweep.id]
+        spec = SweepSpec.model_validate(sweep.spec)
+        n_eliminated = n.configurations - n.active
         return SweepOut(
             id=sweep.id,
             name=sweep.name,
@@ -116,8 +120,9 @@ class SweepOut(Schema):
             looks=sweep.looks,
             n_configurations=n.configurations,
             n_active=n.active,
+            n_not_needed=n_eliminated * spec.max_seeds - n.runs_of_eliminated if spec.racing else 0,
             runs=dict(n.runs),
-            spec=SweepSpec.model_validate(sweep.spec),
+            spec=spec,
         )
 
 
@@ -205,8 +210,6 @@ class SweepDetail(SweepOut):
     null without any score."""
     n_planned: int
     """Number of runs if no configuration were eliminated."""
-    n_not_needed: int
-    """Number of these that are seeds of eliminated configurations and were never started."""
     configurations: list[ConfigurationOut]
     """Every configuration, by number."""
 
@@ -222,12 +225,9 @@ class SweepDetail(SweepOut):
         scored = [out for out in configurations if out.iqm is not None]
         best = max(scored, key=lambda out: (not out.eliminated, out.iqm), default=None)
         n_runs = sum(len(out.runs) for out in configurations)
-        spec = summary.spec
-        eliminated = [out for out in configurations if spec.racing is not None and out.eliminated]
         return cls(
             **summary.model_dump(),
             configurations=configurations,
             best=None if best is None else Best(number=best.number, settings=best.settings, iqm=best.iqm),
-            n_not_needed=sum(spec.max_seeds - len(out.runs) for out in eliminated),
-            n_planned=max(n_runs, len(configurations) * spec.max_seeds),
+            n_planned=max(n_runs, len(configurations) * summary.spec.max_seeds),
         )

@@ -10789,6 +10789,11 @@ export interface components {
              */
             n_active: number;
             /**
+             * N Not Needed
+             * @description Number of seeds of eliminated configurations that were never started.
+             */
+            n_not_needed: number;
+            /**
              * Runs
              * @description Its runs by state; `deleted` for runs that have been deleted.
              */
@@ -10807,11 +10812,6 @@ export interface components {
              * @description Number of runs if no configuration were eliminated.
              */
             n_planned: number;
-            /**
-             * N Not Needed
-             * @description Number of these that are seeds of eliminated configurations and were never started.
-             */
-            n_not_needed: number;
             /**
              * Configurations
              * @description Every configuration, by number.
@@ -10953,6 +10953,11 @@ export interface components {
              * @description Number of configurations that are not eliminated.
              */
             n_active: number;
+            /**
+             * N Not Needed
+             * @description Number of seeds of eliminated configurations that were never started.
+             */
+            n_not_needed: number;
             /**
              * Runs
              * @description Its runs by state; `deleted` for runs that have been deleted.
@@ -15590,6 +15595,7 @@ export interface operations {
                      *           "looks": 1,
                      *           "n_configurations": 1,
                      *           "n_active": 1,
+                     *           "n_not_needed": 1,
                      *           "runs": {},
                      *           "spec": {
                      *             "name": "learning rate",
@@ -15669,6 +15675,7 @@ export interface operations {
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
+                     *       "n_not_needed": 1,
                      *       "runs": {},
                      *       "spec": {
                      *         "name": "learning rate",
@@ -15744,6 +15751,7 @@ export interface operations {
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
+                     *       "n_not_needed": 1,
                      *       "runs": {},
                      *       "spec": {
                      *         "name": "learning rate",
@@ -15773,7 +15781,6 @@ export interface operations {
                      *       },
                      *       "best": null,
                      *       "n_planned": 1,
-                     *       "n_not_needed": 1,
                      *       "configurations": [
                      *         {
                      *           "number": 1,
@@ -15870,6 +15877,7 @@ export interface operations {
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
+                     *       "n_not_needed": 1,
                      *       "runs": {},
                      *       "spec": {
                      *         "name": "learning rate",
@@ -16015,6 +16023,7 @@ export interface operations {
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
+                     *       "n_not_needed": 1,
                      *       "runs": {},
                      *       "spec": {
                      *         "name": "learning rate",
@@ -16093,6 +16102,7 @@ export interface operations {
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
+                     *       "n_not_needed": 1,
                      *       "runs": {},
                      *       "spec": {
                      *         "name": "learning rate",
@@ -16175,6 +16185,7 @@ export interface operations {
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
+                     *       "n_not_needed": 1,
                      *       "runs": {},
                      *       "spec": {
                      *         "name": "learning rate",

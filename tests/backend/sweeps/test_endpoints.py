@@ -110,6 +110,7 @@ def test_race_ends_with_the_best_configuration(service: RunningService, client: 
     assert (sweep_detail["n_planned"], sweep_detail["n_not_needed"]) == (16, 8 - lost["n"])
     (listed,) = client.get(SWEEPS).json()["items"]
     assert (listed["n_active"], listed["runs"]) == (1, {"finished": 2 * best["n"]})
+    assert listed["n_not_needed"] == sweep_detail["n_not_needed"]
 
 
 def test_sweep_reconciled_by_two_processes_starts_each_run_once(

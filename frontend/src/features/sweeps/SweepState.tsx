@@ -40,8 +40,8 @@ export function configurationCount({ n_configurations, n_active, spec, state }: 
 }
 
 /** How many of its runs have ended, of how many at most. */
-export function progressOf(sweep: Sweep, n_not_needed = 0): { fraction: number; text: string } {
-  const { runs, spec, state, n_configurations } = sweep;
+export function progressOf(sweep: Sweep): { fraction: number; text: string } {
+  const { runs, spec, state, n_configurations, n_not_needed } = sweep;
   const n_started = Object.values(runs).reduce((sum, n) => sum + n, 0);
   const n_planned = Math.min(n_configurations * spec.max_seeds - n_not_needed, spec.budget?.runs ?? Infinity);
   const n_ended = ['finished', 'stopped', 'failed', 'deleted'].reduce(

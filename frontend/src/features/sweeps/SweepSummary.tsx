@@ -18,7 +18,7 @@ type Props = {
 export function SweepSummary({ sweep, titles }: Props) {
   const { best, spec, n_planned, n_not_needed } = sweep;
   const names = settingNames(variedSettings(sweep), titles);
-  const progress = progressOf(sweep, n_not_needed);
+  const progress = progressOf(sweep);
   return (
     <dl className={`panel ${classes.summary}`} aria-label="Summary">
       <Fact label="Progress">

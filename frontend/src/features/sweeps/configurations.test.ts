@@ -52,7 +52,7 @@ it('the state of a sweep counts its runs and configurations', () => {
   expect(runsByState(sweep)).toBe('1 running, 5 finished');
   expect(configurationCount(sweep)).toBe('3 of 4 still racing');
   expect(configurationCount({ ...sweep, state: 'stopped' })).toBe('3 of 4 not eliminated');
-  expect(progressOf(sweep, 8)).toEqual({ fraction: 5 / 32, text: '5 of at most 32 runs' });
+  expect(progressOf(sweep)).toEqual({ fraction: 5 / 32, text: '5 of at most 32 runs' });
   expect(progressOf({ ...sweep, state: 'finished', runs: { finished: 5 } })).toEqual({
     fraction: 1,
     text: '5 runs',

@@ -141,6 +141,7 @@ class PaacLearner:
         """One pass of Algorithm 1's outer loop: a rollout and an update."""
         c = self.config
         started = time.perf_counter()
+        has_begun = self._frames > 0
         rate = c.learning_rate * (c.n_e / PRINTED_N_E if c.scale_learning_rate else 1)
         rate = learning_rate(rate, c.learning_rate_schedule, progress)
         for worker in self.rollout_workers:
@@ -174,7 +175,8 @@ class PaacLearner:
             updates=1,
             episodes=[episode for result in results for episode in result.episodes],
             metrics=metrics | usage,
-            metrics_by_source=_exploration(results),
+            # In the first rollout all environments have the epsilon 1, whatever theirs is later.
+            metrics_by_source=_exploration(results) if has_begun else {},
             info=info,
             live_frames=[frame for result in results for frame in result.live_frames],
         )

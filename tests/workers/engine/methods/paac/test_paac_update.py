@@ -478,6 +478,15 @@ def test_each_environment_has_its_own_epsilon() -> None:
     assert epsilons(config, Slice(3, 8), 10**6).tolist() == ends[3:8], "each worker knows its own"
 
 
+def test_epsilon_has_the_same_sources_in_all_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, env = learner(monkeypatch, "paac_q")
+    sources = set()
+    for _ in range(3):
+        env.t = 0
+        sources.add(frozenset(master.advance(0.0, watched=False).metrics_by_source))
+    assert sources == {frozenset(), frozenset({"environment 0", "environment 1"})}
+
+
 @pytest.mark.parametrize(("epsilon", "share"), [(0.0, 0.0), (1.0, 0.5), (0.5, 0.25)])
 def test_fraction_of_random_actions_equals_epsilon(epsilon: float, share: float) -> None:
     """Of two actions, a random one is the best half of the time."""

@@ -300,6 +300,40 @@ describe('startLiveUpdates', () => {
     expect(requests).toEqual([(before[0] ?? 0) + 1, 7, 7, 7]);
   });
 
+  it('shows answers that take longer than the events, and fetches once more after the last event', async () => {
+    const { client } = await watchedClient();
+    const queryKey = keys.series([A], ['loss/value']);
+    const asked: number[] = [];
+    const queryFn = ({ signal }: { signal: AbortSignal }) =>
+      new Promise((resolve, reject) => {
+        asked.push(performance.now());
+        signal.addEventListener('abort', reject);
+        setTimeout(() => resolve(asked.length), 5000);
+      });
+    onTestFinished(new QueryObserver(client, { queryKey, queryFn }).subscribe(() => undefined));
+    for (let second = 0; second < 30; second += 1) {
+      send(routine('series/loss'));
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    const lastEventAt = performance.now() - 1000;
+    expect(client.getQueryData(queryKey)).toBe(6);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(client.getQueryState(queryKey)).toMatchObject({ data: asked.length, fetchStatus: 'idle' });
+    expect(asked.at(-1)).toBeGreaterThan(lastEventAt);
+    expect(asked.length).toBeLessThanOrEqual(8);
+  });
+
+  it('goes on when the clock is set back', async () => {
+    const requests = await watching(keys.series([A], ['loss/value']), keys.runResource(A, 'panels'));
+    send(routine('metrics', 'series/loss'));
+    await vi.advanceTimersByTimeAsync(0);
+    vi.setSystemTime(Date.now() - HOUR_MS);
+    const before = [...requests];
+    send(routine('metrics', 'series/loss'));
+    await vi.advanceTimersByTimeAsync(SLOW_MS + 4000);
+    expect(requests).toEqual(before.map((n) => n + 1));
+  });
+
   it('the end of a job brings nothing of a training run forward', async () => {
     const requests = await watching(
       keys.series([A], ['loss/value']),

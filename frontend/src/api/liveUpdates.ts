@@ -1,4 +1,4 @@
-import { onlineManager, type Query, type QueryClient } from '@tanstack/react-query';
+import { onlineManager, type Query, type QueryClient, type QueryFilters } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { api, onRequest, renewTicket } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
@@ -25,7 +25,7 @@ const FLUSH_MS = 3000;
 export const SLOW_MS = 10_000;
 /** Changes of a run's state or of its own fields, and of jobs, sweeps and studies, are applied within this time. */
 const URGENT_MS = 250;
-/** How often the ticket for addresses is checked. */
+/** How often the ticket is checked that authorises addresses of images and streams. */
 const RENEWAL_CHECK_MS = 60_000;
 
 let connection: Connection = { status: 'connecting', lastEventAt: null };
@@ -48,8 +48,34 @@ const REFETCH_LISTS_MS = 15_000;
 /** A list scrolled beyond this many pages is not refetched while it is being read: its changed runs are. */
 const MAX_PAGES = 5;
 
+/** Queries to be fetched once more after what is on its way. */
+const fetchedAgain = new WeakSet<Query>();
+
+/**
+ * Refetches queries. What is on its way is not cancelled, or an answer slower than the events would never arrive; it
+ * may have left before the event, so that such a query is fetched once more after it.
+ */
+async function refetch(client: QueryClient, filters: QueryFilters): Promise<void> {
+  const idle = new Set<Query>();
+  for (const query of client.getQueryCache().findAll(filters)) {
+    if (query.state.fetchStatus !== 'fetching') idle.add(query);
+    else if (!fetchedAgain.has(query)) {
+      fetchedAgain.add(query);
+      // While a query is fetched, `fetch` starts nothing: it is the promise of the answer.
+      void query
+        .fetch()
+        .catch(() => undefined)
+        .then(() => {
+          fetchedAgain.delete(query);
+          return client.invalidateQueries({ queryKey: query.queryKey, exact: true });
+        });
+    }
+  }
+  await client.invalidateQueries({ predicate: (query) => idle.has(query) });
+}
+
 const states = new Map<string, string>();
-let listsRefetchedAt = 0;
+let listsRefetchedAt = -REFETCH_LISTS_MS;
 
 /** How long ago the page was requested, at least: one clock may stop while the machine sleeps, the other be set back. */
 const pageAgeMs = (): number => Math.max(performance.now(), Date.now() - performance.timeOrigin);
@@ -79,10 +105,14 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
   if (changed.size === 0) return;
   const stateChanged = [...changed].some(([run, state]) => states.get(run) !== state);
   for (const [run, state] of changed) states.set(run, state);
-  if (stateChanged || changed.size > MAX_SINGLE_RUNS || Date.now() - listsRefetchedAt > REFETCH_LISTS_MS) {
-    listsRefetchedAt = Date.now();
+  if (
+    stateChanged ||
+    changed.size > MAX_SINGLE_RUNS ||
+    performance.now() - listsRefetchedAt > REFETCH_LISTS_MS
+  ) {
+    listsRefetchedAt = performance.now();
     await Promise.all([
-      client.invalidateQueries({
+      refetch(client, {
         queryKey: keys.allRuns(),
         predicate: (query) => !isRefused(query) && !isLong(query),
       }),
@@ -151,7 +181,7 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
   return !changed || metrics.some((metric) => changed.includes(sectionOf(metric)));
 }
 
-/** Whether a resource of a run shows little more after a few seconds: names of metrics, and film strips. */
+/** Whether a resource of a run shows little more after a few seconds: names of metrics, and a film strip (`spread`). */
 function isSlow([kind, , name, variant]: readonly unknown[]): boolean {
   if (kind !== 'run') return false;
   return name === 'panels' || name === 'series-names' || variant === 'spread';
@@ -170,12 +200,12 @@ export class Postponed {
   constructor(private readonly client: QueryClient) {}
 
   /** Schedules a later refetch of a query that a routine event affects, if the query is slow; returns whether it did. */
-  takes(query: Query): boolean {
+  postpone(query: Query): boolean {
     const { queryHash, queryKey, state } = query;
     // What is on its way may have left before the event.
     if (state.fetchStatus !== 'idle') return false;
     const since = state.dataUpdatedAt;
-    const delayMs = since + SLOW_MS - Date.now();
+    const delayMs = Math.min(SLOW_MS, since + SLOW_MS - Date.now()); // the clock may have been set back
     if (!isSlow(queryKey) || !query.isActive() || isBlank(state.data) || delayMs <= 0) return false;
     const waiting = this.#waiting.get(queryHash);
     if (waiting?.since === since) return true;
@@ -196,7 +226,7 @@ export class Postponed {
   }
 }
 
-/** Invalidates the queries that the events affect, slow ones later; those on screen are then refetched. */
+/** Refetches the queries on screen that the events affect, slow ones later; others once they are shown. */
 async function applyEvents(
   client: QueryClient,
   postponed: Postponed,
@@ -204,19 +234,19 @@ async function applyEvents(
 ): Promise<void> {
   const predicate = (query: Query): boolean => {
     const affecting = events.filter((event) => isAffected(query.queryKey, event, query.state.data));
-    return affecting.length > 0 && !(affecting.every(isRoutine) && postponed.takes(query));
+    return affecting.length > 0 && !(affecting.every(isRoutine) && postponed.postpone(query));
   };
-  await Promise.all([client.invalidateQueries({ predicate }), updateLists(client, events)]);
+  await Promise.all([refetch(client, { predicate }), updateLists(client, events)]);
 }
 
-/** Whether an event names what else of a run has changed, as most of its training do, or is a host's heartbeat. */
+/** Whether an event is a host's heartbeat, or names the parts of a run that have changed, as most do while it trains. */
 const isRoutine = ({ changed, host }: LiveEvent): boolean => changed !== undefined || host !== undefined;
 
 /** Events of one kind, applied together at most once in `intervalMs`. */
 class Batch {
   #events: LiveEvent[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #flushedAt = 0;
+  #flushedAt = -Infinity;
 
   constructor(
     private readonly intervalMs: number,
@@ -227,7 +257,7 @@ class Batch {
     this.#events.push(event);
     this.#timer ??= setTimeout(
       () => this.#flush(),
-      Math.max(0, this.#flushedAt + this.intervalMs - Date.now()),
+      Math.max(0, this.#flushedAt + this.intervalMs - performance.now()),
     );
   }
 
@@ -245,7 +275,7 @@ class Batch {
     const events = this.#events;
     this.#events = [];
     if (events.length === 0) return;
-    this.#flushedAt = Date.now();
+    this.#flushedAt = performance.now();
     this.apply(events);
   }
 }

@@ -22,8 +22,8 @@ from backend.runs.groups import (
     compute_once,
     group_names,
     keys_of,
-    repetitions,
     significant_digits,
+    surplus_runs,
 )
 from backend.runs.repository import lineage_roots, with_specs
 from backend.specs.algorithms import ALGORITHMS
@@ -210,9 +210,9 @@ def _group(
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
-    repeated = repetitions(runs, lineages, keys=partial(keys_of, read=partial(with_specs, session)))
+    surplus = surplus_runs(runs, lineages, keys=partial(keys_of, read=partial(with_specs, session)))
     scores = [
-        run.score for run in runs if run.score is not None and run.id not in repeated and one_environment
+        run.score for run in runs if run.score is not None and run.id not in surplus and one_environment
     ]
     bests = [run.best_return for run in runs if run.best_return is not None and one_environment]
     return RunGroup(

@@ -30,7 +30,7 @@ from backend.runs.groups import (
     group_key,
     group_names,
     own_protocol,
-    repetitions,
+    surplus_runs,
     training_key,
 )
 from backend.runs.repository import lineage_roots
@@ -93,7 +93,7 @@ def compare(
     # At which agent steps of each run its score is taken.
     lineages = lineage_roots(session, runs.values())
     if at == "common":
-        ends = _common_ends(measured, repetitions(runs.values(), lineages, measured.furthest))
+        ends = _common_ends(measured, surplus_runs(runs.values(), lineages, measured.furthest))
         # 0 in an environment in which no run that counts has a score.
         taken_at = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}
     else:
@@ -105,7 +105,7 @@ def compare(
     # Which runs count is decided again by the scores that were taken: a fork has none before its first agent
     # step, and there its parent counts in its place.
     scored = {run_id for run_id, value in scores.items() if value is not None}
-    results = _Results(histories, scores, repetitions(runs.values(), lineages, scored))
+    results = _Results(histories, scores, surplus_runs(runs.values(), lineages, scored))
 
     names = group_names([group_runs[0] for group_runs in members.values()])
     groups = [
@@ -188,11 +188,11 @@ def _measure_evaluations(
     )
 
 
-def _common_ends(measured: _Measured, repeated: Collection[str]) -> dict[str, int]:
+def _common_ends(measured: _Measured, surplus: Collection[str]) -> dict[str, int]:
     """For each environment, the least agent steps of a counted run's last return or evaluation."""
     ends: dict[str, int] = {}
     for run_id, end in measured.furthest.items():
-        if run_id not in repeated:
+        if run_id not in surplus:
             environment = measured.environments[run_id]
             ends[environment] = min(end, ends.get(environment, end))
     return ends
@@ -269,7 +269,7 @@ class _Results(NamedTuple):
     histories: Mapping[str, ScoreHistory]
     scores: Mapping[str, float | None]
     """Run -> its score where runs are compared."""
-    repeated: Collection[str]
+    surplus: Collection[str]
     """Runs that do not count, since another one has the same randomness."""
 
 
@@ -283,17 +283,17 @@ def _group(
     threshold: float | None,
 ) -> GroupStatistics:
     """The statistics of a group: over its runs that count, though all are listed."""
-    histories, scores, repeated = results
+    histories, scores, surplus = results
     has_threshold = threshold is not None
     bound = np.inf if threshold is None else threshold
     # Of each run, agent steps and training time at which it first reached the threshold.
     reached = np.array([histories[run.id].reached(bound) for run in runs])
     if runs[0].step_unit != "agent_steps":
         reached[:, 0] = np.inf  # not known
-    is_counted = np.array([run.id not in repeated for run in runs])
+    is_counted = np.array([run.id not in surplus for run in runs])
     reached_by_counted = reached[is_counted]
     counted_scores = np.array(
-        [score for run in runs if run.id not in repeated and (score := scores[run.id]) is not None]
+        [score for run in runs if run.id not in surplus and (score := scores[run.id]) is not None]
     )
     return GroupStatistics(
         id=key,
@@ -309,7 +309,7 @@ def _group(
                 run=run.id,
                 seed=run.seed,
                 score=scores[run.id],
-                counted=run.id not in repeated,
+                counted=run.id not in surplus,
                 agent_steps_to_threshold=agent_steps,
                 wall_time_s_to_threshold=wall_time_s,
             )

@@ -25,7 +25,7 @@ from backend.metrics.schemas import Format
 from backend.metrics.seed_groups import group_curve
 from backend.runs import listing
 from backend.runs import repository as run_rows
-from backend.runs.groups import group_key, repetitions
+from backend.runs.groups import group_key, surplus_runs
 from backend.specs.extras import installed
 from backend.specs.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 from backend.specs.run import in_declared_order
@@ -353,9 +353,9 @@ def seed_groups(
     """The series of runs that differ in their seed alone, by metric and source; without runs that are no
     further samples."""
     groups: dict[tuple[str, str, str], list[Series]] = {}
-    repeated = repetitions(runs.values(), run_rows.lineage_roots(session, runs.values()))
+    surplus = surplus_runs(runs.values(), run_rows.lineage_roots(session, runs.values()))
     for series in chosen:
-        if series.run_id in repeated:
+        if series.run_id in surplus:
             continue
         key = (group_key(runs[series.run_id].spec), series.metric, series.source)
         groups.setdefault(key, []).append(series)

@@ -70,10 +70,10 @@ class Brief(NamedTuple):
 
 
 GroupedRun = Run | Brief
-Keys = Callable[[Sequence[GroupedRun]], Mapping[str, str]]
+ComputeKeys = Callable[[Sequence[GroupedRun]], Mapping[str, str]]
 """Computes the group's key of each of these runs, by id."""
 
-Read = Callable[[Sequence[Brief]], Iterable[Brief]]
+ReadSpecs = Callable[[Sequence[Brief]], Iterable[Brief]]
 """Yields runs with their specifications."""
 
 
@@ -90,7 +90,7 @@ def compute_once(
     runs: Sequence[Brief],
     name: str,
     compute: Callable[[dict[str, Any]], T],
-    read: Read = _as_read,
+    read: ReadSpecs = _as_read,
     max_characters: int | None = None,
 ) -> dict[str, T]:
     """What follows from each run's specification alone, by the run's id; computed once for each revision.
@@ -121,7 +121,7 @@ def compute_once(
     return values
 
 
-def keys_of(runs: Sequence[GroupedRun], read: Read = _as_read) -> dict[str, str]:
+def keys_of(runs: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> dict[str, str]:
     """The group's key of each run, by id. `read` is that of `compute_once`."""
     briefs = [run for run in runs if isinstance(run, Brief)]
     keys = compute_once(briefs, "key", group_key, read)
@@ -169,8 +169,8 @@ def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, 
 
 
 def group_key(spec: dict[str, Any]) -> str:
-    """A hash that is equal for runs that differ only in seed, name, notes, tags, host or priority, or in
-    limits, unless the learning rate is annealed to these."""
+    """A hash of algorithm, environment, group, settings and the steps to which the learning rate is annealed:
+    equal for runs that differ in nothing else, such as seed, name, host or limits."""
     if not is_whole(spec):
         return "damaged"
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
@@ -205,11 +205,11 @@ def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     return {"annealing_agent_steps": spec.get("annealing_agent_steps") or spec["stop"].get("agent_steps")}
 
 
-def repetitions(
+def surplus_runs(
     runs: Iterable[GroupedRun],
     roots: Mapping[str, str],
     scored: Collection[str] | None = None,
-    keys: Keys = keys_of,
+    keys: ComputeKeys = keys_of,
 ) -> set[str]:
     """Ids of the runs that are not further samples, because another of their group counts in their place.
 
@@ -227,9 +227,9 @@ def repetitions(
     several = list(runs)
     if scored is None:
         scored = {run.id for run in several if run.score is not None}
-    forks = _surplus_runs(several, lambda run: roots[run.id], scored, keys)
+    forks = _surplus_by_sample(several, lambda run: roots[run.id], scored, keys)
     seeds = [run for run in several if run.id not in forks and _is_deterministic(run)]
-    return forks | _surplus_runs(seeds, lambda run: run.seed, scored, keys)
+    return forks | _surplus_by_sample(seeds, lambda run: run.seed, scored, keys)
 
 
 def _is_deterministic(run: GroupedRun) -> bool:
@@ -237,11 +237,11 @@ def _is_deterministic(run: GroupedRun) -> bool:
     return known is not None and known.reproducibility != "none"
 
 
-def _surplus_runs(
+def _surplus_by_sample(
     runs: Iterable[GroupedRun],
     sample: Callable[[GroupedRun], str | int],
     scored: Collection[str],
-    keys: Keys,
+    keys: ComputeKeys,
 ) -> set[str]:
     """Ids of the runs that do not count: in each group and sample, all but the one that trained furthest."""
     alike: dict[tuple[str, str, str | int], list[GroupedRun]] = {}
@@ -274,16 +274,17 @@ def subject(runs: Iterable[GroupedRun]) -> str:
     return f"{title} on {where}" + (f", {len(several)} runs" if len(several) > 1 else "")
 
 
-def group_names(firsts: Sequence[GroupedRun], read: Read = _as_read) -> list[str]:
-    """Names of groups, given one run of each: the group or the subject, and the settings that differ.
+def group_names(firsts: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> list[str]:
+    """Names of groups, given one run of each: the runs' field `group`, else their subject, and the settings
+    that differ among groups of equal names.
 
     `read` is called with the runs of equal names whose settings are not known.
     """
     return [_format_label(*label) for label in names_and_differences(firsts, read)]
 
 
-def names_and_differences(firsts: Sequence[GroupedRun], read: Read = _as_read) -> list[tuple[str, str]]:
-    """Group or subject of groups, given one run of each, and the settings that differ among equal ones.
+def names_and_differences(firsts: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> list[tuple[str, str]]:
+    """The two parts of the names of groups, as in `group_names`.
 
     `read` is called with the runs of equal names whose settings are not known.
     """
@@ -323,16 +324,28 @@ def _pair_with_differences(names: Sequence[str], settings: Sequence[dict[str, An
     alike: dict[str, list[dict[str, Any]]] = {}
     for name, own in zip(names, settings, strict=True):
         alike.setdefault(name, []).append(own)
-    differing = {name: _find_differences(several) for name, several in alike.items()}
-    digits = {
-        name: {key: significant_digits([own.get(key) for own in alike[name]]) for key in keys}
-        for name, keys in differing.items()
-    }
-    labels = []
-    for name, own in zip(names, settings, strict=True):
-        keys = [key for key in own if key in differing[name]]
-        labels.append((name, _format_settings(own, keys, digits[name]) if keys else ""))
-    return labels
+    differences = {name: iter(_format_differences(several)) for name, several in alike.items()}
+    return [(name, next(differences[name])) for name in names]
+
+
+def _format_differences(settings: Sequence[dict[str, Any]]) -> list[str]:
+    """The settings that differ among these, as text: `_NAMED_DIFFERENCES` of them, more where these would
+    make two look equal."""
+    differing = _find_differences(settings)
+    digits = {key: significant_digits([own.get(key) for own in settings]) for key in differing}
+    listed = [
+        [
+            f"{key} = {f'{value:.{digits[key]}g}' if isinstance(value, float) else value}"
+            for key, value in own.items()
+            if key in differing and value is not None
+        ]
+        for own in settings
+    ]
+    n = _NAMED_DIFFERENCES
+    n_different = len(set(map(tuple, listed)))
+    while len({tuple(values[:n]) for values in listed}) < n_different:
+        n += 1
+    return [", ".join(values[:n]) for values in listed]
 
 
 def significant_digits(values: Iterable[Any]) -> int:
@@ -392,16 +405,6 @@ def _own_settings(spec: dict[str, Any]) -> _Settings:
     return _Settings(shown, defaults, own, _annealing(spec, sections["config"]))
 
 
-def _format_settings(settings: dict[str, Any], keys: Sequence[str], digits: Mapping[str, int]) -> str:
-    shown = {
-        key: f"{settings[key]:.{digits[key]}g}" if isinstance(settings[key], float) else settings[key]
-        for key in keys
-        if settings.get(key) is not None
-    }
-    listed = [f"{key} = {value}" for key, value in shown.items()]
-    return ", ".join(listed[:_NAMED_DIFFERENCES])
-
-
 def own_protocol(run: Run) -> str | None:
     """The protocol of a run's own evaluations; None if it has none, or if its environment or algorithm is not
     known here."""
@@ -459,7 +462,8 @@ def published_scores(runs: Sequence[tuple[Run, Collection[str]]]) -> list[Publis
     """Published scores that can be compared with every one of these runs, which are of one environment.
 
     Args:
-        runs: each with the protocols of its evaluations; without any, that of those to come counts.
+        runs: each with the protocols of its evaluations; a run without evaluations counts with its own
+            protocol, which they will have.
     """
     environments = {run.environment for run, _ in runs}
     environment = ENVIRONMENTS.get(environments.pop()) if len(environments) == 1 else None

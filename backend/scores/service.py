@@ -20,11 +20,11 @@ from backend.figures.study import Frame, gaps_figure, profile_figure
 from backend.recordings.service import PersonsMean, human_references
 from backend.runs.groups import (
     Brief,
-    Read,
+    ReadSpecs,
     compute_once,
     is_specified_as_published,
     keys_of,
-    repetitions,
+    surplus_runs,
 )
 from backend.runs.repository import lineage_roots, with_specs
 from backend.scores import repository
@@ -305,11 +305,11 @@ def _best(
     briefs = [score.run for score in used]
     read = partial(with_specs, session)
     lineages, ids = lineage_roots(session, briefs), {run.id for run in briefs}
-    repeated = repetitions(briefs, lineages, ids, partial(keys_of, read=read))
+    surplus = surplus_runs(briefs, lineages, ids, partial(keys_of, read=read))
     keys = keys_of(briefs, read)
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
     for score in used:
-        if score.run.id not in repeated:
+        if score.run.id not in surplus:
             members[score.run.environment, score.run.algorithm, keys[score.run.id]].append(score)
     counted = {place: scores for place, scores in members.items() if len(scores) >= min_seeds}
     comparable = _comparable([scores[0] for scores in counted.values()], read)
@@ -347,7 +347,7 @@ def _reduce(algorithm: str, environment: str, scores: Sequence[LastScore]) -> Ce
     return cell
 
 
-def _comparable(scored: Sequence[LastScore], read: Read) -> dict[str, bool]:
+def _comparable(scored: Sequence[LastScore], read: ReadSpecs) -> dict[str, bool]:
     """Whether each score can be compared with published ones, by the id of its run."""
     runs: dict[tuple[str, str], list[Brief]] = defaultdict(list)
     for score in scored:

@@ -1,6 +1,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from backend.runs.groups import (
     group_key,
     group_names,
     human_reference,
-    repetitions,
+    surplus_runs,
 )
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.run import parse_run_spec
@@ -42,6 +43,17 @@ def test_groups_with_same_name_list_differing_settings() -> None:
     names = group_names([run(config={"n_e": 8}), run(config={"n_e": 16, "t_max": 10}), run(group="other")])
     common = group_names([run()])[0]
     assert names == [f"{common} (n_e = 8, t_max = 5)", f"{common} (n_e = 16, t_max = 10)", "other"]
+
+
+def test_group_names_have_as_many_settings_as_distinguish_them() -> None:
+    grid = {"n_e": (8, 16), "t_max": (5, 10), "gamma": (0.9, 0.99), "learning_rate": (0.1, 0.01)}
+    configs = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    names = group_names([run(config=config) for config in configs])
+    assert len(set(names)) == 16
+    assert len(set(group_names([run(config=config) for config in configs[::2]]))) == 8
+    three = group_names([run(config=config) for config in (configs[0], configs[15])])
+    assert {name.count(" = ") for name in names} == {4}
+    assert {name.count(" = ") for name in three} == {3}
 
 
 def test_group_name_ignores_differences_to_other_groups() -> None:
@@ -125,7 +137,7 @@ def test_runs_of_other_limits_are_of_one_group_unless_their_learning_rates_then_
     short, long = group_names(linear[:2])
     assert short.endswith("(annealing_agent_steps = 3000)")
     assert long.endswith("(annealing_agent_steps = 6000)")
-    assert repetitions(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0"}
+    assert surplus_runs(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0"}
 
 
 PONG: dict[str, Any] = {"environment": "ALE/Pong-v5"}
@@ -200,13 +212,13 @@ def numbered(runs: list[Run], agent_steps: tuple[int, ...]) -> dict[str, str]:
 def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
     runs = [run(seed=seed) for seed in (0, 0, 0, 1)] + [run(seed=0, config={"n_e": 8})]
     roots = numbered(runs, (500, 900, 900, 100, 100))
-    assert repetitions(runs, roots) == {"0", "1"}, "the furthest counts, of equals the latest"
+    assert surplus_runs(runs, roots) == {"0", "1"}, "the furthest counts, of equals the latest"
     runs[0].score = 1.0
-    assert repetitions(runs, roots) == {"1", "2"}, "one with a score counts rather than one without"
-    assert repetitions(runs, roots, ["1"]) == {"0", "2"}, "that score may be another"
+    assert surplus_runs(runs, roots) == {"1", "2"}, "one with a score counts rather than one without"
+    assert surplus_runs(runs, roots, ["1"]) == {"0", "2"}, "that score may be another"
     for member in runs:
         member.algorithm = "a3c"  # actors race: two runs of one seed differ
-    assert repetitions(runs, roots) == set()
+    assert surplus_runs(runs, roots) == set()
 
 
 @pytest.mark.parametrize("algorithm", ["paac", "a3c"])
@@ -216,5 +228,5 @@ def test_a_run_and_its_forks_are_one_sample_whatever_method_and_seed(algorithm: 
     roots = numbered(runs, (100, 300, 200, 50, 50, 400))
     # 1 and 2 are forks of 0, and 4 is a fork of a run that is not among these; 5 has other settings.
     roots |= {"1": "0", "2": "0", "4": "x", "5": "0"}
-    assert repetitions(runs, roots) == {"0", "2"}
-    assert repetitions(runs[2:], roots | {"3": "x"}) == {"3"}, "two forks whose parent is not shown"
+    assert surplus_runs(runs, roots) == {"0", "2"}
+    assert surplus_runs(runs[2:], roots | {"3": "x"}) == {"3"}, "two forks whose parent is not shown"

@@ -10,6 +10,7 @@ import typer
 from ulid import ULID
 
 from backend.settings import Settings
+from backend.specs import machine_faults
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.extras import PACKAGES, install_command, installed
 from backend.specs.problems import quoted
@@ -141,6 +142,13 @@ def train(
             raise typer.Exit(1) from None
         except DamagedCheckpointError as error:
             raise fail(f"checkpoint: {error}; start again to resume from an older one", 1) from None
+        except Exception as error:
+            if (fault := machine_faults.errno_of(error)) is None:
+                raise
+            problem = machine_faults.describe(fault)
+            raise fail(
+                f"run_directory: {problem}; once that is repaired, resume with --run-directory {folder}", 1
+            ) from None
     summary = _summary(ended, terminal.last, terminal.evaluation, folder)
     if as_json:
         typer.echo(json.dumps(summary))
@@ -303,12 +311,14 @@ def evaluate(
         config = spec.evaluation_config(protocol).model_dump(mode="json")
     except UnsupportedProtocolError as error:
         raise fail(f"protocol: {error}") from None
+    _check_extras(spec)
     starts = None if starts_protocol(protocol) is None else run_directory / STARTS_FILE
     if starts is not None and (protocol != spec.evaluation_protocol or not starts.is_file()):
         raise fail(
             f"protocol: {run_directory} does not have the states of {protocol}: evaluate on the server that "
             "has the start set"
         )
+    from backend.specs.environments.custom import CustomEnvironmentsError
     from workers.engine.training.checkpoint import DamagedCheckpointError, newest
     from workers.engine.training.evaluation import evaluate as score
     from workers.engine.training.evaluation import load_policy
@@ -320,6 +330,8 @@ def evaluate(
         raise fail(f"checkpoint: {run_directory} contains no checkpoint{asked}; it has {stored or 'none'}")
     try:
         policy = load_policy(spec, run_directory / "checkpoints" / Path(name).name, seed)
+    except CustomEnvironmentsError as error:
+        raise fail(f"environment: {error}") from None
     except (DamagedCheckpointError, ValueError) as error:
         raise fail(f"checkpoint: {error}") from None
     result = score(policy, spec, episodes=episodes, seed=seed, processes=2, protocol=protocol, starts=starts)

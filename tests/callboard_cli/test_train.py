@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,13 +24,14 @@ from tests.support import custom_environment
 from tests.support.waiting import PATIENCE_S
 
 
-def callboard(home: Path, *arguments: str) -> subprocess.Popen[str]:
+def callboard(home: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "callboard_cli.main", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "CALLBOARD_HOME": str(home)},
+        **options,
     )
 
 
@@ -60,6 +63,9 @@ def test_train_json_prints_reports_evaluations_and_summary_and_writes_run_direct
     ]
     assert {"protocol", "seed", "mean_return", "lengths_frames", "checkpoint"} <= set(evaluations[0])
     assert summary["evaluation"] | {"type": "evaluation"} == evaluations[-1]
+    reports = [line for line in lines if line["type"] == "report"]
+    assert len({report["agent_steps"] for report in reports}) < len(reports), "one has no new agent steps"
+    assert all(report["agent_steps_per_s"] > 0 for report in reports)
     assert list(summary) == [
         "type",
         "state",
@@ -261,6 +267,35 @@ def test_train_refuses_a_custom_environment_with_unsupported_observations_in_one
     assert result.exit_code == 2
     [line] = result.stderr.splitlines()
     assert line.startswith("callboard: environment: Custom/Dict-v0: observation space Dict(")
+
+
+@pytest.mark.service
+def test_evaluate_names_an_environment_that_is_not_known_here(tmp_path: Path) -> None:
+    folder, home = tmp_path / "run", {"CALLBOARD_HOME": str(tmp_path / "home")}
+    known = home | {FILE_VARIABLE: str(custom_environment.write(tmp_path))}
+    command = ["train", "--algorithm", "paac", "--environment", "Custom/Line-v0", "--set", "n_w=1"]
+    command += ["--agent-steps", "80", "--set", "evaluation_episodes=0", "--run-directory", str(folder)]
+    trained = CliRunner().invoke(app, command, env=known)
+    assert trained.exit_code == 0, trained.output
+    refused = CliRunner().invoke(app, ["evaluate", str(folder), "--episodes", "1"], env=home)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    [line] = refused.stderr.splitlines()
+    assert line.startswith("callboard: environment: ")
+    assert "Custom/Line-v0" in line
+
+
+@pytest.mark.service
+def test_train_on_a_full_disk_names_the_command_that_resumes(tmp_path: Path) -> None:
+    command = (*CARTPOLE, "--agent-steps", "20000", "--run-directory", str(tmp_path / "run"))
+    limited = callboard(
+        tmp_path, *command, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+    )
+    _, err = limited.communicate(timeout=PATIENCE_S)
+    assert limited.returncode == 1
+    resume = f"once that is repaired, resume with --run-directory {tmp_path / 'run'}"
+    assert f"callboard: run_directory: File too large; {resume}\n" in err
+    assert "Traceback" not in err
+    assert done(tmp_path, *command)[0] == 0
 
 
 def test_train_help_lists_every_algorithm() -> None:

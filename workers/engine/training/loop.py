@@ -31,7 +31,7 @@ from workers.engine.training.usage import Usage, gpu_of
 REPORT_INTERVAL_S = 1.0
 
 
-class _End(NamedTuple):
+class _StopReason(NamedTuple):
     """Why training ends without an error."""
 
     state: Literal["finished", "stopped"]
@@ -76,14 +76,16 @@ class Training:
             lambda: self._control.stop_requested() is not None,
         )
         self._returns: deque[float] = deque(maxlen=100)
-        self._best: float | None = None
+        self._best_return: float | None = None
         self._last_evaluation_steps = 0
-        self._is_best_due = False
+        self._is_best_score_due = False
         """Whether the last evaluation was interrupted after the score of the current parameters."""
-        self._clock = 0.0
-        """Until when the training time is counted."""
+        self._counted_until = 0.0
+        """Monotonic time up to which the training time is counted."""
         self._reported_at = 0.0
         self._reported_agent_steps = self._reported_frames = 0
+        self._agent_steps_per_s = 0.0
+        """Since the report before the last that had new agent steps."""
         self._info_names: set[str] = set()
         self._usage = Usage()
 
@@ -107,7 +109,7 @@ class Training:
         except KeyboardInterrupt:
             if (requested := self._control.stop_requested()) is None:
                 raise
-            ended = _ended("stopped", f"{requested.reason} while it was starting")
+            ended = _ended_event("stopped", f"{requested.reason} while it was starting")
         except ChildDiedError as error:
             if error.signal is not None:
                 # Killed from outside: the log ends here, and the supervisor queues the run again.
@@ -132,7 +134,7 @@ class Training:
     def _failed(self, error: Exception) -> EndedEvent:
         self._journal.emit_points()
         reason = out_of_memory_reason(error, self.spec) or f"{type(error).__name__}: {error}"
-        return _ended("failed", reason, traceback.format_exc())
+        return _ended_event("failed", reason, traceback.format_exc())
 
     def _start(self, learner: Learner, packages: dict[str, str]) -> None:
         journal = self._journal
@@ -142,10 +144,10 @@ class Training:
             learner.restore(state["learner"])
             journal.counters = Counters(**state["counters"])
             self._returns.extend(state["returns"])
-            self._best = state["best"]
+            self._best_return = state["best"]
             self._replays.restore(state["best_kept"])
             self._last_evaluation_steps = state["last_evaluation_steps"]
-            self._is_best_due = state.get("best_is_due", False)  # absent in older checkpoints
+            self._is_best_score_due = state["best_is_due"]
             self._scoring.best = state["best_evaluation"]
         else:
             journal.counters.frames += learner.random_play.frames
@@ -159,21 +161,21 @@ class Training:
         A finished run is evaluated last.
         """
         counters = self._journal.counters
-        self._clock = self._reported_at = time.monotonic()
+        self._counted_until = self._reported_at = time.monotonic()
         self._reported_agent_steps, self._reported_frames = counters.agent_steps, counters.frames
-        end = self._end()
+        end = self._stop_reason()
         while end is None:
             self._change_settings(learner)
             self._advance(learner)
-            if self._clock - self._reported_at >= REPORT_INTERVAL_S:
+            if self._counted_until - self._reported_at >= REPORT_INTERVAL_S:
                 self._report()
             interval = self.spec.config.evaluation_interval_agent_steps
             if interval and counters.agent_steps // interval > self._last_evaluation_steps // interval:
                 self._report()
-                end = self._end()
+                end = self._stop_reason()
                 self._evaluate(learner, last=end is not None and end.state == "finished")
-                self._clock = self._reported_at = time.monotonic()  # evaluation is not training time
-            end = self._end()
+                self._counted_until = self._reported_at = time.monotonic()  # evaluation is not training time
+            end = self._stop_reason()
             # The last checkpoint is saved below, after the last evaluation: no event of its step may follow.
             if end is None and self._since_checkpoint_s() >= self.spec.config.checkpoint_interval_s:
                 self._report()
@@ -182,9 +184,9 @@ class Training:
         if end.state == "finished" and self._is_evaluation_due():
             self._evaluate(learner, last=True)
             if self._is_evaluation_due():
-                end = _End("stopped", "stopped during the last evaluation")
+                end = _StopReason("stopped", "stopped during the last evaluation")
         self._checkpoint(learner)  # nothing new if an evaluation saved this step
-        return _ended(end.state, end.reason)
+        return _ended_event(end.state, end.reason)
 
     def _advance(self, learner: Learner) -> None:
         """Train for a moment, and count and record what came of it."""
@@ -193,13 +195,13 @@ class Training:
         for jpeg in result.live_frames:
             self._control.send_frame(counters.agent_steps, jpeg)
         now = time.monotonic()
-        counters.wall_time_s += now - self._clock
-        self._clock = now
+        counters.wall_time_s += now - self._counted_until
+        self._counted_until = now
         counters.agent_steps += result.agent_steps
         counters.frames += result.frames
         counters.updates += result.updates
         for episode in result.episodes:
-            self._episode(learner, episode)
+            self._record_episode(learner, episode)
         for warning in result.warnings:
             self._journal.log(warning, "warning")
         for source, metrics in {"": result.metrics, **result.metrics_by_source}.items():
@@ -230,18 +232,18 @@ class Training:
             )
             self._journal.flush()
 
-    def _end(self) -> _End | None:
+    def _stop_reason(self) -> _StopReason | None:
         """Why training ends now; None while it continues."""
         stop, counters = self.spec.stop, self._journal.counters
         if stop.agent_steps is not None and counters.agent_steps >= stop.agent_steps:
-            return _End("finished", f"reached {counters.agent_steps:,} agent steps")
+            return _StopReason("finished", f"reached {counters.agent_steps:,} agent steps")
         if stop.wall_time_s is not None and counters.wall_time_s >= stop.wall_time_s:
-            return _End("finished", f"trained for {counters.wall_time_s:.0f} s")
+            return _StopReason("finished", f"trained for {counters.wall_time_s:.0f} s")
         full = len(self._returns) == self._returns.maxlen
-        if stop.score is not None and full and self._score() >= stop.score:
-            return _End("finished", f"reached a score of {self._score():.1f}")
+        if stop.score is not None and full and self._mean_return_100() >= stop.score:
+            return _StopReason("finished", f"reached a score of {self._mean_return_100():.1f}")
         if (requested := self._control.stop_requested()) is not None:
-            return _End("stopped", requested.reason)
+            return _StopReason("stopped", requested.reason)
         return None
 
     def _since_checkpoint_s(self) -> float:
@@ -251,45 +253,46 @@ class Training:
         bound = self.spec.annealed_over_agent_steps
         return self._journal.counters.agent_steps / bound if bound else 0.0
 
-    def _score(self) -> float:
+    def _mean_return_100(self) -> float:
         return sum(self._returns) / len(self._returns)
 
-    def _episode(self, learner: Learner, episode: EpisodeEnd) -> None:
+    def _record_episode(self, learner: Learner, episode: EpisodeEnd) -> None:
         counters = self._journal.counters
         if episode.crashed:
-            self._journal.log(f"environment crashed in episode {episode.seed}; restarted", "warning")
+            message = f"environment crashed in the episode with the seed {episode.seed}; restarted"
+            self._journal.log(message, "warning")
             return
         counters.episodes += 1
         self._returns.append(episode.episode_return)
         for source in ("", episode.source) if episode.source else ("",):
             self._journal.add_point("rollout/episode_return", episode.episode_return, source)
             self._journal.add_point("rollout/episode_length", episode.length_steps, source)
-        if self._best is None or episode.episode_return > self._best:
-            self._best = episode.episode_return
+        if self._best_return is None or episode.episode_return > self._best_return:
+            self._best_return = episode.episode_return
         if episode.recording is not None:
             self._replays.select(self.spec, episode, learner.action_names)
 
     def _report(self) -> None:
         """Emit a report and the points so far; those of speed only if agent steps were taken since the last.
 
-        A checkpoint's points precede it: a later one at the checkpoint's step would survive a resume from it.
+        Comes before each checkpoint: a point that is logged after it, at the same step, would be kept in a
+        resume, and logged again.
         """
         counters = self._journal.counters
         now = time.monotonic()
         new_steps = counters.agent_steps - self._reported_agent_steps
-        passed_s = max(now - self._reported_at, 1e-3)
-        agent_steps_per_s = new_steps / passed_s
-        frames_per_s = (counters.frames - self._reported_frames) / passed_s
-        self._reported_at = now
-        self._reported_agent_steps, self._reported_frames = counters.agent_steps, counters.frames
         if new_steps:
+            passed_s = max(now - self._reported_at, 1e-3)
+            self._agent_steps_per_s = new_steps / passed_s
             self._journal.record(
                 {
-                    "speed/agent_steps_per_s": agent_steps_per_s,
-                    "speed/frames_per_s": frames_per_s,
+                    "speed/agent_steps_per_s": self._agent_steps_per_s,
+                    "speed/frames_per_s": (counters.frames - self._reported_frames) / passed_s,
                     **self._usage.sample(),
                 }
             )
+        self._reported_at = now
+        self._reported_agent_steps, self._reported_frames = counters.agent_steps, counters.frames
         self._journal.emit_points(include_means=True)
         self._journal.emit(
             ReportEvent(
@@ -298,9 +301,9 @@ class Training:
                 updates=counters.updates,
                 wall_time_s=counters.wall_time_s,
                 episodes=counters.episodes,
-                agent_steps_per_s=agent_steps_per_s,
-                mean_return_100=self._score() if self._returns else None,
-                best_return=self._best,
+                agent_steps_per_s=self._agent_steps_per_s,
+                mean_return_100=self._mean_return_100() if self._returns else None,
+                best_return=self._best_return,
             )
         )
         self._journal.flush()
@@ -311,10 +314,10 @@ class Training:
             lambda: {
                 "learner": learner.state(),
                 "returns": list(self._returns),
-                "best": self._best,
+                "best": self._best_return,
                 "best_kept": self._replays.best_saved,
                 "last_evaluation_steps": self._last_evaluation_steps,
-                "best_is_due": self._is_best_due,
+                "best_is_due": self._is_best_score_due,
                 "best_evaluation": self._scoring.best,
             },
             learner.network,
@@ -325,32 +328,33 @@ class Training:
     def _evaluate(self, learner: Learner, *, last: bool = False) -> None:
         """Score the current parameters, at the end also the best ones, then save.
 
-        A run killed in between resumes before the scores, which are cut and repeated. In the other order it
-        would have them twice or never.
+        Scores come before the checkpoint. A run that is killed in between resumes from an older checkpoint:
+        these scores are superseded, and measured again. If the checkpoint came first, they would be missing.
 
         A score that a stop interrupts is due again after a resume, that of the best parameters too: a
         finished run has both. What was emitted before is not repeated: the checkpoint remembers it.
         """
-        self._replays.save_best(self.spec, learner.action_names)  # in the order of the episodes' steps
+        # Before the evaluation's replays, whose agent steps are later.
+        self._replays.save_best(self.spec, learner.action_names)
         is_scored = self.spec.config.evaluation_episodes > 0
         steps = self._journal.counters.agent_steps
         try:
             if is_scored and self._last_evaluation_steps < steps:
                 self._scoring.score(self.spec, learner)
-            self._last_evaluation_steps, self._is_best_due = steps, last
+            self._last_evaluation_steps, self._is_best_score_due = steps, last
             if is_scored and last:
                 self._scoring.score_best(self.spec, learner)
-            self._is_best_due = False
+            self._is_best_score_due = False
         except EvaluationInterrupted:
             if self._last_evaluation_steps < steps:
                 return
         self._checkpoint(learner, evaluated=is_scored)
 
     def _is_evaluation_due(self) -> bool:
-        return self._last_evaluation_steps < self._journal.counters.agent_steps or self._is_best_due
+        return self._last_evaluation_steps < self._journal.counters.agent_steps or self._is_best_score_due
 
 
-def _ended(
+def _ended_event(
     state: Literal["finished", "stopped", "failed"], reason: str, trace: str | None = None
 ) -> EndedEvent:
     return EndedEvent(time=time.time(), state=state, reason=reason, traceback=trace)

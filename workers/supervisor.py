@@ -217,7 +217,7 @@ class Supervisor:
         assert self._process is not None
         watched = self._gameplay.is_watched(self.claim.run_id)
         if watched != self._is_watched:
-            deque(self._process.messages(), maxlen=0)  # of the viewer before
+            deque(self._process.messages(), maxlen=0)  # frames left from the viewer before
             self._process.send(Watch(on=watched))
             self._is_watched = watched
         if watched:
@@ -268,8 +268,7 @@ class Supervisor:
     def _conclude_unstarted(self, recorder: Recorder) -> None:
         """End an attempt that started no engine.
 
-        A log under its number, as there may be after a restore of the database, is not its own: it is not
-        read.
+        No log is read: after a restore of the database, one with its number may be another attempt's.
         """
         with self._context.writing() as session:
             run = claims.lock(session, self.claim.run_id, self.claim.attempt)

@@ -52,7 +52,7 @@ class Claim:
 def claim(
     session: Session, host: str, *, queues: Sequence[str], free_memory_bytes: int, lease_s: float
 ) -> Claim | None:
-    """Claim the eligible run with the highest priority, then the oldest; None if there is none.
+    """Claim the oldest of the eligible runs with the highest priority; None if there is none.
 
     Eligibility follows the host's row: a run that needs an environment or GPU that the host lacks is left for
     others. Runs whose specification is damaged fail instead.
@@ -100,8 +100,8 @@ def renew(session: Session, host: str, held: Mapping[str, int], lease_s: float) 
     A lease that has expired is renewed too, unless `expire` has already processed it.
 
     Returns:
-        Run id -> `stop` or `kill` if requested, else None, for the runs that it still holds. Runs that are
-        missing are no longer its own.
+        Run id -> `stop` or `kill` if requested, else None, for the runs that it still holds. A run that is
+        absent is no longer the host's.
     """
     if not held:
         return {}
@@ -110,7 +110,7 @@ def renew(session: Session, host: str, held: Mapping[str, int], lease_s: float) 
 
 
 def has_expired(session: Session) -> bool:
-    """Whether a run's lease has expired."""
+    """Whether the lease of any run has expired."""
     return repository.has_expired(session, database_now(session))
 
 
@@ -163,7 +163,8 @@ def lock_attempt(session: Session, run_id: str, attempt: int) -> Attempt:
 
 
 def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None) -> dict[str, Any]:
-    """Set a claimed attempt to resume from a checkpoint; all data recorded after it is superseded.
+    """Set a claimed attempt to resume from a checkpoint, or without one to start anew; all data recorded
+    after it is superseded.
 
     Returns:
         The run's spec, which the last events of an earlier attempt may have changed.
@@ -198,8 +199,8 @@ def state_after_death(run: Run) -> tuple[RunState, str]:
 
 
 def count_host_death(session: Session, run: Run) -> tuple[RunState, str]:
-    """Count the death of a locked run's worker or host in place of the attempt; return the next state and the
-    reason."""
+    """Count the death of a locked run's worker or host, and no longer its attempt; return the next state and
+    the reason."""
     uncount_attempt(run)
     run.host_deaths += 1
     if run.stop_requested or run.host_deaths < MAX_HOST_DEATHS_WITHOUT_CHECKPOINT:
@@ -208,7 +209,8 @@ def count_host_death(session: Session, run: Run) -> tuple[RunState, str]:
     names = sorted(set(repository.latest_hosts(session, run.id, n)))
     return (
         RunState.FAILED,
-        f"its worker or host died {n} times without a new checkpoint, on {', '.join(names)}",
+        f"its worker or host died {n} times without a new checkpoint; the latest attempts were on "
+        f"{', '.join(names)}",
     )
 
 

@@ -44,8 +44,8 @@ from backend.metrics.smoothing import (
     Smoothing,
     average_over_x,
     average_windows,
+    ema_rows,
     smooth_bucket_ends,
-    window_rows,
 )
 
 LARGE_BUCKETS = 100_000
@@ -407,7 +407,7 @@ def _chunks_to_average(
     start, size = plan.start_row, plan.bucket_rows
     before = [c for c in chunks if c.first_row < plan.end_row]
     if axes.smoothing == "points":
-        return [c for c in before if c.end_row > start - window_rows(axes.smooth) + 1]
+        return [c for c in before if c.end_row > start - ema_rows(axes.smooth) + 1]
     if axes.smoothing == "window":  # which looks at the bucket before
         start = max(0, start - size)
     if not start:
@@ -499,7 +499,7 @@ def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data,
             smooth = average_over_x(values, x, scale, *ends)
         else:
             # The same for all answers of a moment: a client has parts of several.
-            windows = average_windows(values, x, scale, *ends, origin=plan.mean_value)
+            windows = average_windows(values, x, scale, *ends, value_origin=plan.mean_value)
             smooth = windows.mean
             drawn = (windows.x, windows.drawn, windows.deviation, windows.n)
             columns = dict(zip(WINDOW, drawn, strict=True))

@@ -31,7 +31,7 @@ EMA_REACH = -math.log(_NEGLIGIBLE)
 
 
 @lru_cache(64)
-def window_rows(weight: float) -> int:
+def ema_rows(weight: float) -> int:
     """How many rows a smoothed value depends on, its own included: a power of two.
 
     Older rows would have a weight below 1e-9 of the total. Because the window is finite, the latest part of a
@@ -43,7 +43,7 @@ def window_rows(weight: float) -> int:
 def smooth_rows(values: Array, weight: float) -> Array:
     """Debiased exponential moving average over rows.
 
-    y_t = sum_j weight^j v_{t-j} / sum_j weight^j,  j = 0 .. window_rows(weight) - 1,
+    y_t = sum_j weight^j v_{t-j} / sum_j weight^j,  j = 0 .. ema_rows(weight) - 1,
 
     over the existing rows with finite v; NaN where v_t is not finite. Each y_t is a function of the rows up
     to t alone, to the bit.
@@ -55,7 +55,7 @@ def smooth_rows(values: Array, weight: float) -> Array:
     finite = np.isfinite(values)
     total = np.where(finite, values, 0.0)
     mass = finite.astype("<f8")
-    shift, factor, end = 1, weight, window_rows(weight)
+    shift, factor, end = 1, weight, ema_rows(weight)
     # After k rounds each element is the weighted sum of the 2^k rows up to it.
     while shift < min(end, len(values)):
         total[shift:] += factor * total[:-shift]
@@ -83,7 +83,7 @@ def smooth_bucket_ends(values: Array, weight: float, first: int, size: int) -> A
     whole = (len(values) - first) // size * size
     ends = [_smooth_every(values[: first + whole], weight, size)[-whole // size :]] if whole else []
     if first + whole < len(values):
-        ends.append(_smooth_every(values[-window_rows(weight) :], weight, window_rows(weight)))
+        ends.append(_smooth_every(values[-ema_rows(weight) :], weight, ema_rows(weight)))
     return np.concatenate(ends) if ends else np.empty(0)
 
 
@@ -92,7 +92,7 @@ def _smooth_every(values: Array, weight: float, size: int) -> Array:
     values = np.concatenate([np.full(-len(values) % size, np.nan), values])
     finite = np.isfinite(values)
     sums = np.array([np.where(finite, values, 0.0), finite])  # of values and of weights
-    step, factor, end = 1, weight, window_rows(weight)
+    step, factor, end = 1, weight, ema_rows(weight)
     # As in `smooth_rows`, but while a round adds rows of the same bucket, half of the elements suffice.
     while step < end and step < size:
         sums = sums[:, 1::2] + factor * sums[:, ::2]
@@ -124,7 +124,7 @@ def average_over_x(values: Array, x: Array, scale: float, first: int = 0, size: 
     Returns:
         f8[buckets]; NaN without finite values.
     """
-    at = _ascending(x)
+    ascending = _ascending(x)
     ends = first + last_rows(len(values) - first, size)
     if not len(ends):
         return np.empty(0)
@@ -133,11 +133,11 @@ def average_over_x(values: Array, x: Array, scale: float, first: int = 0, size: 
     # The rows before the first bucket form one more.
     last = np.concatenate([[first - 1], ends]) if first else ends
     starts = np.concatenate([[0], last[:-1] + 1])
-    weight = np.exp((at - np.repeat(at[last], np.diff([*starts, len(at)]))) / scale)
+    weight = np.exp((ascending - np.repeat(ascending[last], np.diff([*starts, len(ascending)]))) / scale)
     total, mass = (np.add.reduceat(weight * column, starts) for column in (known, finite))
     shift = 1
     while shift < len(last):
-        decay = np.exp((at[last[:-shift]] - at[last[shift:]]) / scale)
+        decay = np.exp((ascending[last[:-shift]] - ascending[last[shift:]]) / scale)
         total[shift:] += decay * total[:-shift]
         mass[shift:] += decay * mass[:-shift]
         shift *= 2
@@ -159,17 +159,17 @@ class Windows:
     """Where the mean is drawn: in the middle of the first and the last of these rows. It does not decrease.
     Without such rows, the bucket's x."""
     drawn: Array
-    """The mean; NaN where the line breaks: the point lies in a bucket without a finite mean, or the line to
-    it would cross one."""
+    """The mean; NaN where the line breaks: the bucket in which `x` lies has no finite value, or the line to
+    it would cross such a bucket."""
 
 
 def average_windows(
-    values: Array, x: Array, scale: float, first: int = 0, size: int = 1, *, origin: float = 0.0
+    values: Array, x: Array, scale: float, first: int = 0, size: int = 1, *, value_origin: float = 0.0
 ) -> Windows:
     """Mean of the rows up to t with x_j > x_t - scale, at the last row t of each bucket.
 
-    Whole buckets before the window of the bucket that precedes the first one change no result, to the bit:
-    the latest part of a long series can be smoothed without them.
+    To the bit, the results depend only on the rows from the window of bucket `first // size - 1` on: whole
+    buckets before it can be left out, so that the latest part of a long series is smoothed alone.
 
     Args:
         values: one value per row, f8; values that are not finite are left out.
@@ -177,74 +177,76 @@ def average_windows(
         scale: width in units of x, above 0.
         first: the first row of the first bucket; earlier rows still enter the windows.
         size: rows of a bucket; the last one may be shorter.
-        origin: a value near the others, from which squares are computed: a large one that all share leaves no
-            digits to their deviation.
+        value_origin: a value near the others, subtracted before they are squared: else the squares of large
+            values would leave no digits for a small deviation.
     """
     if first >= len(values):
         return Windows(*(np.empty(0) for _ in range(5)))
-    at = _ascending(x)
+    ascending = _ascending(x)
     n_padding = -first % size  # earlier rows form buckets of the same size
     if n_padding:
         first += n_padding
         values = np.concatenate([np.full(n_padding, np.nan), values])
-        at = np.concatenate([np.full(n_padding, at[0]), at])
+        ascending = np.concatenate([np.full(n_padding, ascending[0]), ascending])
     # Start one bucket earlier: a line to the first point may have to break between the two.
     first_bucket = max(0, first // size - 1)
     end = min((first_bucket + 1) * size, len(values)) - 1
-    unused = min(int(at.searchsorted(at[end] - scale, side="right")) // size, first_bucket)
-    values, at = values[unused * size :], at[unused * size :]
+    unused = min(int(ascending.searchsorted(ascending[end] - scale, side="right")) // size, first_bucket)
+    values, ascending = values[unused * size :], ascending[unused * size :]
     first, first_bucket = first - unused * size, first_bucket - unused
     finite = np.isfinite(values)
     is_whole = bool(finite.all())  # as is usual: then nothing is to be counted
     ends = last_rows(len(values), size)
-    numbers = np.arange(first_bucket, len(ends))
+    bucket_numbers = np.arange(first_bucket, len(ends))
     last = ends[first_bucket:]
-    last_x = at[last]
-    window_starts = np.minimum(at.searchsorted(last_x - scale, side="right"), last)
+    last_x = ascending[last]
+    window_starts = np.minimum(ascending.searchsorted(last_x - scale, side="right"), last)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # the squares of values beyond 1e154
         known = values if is_whole else np.where(finite, values, 0.0)
-        squared = (known - origin) ** 2 if is_whole else np.where(finite, known - origin, 0.0) ** 2
+        squared = (
+            (known - value_origin) ** 2 if is_whole else np.where(finite, known - value_origin, 0.0) ** 2
+        )
         columns = np.array([known, squared] if is_whole else [known, squared, finite])
-        total, squares, *counted = _sum_windows(columns, window_starts, numbers, size)
+        total, squares, *counted = _sum_windows(columns, window_starts, bucket_numbers, size)
         n = (last - window_starts + 1).astype("<f8") if is_whole else counted[0]
         mean = total / n
-        variance = np.maximum(squares - n * (mean - origin) ** 2, 0.0) / np.where(n > 1, n - 1, np.nan)
+        variance = np.maximum(squares - n * (mean - value_origin) ** 2, 0.0) / np.where(n > 1, n - 1, np.nan)
         deviation = np.sqrt(variance)
     shown = slice(first // size - first_bucket, None)
     if is_whole:
-        middle = (at[window_starts] + last_x) / 2
+        middle = (ascending[window_starts] + last_x) / 2
         return Windows(mean[shown], deviation[shown], n[shown], middle[shown], mean[shown])
     rows = np.arange(len(values))
     next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
     last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
-    middle = (at[next_finite[window_starts]] + at[last_finite[last]]) / 2
+    middle = (ascending[next_finite[window_starts]] + ascending[last_finite[last]]) / 2
     middle = np.where(n > 0, middle, last_x)
     starts = np.arange(0, len(values), size)
     passes = np.logical_or.reduceat(finite, starts) & ~np.logical_or.reduceat(np.isinf(values), starts)
-    place = np.searchsorted(at[ends], middle)
+    place = np.searchsorted(ascending[ends], middle)
     drawn = np.where((n > 0) & _is_reached(place, passes), mean, np.nan)
     return Windows(mean[shown], deviation[shown], n[shown], middle[shown], drawn[shown])
 
 
-def _sum_windows(columns: Array, window_starts: Array, numbers: Array, size: int) -> Array:
+def _sum_windows(columns: Array, window_starts: Array, bucket_numbers: Array, size: int) -> Array:
     """The sums of the rows from `window_starts` to the end of each bucket, by sums of whole buckets.
 
     A difference of cumulative sums would depend on all earlier rows, and lose small values after large ones.
     """
     n_rows = columns.shape[1]
     nothing = np.zeros((len(columns), 1))
-    ends = np.minimum((numbers + 1) * size, n_rows)
+    ends = np.minimum((bucket_numbers + 1) * size, n_rows)
     head_ends = np.minimum((window_starts // size + 1) * size, ends)
     rows = np.concatenate([columns, nothing], axis=1)
     sums = np.add.reduceat(rows, np.column_stack([window_starts, head_ends]).ravel(), axis=1)[:, ::2]
     rest = window_starts // size + 1
-    has_rest = rest <= numbers
+    has_rest = rest <= bucket_numbers
     if not has_rest.any():
         return np.asarray(sums)
     if size > 1:
         buckets = np.add.reduceat(columns, np.arange(0, n_rows, size), axis=1)
         rows = np.concatenate([buckets, nothing], axis=1)
-    bodies = np.add.reduceat(rows, np.column_stack([rest, numbers + 1]).ravel(), axis=1)[:, ::2]
+    bodies = np.add.reduceat(rows, np.column_stack([rest, bucket_numbers + 1]).ravel(), axis=1)[:, ::2]
     return np.asarray(sums + np.where(has_rest, bodies, 0.0))
 
 
@@ -254,12 +256,12 @@ def average_row_windows(values: Array, x: Array, scale: float) -> tuple[Array, A
 
     Later rows change nothing, to the bit; all earlier ones must be there.
     """
-    at = _ascending(x)
-    if not len(at):
-        return at, np.empty(0)
+    ascending = _ascending(x)
+    if not len(ascending):
+        return ascending, np.empty(0)
     finite = np.isfinite(values)
-    rows = np.arange(len(at))
-    window_starts = np.minimum(np.searchsorted(at, at - scale, side="right"), rows)
+    rows = np.arange(len(ascending))
+    window_starts = np.minimum(np.searchsorted(ascending, ascending - scale, side="right"), rows)
     # Relative to the first value, so that a large one shared by all costs no digits.
     origin = values[np.argmax(finite)] if finite.any() else 0.0
     known = np.where(finite, values, origin) - origin
@@ -269,21 +271,23 @@ def average_row_windows(values: Array, x: Array, scale: float) -> tuple[Array, A
         mean = (total[1:] - total[window_starts]).astype("<f8") / count + origin
     next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
     last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
-    middle = np.where(count > 0, (at[next_finite[window_starts]] + at[last_finite]) / 2, at)
-    place = np.searchsorted(at, middle)
+    middle = np.where(
+        count > 0, (ascending[next_finite[window_starts]] + ascending[last_finite]) / 2, ascending
+    )
+    place = np.searchsorted(ascending, middle)
     return middle, np.where((count > 0) & _is_reached(place, finite), mean, np.nan)
 
 
 def _ascending(x: Array) -> Array:
     """The largest x up to each row, as f8."""
-    at = x.astype("<f8")
-    is_ascending = bool((at[1:] >= at[:-1]).all())  # as is usual; to look is a tenth of the work
-    return at if is_ascending else np.maximum.accumulate(at)
+    known = x.astype("<f8")
+    is_ascending = bool((known[1:] >= known[:-1]).all())  # as is usual; to look is a tenth of the work
+    return known if is_ascending else np.maximum.accumulate(known)
 
 
 def _is_reached(place: Array, passes: Array) -> Array:
-    """Whether a line may go to the point at each place from the one before: neither its own place is one that
-    a line may not pass, nor any between them."""
+    """Whether a line may go to each point from the one before it: it may pass the point's bucket, `place`,
+    and all buckets between the two."""
     n_gaps = np.cumsum(~passes)
     crosses = n_gaps[place[1:]] - ~passes[place[1:]] > n_gaps[place[:-1]]
     return np.asarray(passes[place] & ~np.concatenate([[False], crosses]))

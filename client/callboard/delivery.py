@@ -192,7 +192,7 @@ class Delivery:
             self._on_dropped(_DROPPED_BEFORE, n_before, counted(n_before, "value"))
 
     def _format_drop(self, part: dict[str, Any]) -> str:
-        text = f"{counted(int(part['rows']), 'value')}, of {part['metric']} among others"
+        text = f"{counted(int(part['rows']), 'value')}, the first of {part['metric']}"
         if part["reason"] != "agent_steps_decrease":
             return text
         reached, run = int(part["agent_steps"]), self._spool.manifest.run
@@ -280,7 +280,7 @@ class Delivery:
         return manifest.run
 
     def _rewind(self, run_id: str, agent_steps: int) -> None:
-        """Set aside what the run has after these agent steps, before anything is sent.
+        """Have the server set aside what the run has after these agent steps, before anything is sent.
 
         Raises:
             Unreachable: the server cannot take it now.

@@ -63,7 +63,6 @@ def test_train_json_prints_reports_evaluations_and_summary_and_writes_run_direct
     ]
     assert {"protocol", "seed", "mean_return", "lengths_frames", "checkpoint"} <= set(evaluations[0])
     assert summary["evaluation"] | {"type": "evaluation"} == evaluations[-1]
-    reports = [line for line in lines if line["type"] == "report"]
     assert len({report["agent_steps"] for report in reports}) < len(reports), "one has no new agent steps"
     assert all(report["agent_steps_per_s"] > 0 for report in reports)
     assert list(summary) == [

@@ -42,7 +42,7 @@ def test_values_that_the_server_drops_are_counted_and_reported_once(
         assert run.flush(PATIENCE_S)
         assert run.dropped == {DECREASES: 4}, "an episode is one"
     [message] = messages(caplog)
-    assert "2 values, of a/b among others: it has reached 10 agent steps" in message
+    assert "2 values, the first of a/b: it has reached 10 agent steps" in message
     assert f'callboard.init(id="{run.id}", rewind_to=...)' in message
 
 

@@ -255,7 +255,8 @@ def test_expire_fails_run_after_ten_host_deaths_without_checkpoint(engine: Engin
     assert (
         row.error
         == row.state_reason
-        == "b no longer renews its lease: its worker or host died 10 times without a new checkpoint, on a, b"
+        == "b no longer renews its lease: its worker or host died 10 times without a new checkpoint; the "
+        "latest attempts were on a, b"
     )
     with writing(engine) as session:
         actions.resume(session, run.id)

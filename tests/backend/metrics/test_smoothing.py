@@ -9,9 +9,9 @@ from backend.metrics.smoothing import (
     average_over_x,
     average_row_windows,
     average_windows,
+    ema_rows,
     smooth_bucket_ends,
     smooth_rows,
-    window_rows,
 )
 
 weights = st.sampled_from([0.01, 0.5, 0.6, 0.9, 0.97, 0.99, 0.9999])
@@ -54,7 +54,7 @@ def test_smoothed_prefix_is_independent_of_later_values(
 
 @given(series, weights, st.integers(0, 400))
 def test_smoothed_depends_only_on_its_window(values: np.ndarray, weight: float, first: int) -> None:
-    begin = max(0, first - window_rows(weight) + 1)
+    begin = max(0, first - ema_rows(weight) + 1)
     part = smooth_rows(values[begin:], weight)[first - begin :]
     assert part.tobytes() == smooth_rows(values, weight)[first:].tobytes()
 
@@ -65,7 +65,7 @@ def test_smoothed_constant_is_unbiased() -> None:
 
 def test_weight_outside_window_is_negligible() -> None:
     for weight in (5e-324, 1e-18, 0.01, 0.6, 0.99, 0.9999):
-        assert weight ** window_rows(weight) <= 1e-9
+        assert weight ** ema_rows(weight) <= 1e-9
 
 
 def test_smoothed_line_ends_where_values_become_nan_and_starts_again_after_them() -> None:
@@ -157,7 +157,7 @@ def test_deviation_of_a_window_is_right_where_a_large_value_is_shared(
     values[7] = math.nan
     x = np.arange(400, dtype="i8")
     wanted = [slow_window(values, x, 50.0, last)[2] for last in range(size - 1, 400, size)]
-    got = average_windows(values, x, 50.0, 0, size, origin=float(np.nanmean(values)))
+    got = average_windows(values, x, 50.0, 0, size, value_origin=float(np.nanmean(values)))
     np.testing.assert_allclose(got.deviation, wanted, rtol=1e-4, atol=1e-5)
 
 

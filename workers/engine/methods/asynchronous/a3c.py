@@ -102,7 +102,7 @@ class AdvantageActorCritic:
         self._heads = Heads(self._network)
         self._actions: list[int] = []
 
-    def begin(self) -> None:
+    def begin_update(self) -> None:
         """Begin an update's decisions."""
         self._unroll.begin()
         self._heads.begin()
@@ -125,10 +125,14 @@ class AdvantageActorCritic:
         self._actions.pop()
 
     @torch.inference_mode()
-    def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
+    def learn(self, reward_T: list[float], next_observation: NDArray[Any] | None) -> dict[str, float]:
         """Add the gradient of Algorithm S2 to dtheta."""
         c = self._config
-        R = 0.0 if after is None else self._heads.value(self._unroll.peek(torch.from_numpy(after)))
+        R = (
+            0.0
+            if next_observation is None
+            else self._heads.value(self._unroll.peek(torch.from_numpy(next_observation)))
+        )
         # A terminal state can only be the last, where R is 0.
         R_T = [R := reward + c.gamma * R for reward in reversed(reward_T)][::-1]
         descent = actor_critic_descent(

@@ -47,7 +47,7 @@ class ContinuousActorCritic:
         self._value = create_unroll(self._network.value_body, self._network.value_lstm)
         self._actions: list[NDArray[Any]] = []
 
-    def begin(self) -> None:
+    def begin_update(self) -> None:
         """Begin an update's decisions."""
         self._policy.begin()
         self._value.begin()
@@ -71,13 +71,13 @@ class ContinuousActorCritic:
         self._value.drop_last()
         self._actions.pop()
 
-    def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
+    def learn(self, reward_T: list[float], next_observation: NDArray[Any] | None) -> dict[str, float]:
         """Add the gradient of Algorithm S2, with this policy, to dtheta."""
         c = self._config
         R = torch.zeros(1)
-        if after is not None:
+        if next_observation is not None:
             with torch.inference_mode():
-                R = self._network.value_head(self._value.peek(torch.from_numpy(after)))
+                R = self._network.value_head(self._value.peek(torch.from_numpy(next_observation)))
         T = len(reward_T)
         none_T1 = torch.zeros(T, 1, dtype=torch.bool)
         R_T1 = n_step_returns(torch.tensor(reward_T)[:, None], none_T1, R, c.gamma)

@@ -45,16 +45,17 @@ REPORT_INTERVAL_S = 0.2
 
 
 class Decision(NamedTuple):
-    """An action and what it was chosen by: V or max Q, and pi or Q of every action, or mu of a continuous
-    one."""
+    """An action, and what the network computed for it."""
 
     action: Action
     value: float
+    """V, or max Q."""
     policy_A: NDArray[Any]
+    """pi or Q of every action; mu of a continuous one."""
 
 
 class ActorAlgorithm(Protocol[ConfigT_contra]):
-    """An asynchronous method; it acts and learns by theta', which is copied from theta before `begin`."""
+    """An asynchronous method; it acts and learns by theta', copied from theta before `begin_update`."""
 
     def change(self, config: ConfigT_contra) -> None:
         """Continue with this config; only live fields differ."""
@@ -63,7 +64,7 @@ class ActorAlgorithm(Protocol[ConfigT_contra]):
     def epsilon(self) -> float | None:
         """The probability of a random action, if the method explores epsilon-greedily."""
 
-    def begin(self) -> None:
+    def begin_update(self) -> None:
         """Begin an update's decisions."""
 
     def choose(self, observation: NDArray[Any]) -> Decision:
@@ -71,14 +72,14 @@ class ActorAlgorithm(Protocol[ConfigT_contra]):
 
     def drop_last(self) -> None:
         """Drop the last decision, in which the environment crashed; the state in which it was chosen is then
-        `after` of `learn`."""
+        `next_observation` of `learn`."""
 
-    def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
+    def learn(self, reward_T: list[float], next_observation: NDArray[Any] | None) -> dict[str, float]:
         """Add the gradient of this update's decisions to dtheta.
 
         Args:
             reward_T: the reward of each decision, clipped; at least one.
-            after: the state after the last decision, (1, …); None if that is terminal.
+            next_observation: the state after the last decision, (1, …); None if that is terminal.
 
         Returns:
             Metric -> value.
@@ -142,7 +143,7 @@ class ActorLearner:
         self._vectors = Vectors(memory)
         self._counts = Counts(memory.counts)
         self._mine = self._counts.of(number)
-        self._copied_at = memory.copied_at
+        self._copied_at_frames = memory.copied_at_frames
         self._runner = EpisodeRunner(spec, number, recorded=number == RECORDED)
         network = factories.network(self._config, self._runner.env)
         self._flat = FlatParameters(network)
@@ -189,7 +190,7 @@ class ActorLearner:
         """
         c, runner = self._config, self._runner
         self._flat.theta.copy_(self._vectors.theta)
-        self._algorithm.begin()
+        self._algorithm.begin_update()
         reward_T: list[float] = []
         frames = 0
         while True:
@@ -202,7 +203,8 @@ class ActorLearner:
             reward_T.append(clipped(step.reward, c.reward_clip))
             if step.terminated or step.episode_over or len(reward_T) == c.t_max:
                 break
-        # With t_max = 0, whole episodes, there is no bootstrap, however they end (supplement, section 9).
+        # With t_max = 0, whole episodes, a truncated one ends without a bootstrap too (supplement, section
+        # 9); a crash is no end of an episode.
         is_terminal = not step.crashed and (step.terminated or c.t_max == 0)
         if reward_T:
             self._learn(reward_T, None if is_terminal else runner.observation)
@@ -214,11 +216,11 @@ class ActorLearner:
             self.report.live_frames.append(frame)
             self._send_report()
 
-    def _learn(self, reward_T: list[float], after: NDArray[Any] | None) -> None:
+    def _learn(self, reward_T: list[float], next_observation: NDArray[Any] | None) -> None:
         """Apply the gradient of this update's decisions to theta; arguments as of `ActorAlgorithm.learn`."""
         flat, sums = self._flat, self.report.sums
         flat.dtheta.zero_()
-        for metric, value in self._algorithm.learn(reward_T, after).items():
+        for metric, value in self._algorithm.learn(reward_T, next_observation).items():
             sums[metric] += value
         sums["optim/grad_norm"] += clip_grad_norm_(flat.dtheta, self._config.max_grad_norm).item()
         self._optimizer.step(flat.dtheta, self._learning_rate())
@@ -226,15 +228,16 @@ class ActorLearner:
         self.report.updates += 1
 
     def _count(self, agent_steps: int, frames: int) -> None:
-        """T <- T + t; theta_minus <- theta where T, in frames, has passed a multiple of I_target."""
+        """T <- T + t, in agent steps and in frames; theta_minus <- theta when the frames of all actors have
+        passed a multiple of I_target."""
         self._mine[AGENT_STEPS] += agent_steps
         self._mine[FRAMES] += frames
         interval = self._target_frames(self._config)
         if interval:
             # Checked after its frames are added: of two actors that add at once, the later one sees both.
-            T, copied_at = self._counts.total(FRAMES), self._copied_at
-            if T // interval > copied_at[0] // interval:
-                copied_at[0] = T
+            T, copied_at_frames = self._counts.total(FRAMES), self._copied_at_frames
+            if T // interval > copied_at_frames[0] // interval:
+                copied_at_frames[0] = T
                 self._vectors.theta_minus.copy_(self._vectors.theta)
 
     def _learning_rate(self) -> float:

@@ -154,7 +154,7 @@ class HogwildLearner:
                 tensor.copy_(state["statistics"][name])
         self._counted = dict(state["counts"])
         self.counts.restore(self._counted)
-        self._memory.copied_at[0] = self._counted[FRAMES]
+        self._memory.copied_at_frames[0] = self._counted[FRAMES]
         self._gate = MetricsGate()
         kept = state["actors"]
         for k in self._actors.numbers[: len(kept)]:

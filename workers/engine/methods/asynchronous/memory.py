@@ -24,7 +24,7 @@ class Memory(SharedArrays):
 
     vectors: NDArray[np.float32]
     counts: NDArray[np.int64]
-    copied_at: NDArray[np.int64]
+    copied_at_frames: NDArray[np.int64]
     """Frames of all actors when theta was last copied to theta_minus; one element."""
 
     def __init__(self, n_parameters: int) -> None:
@@ -32,7 +32,7 @@ class Memory(SharedArrays):
             {
                 "vectors": ((_SHARED_ROWS + MAX_ACTORS, n_parameters), "float32"),
                 "counts": ((1 + MAX_ACTORS, 4), "int64"),
-                "copied_at": ((1,), "int64"),
+                "copied_at_frames": ((1,), "int64"),
             }
         )
 

@@ -14,7 +14,7 @@ from workers.engine.methods.asynchronous.q import OneStep, value_method
 class OneStepQ(OneStep):
     """Values a next state by its best action."""
 
-    def _next_values(self, q_NA: Tensor, after: NDArray[Any] | None) -> Tensor:
+    def _next_values(self, q_NA: Tensor, next_observation: NDArray[Any] | None) -> Tensor:
         return q_NA.max(-1).values
 
 

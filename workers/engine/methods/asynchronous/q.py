@@ -127,7 +127,7 @@ class AsyncQ(ABC):
         """The current epsilon."""
         return self._exploration.epsilon
 
-    def begin(self) -> None:
+    def begin_update(self) -> None:
         """Begin an update's decisions."""
         self._unroll.begin()
         self._actions.clear()
@@ -146,10 +146,10 @@ class AsyncQ(ABC):
         self._unroll.drop_last()
         self._next_action = self._actions.pop()
 
-    def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
+    def learn(self, reward_T: list[float], next_observation: NDArray[Any] | None) -> dict[str, float]:
         """Add the gradient of the squared differences to dtheta."""
         with torch.no_grad():
-            y_T = self._targets(torch.tensor(reward_T), after)
+            y_T = self._targets(torch.tensor(reward_T), next_observation)
         features_TF = self._unroll.features()
         q_TA = self._network.q(features_TF)
         loss = td_loss(q_TA, torch.tensor(self._actions), y_T)
@@ -176,8 +176,8 @@ class AsyncQ(ABC):
         self._next_action = state["next_action"]
 
     @abstractmethod
-    def _targets(self, reward_T: Tensor, after: NDArray[Any] | None) -> Tensor:
-        """Targets y (T,); `after` as in `learn`."""
+    def _targets(self, reward_T: Tensor, next_observation: NDArray[Any] | None) -> Tensor:
+        """Targets y (T,); `next_observation` as in `learn`."""
 
     def _draw(self, q_A: NDArray[Any]) -> int:
         self._exploration.step()
@@ -193,9 +193,9 @@ class OneStep(AsyncQ):
         super().__init__(context)
         self._states: list[NDArray[Any]] = []
 
-    def begin(self) -> None:
+    def begin_update(self) -> None:
         """Begin an update's decisions."""
-        super().begin()
+        super().begin_update()
         self._states.clear()
 
     def choose(self, observation: NDArray[Any]) -> Decision:
@@ -208,16 +208,16 @@ class OneStep(AsyncQ):
         super().drop_last()
         self._states.pop()
 
-    def _targets(self, reward_T: Tensor, after: NDArray[Any] | None) -> Tensor:
-        next_states = self._states[1:] if after is None else [*self._states[1:], after]
+    def _targets(self, reward_T: Tensor, next_observation: NDArray[Any] | None) -> Tensor:
+        next_states = self._states[1:] if next_observation is None else [*self._states[1:], next_observation]
         y_T = reward_T.clone()
         if next_states:
             q_NA = self._target_network(torch.from_numpy(np.concatenate(next_states)))
-            y_T[: len(next_states)] += self._config.gamma * self._next_values(q_NA, after)
+            y_T[: len(next_states)] += self._config.gamma * self._next_values(q_NA, next_observation)
         return y_T
 
     @abstractmethod
-    def _next_values(self, q_NA: Tensor, after: NDArray[Any] | None) -> Tensor:
+    def _next_values(self, q_NA: Tensor, next_observation: NDArray[Any] | None) -> Tensor:
         """Value (N,) of the next states, given Q(., .; theta_minus) there."""
 
 

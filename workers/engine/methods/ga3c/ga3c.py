@@ -253,9 +253,8 @@ class Ga3cLearner:
         counted = self.counted()
         before, self._counted_before = self._counted_before, counted
         result.agent_steps, result.frames = (n - old for n, old in zip(counted, before, strict=True))
-        waited_s = float(self._experiences.waited_s_A[: self.thread_counts.n_actors].sum())
         result.metrics, result.metrics_by_source, result.updates = self.stats.take(
-            passed_s, waited_s, self.thread_counts
+            passed_s, self._experiences.waited_s_A, self.thread_counts
         )
         if result.updates:
             result.metrics["optim/learning_rate"] = self.model.learning_rate
@@ -271,7 +270,7 @@ class Ga3cLearner:
             rng = np.random.default_rng(seed)
             self._tuning = ThreadTuning(self.thread_counts, rng, max_actors=self.config.max_actors)
             self.stats.begin_interval()
-        if (tps := self.stats.interval(interval_s)) is not None:
+        if (tps := self.stats.finish_sample(interval_s)) is not None:
             self.resize(self._tuning.judge(tps))
 
 

@@ -27,10 +27,11 @@ MAX_PREDICTION_BATCH = SIZES[-1]
 LAG_EDGES = (0, 1, 2, 4, 8, 16, 32, 64)
 """Lower edges of the bins of the policy lag's histogram."""
 MIN_TPS_SAMPLES = 8
-"""An interval has at least this many samples, one for each `Learner.advance`."""
+"""Minimum number of samples of trainings per second (TPS) in an interval between adjustments; each
+`Learner.advance` makes one."""
 
 
-class Answers(Protocol):
+class AgentNotifier(Protocol):
     """Notifies agents of results."""
 
     def is_current(self, request: AgentRequest) -> bool:
@@ -68,7 +69,7 @@ class Model:
             network: on the device.
             device: where its threads compute.
             config: the run's config.
-            acceleration: how a GPU is used; on a CPU, None for passes over as many states as there are.
+            acceleration: how a GPU is used; None on a CPU, where batches have no fixed sizes.
         """
         self.network = network
         self.device = device
@@ -83,7 +84,7 @@ class Model:
             initial_g=config.rmsprop_initial_g,
         )
         self.updates = 0
-        self.stepping = threading.Lock()
+        self.step_lock = threading.Lock()
         self._gate = threading.Condition()
         self._open = False
         self._busy = 0
@@ -91,7 +92,7 @@ class Model:
     def update(self, dtheta: Tensor, max_norm: float, learning_rate: float | Tensor) -> Tensor:
         """Update theta by a gradient, clipped to this norm; returns its norm before.
 
-        The caller holds `stepping`.
+        The caller holds `step_lock`.
         """
         norm = clip_grad_norm_(dtheta, max_norm)
         self.optimizer.step(dtheta, learning_rate)
@@ -139,8 +140,8 @@ class Stats:
         self._sums: dict[str, list[float]] = {}
         self._lags: list[NDArray[np.int64]] = []
         self._predictions = self._updates = 0
-        self._waited_s = 0.0
-        self._interval_updates = 0
+        self._waited_s_A: NDArray[np.float64] | float = 0.0
+        self._sample_updates = 0
         self._tps: list[float] = []
         self._sample_began = self._interval_began = time.monotonic()
 
@@ -154,7 +155,7 @@ class Stats:
         """A trainer made an update from n experiences."""
         with self._lock:
             self._updates += 1
-            self._interval_updates += 1
+            self._sample_updates += 1
             self._lags.append(lag_N)
             self._add("ga3c/training_batch", n)
             for metric, value in losses.items():
@@ -167,21 +168,28 @@ class Stats:
             self._add("ga3c/training_queue", trainings)
 
     def take(
-        self, passed_s: float, waited_s: float, counts: ThreadCounts
+        self, passed_s: float, waited_s_A: NDArray[np.float64], counts: ThreadCounts
     ) -> tuple[dict[str, float], dict[str, dict[str, float]], int]:
-        """Means since the last call, the policy lag's histogram as sources, and the number of updates."""
+        """Means since the last call, the policy lag's histogram as sources, and the number of updates.
+
+        Args:
+            passed_s: time since the last call.
+            waited_s_A: time that each agent, running or not, has waited since the run began.
+            counts: the running agents, predictors and trainers.
+        """
         with self._lock:
             metrics = {metric: total / n for metric, (total, n) in self._sums.items()}
             lags, updates, predictions = self._lags, self._updates, self._predictions
             self._sums, self._lags, self._updates, self._predictions = {}, [], 0, 0
-            waited, self._waited_s = waited_s - self._waited_s, waited_s
+            waited_s = float((waited_s_A - self._waited_s_A)[: counts.n_actors].sum())
+            self._waited_s_A = waited_s_A.copy()
         metrics |= {
             "speed/updates_per_s": updates / passed_s,
             "speed/predictions_per_s": predictions / passed_s,
             "ga3c/n_actors": counts.n_actors,
             "ga3c/n_predictors": counts.n_predictors,
             "ga3c/n_trainers": counts.n_trainers,
-            "ga3c/waiting_share": min(1.0, max(0.0, waited / passed_s / counts.n_actors)),
+            "ga3c/waiting_share": min(1.0, max(0.0, waited_s / passed_s / counts.n_actors)),
         }
         sources: dict[str, dict[str, float]] = {}
         if lags:
@@ -195,20 +203,20 @@ class Stats:
     def begin_interval(self) -> None:
         """Start a new interval of TPS samples."""
         with self._lock:
-            self._tps, self._interval_updates = [], 0
+            self._tps, self._sample_updates = [], 0
             self._sample_began = self._interval_began = time.monotonic()
 
     def begin_sample(self) -> None:
         """Start a sample of TPS; the time since the last one, such as an evaluation, does not count."""
         with self._lock:
-            self._interval_updates, self._sample_began = 0, time.monotonic()
+            self._sample_updates, self._sample_began = 0, time.monotonic()
 
-    def interval(self, duration_s: float) -> list[float] | None:
+    def finish_sample(self, duration_s: float) -> list[float] | None:
         """Finish a sample; at the end of the interval return its samples and start the next, else None."""
         now = time.monotonic()
         with self._lock:
-            self._tps.append(self._interval_updates / (now - self._sample_began))
-            self._interval_updates, self._sample_began = 0, now
+            self._tps.append(self._sample_updates / (now - self._sample_began))
+            self._sample_updates, self._sample_began = 0, now
             if now - self._interval_began < duration_s or len(self._tps) < MIN_TPS_SAMPLES:
                 return None
             samples, self._tps, self._interval_began = self._tps, [], now
@@ -223,7 +231,9 @@ class Stats:
 class ModelThread(threading.Thread):
     """A thread that takes requests from a queue until it is stopped."""
 
-    def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
+    def __init__(
+        self, queue: Queue, model: Model, experiences: Experiences, agents: AgentNotifier, stats: Stats
+    ):
         super().__init__(daemon=True)
         self._queue = queue
         self._model = model
@@ -261,7 +271,9 @@ class ModelThread(threading.Thread):
 class Predictor(ModelThread):
     """Answers every waiting request from one forward pass of the network."""
 
-    def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
+    def __init__(
+        self, queue: Queue, model: Model, experiences: Experiences, agents: AgentNotifier, stats: Stats
+    ):
         super().__init__(queue, model, experiences, agents, stats)
         self._forward: HostForward | None = None
         if model.acceleration is not None:
@@ -308,7 +320,9 @@ class Predictor(ModelThread):
 class Trainer(ModelThread):
     """Updates theta from submissions with at least `min_training_batch` experiences together."""
 
-    def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
+    def __init__(
+        self, queue: Queue, model: Model, experiences: Experiences, agents: AgentNotifier, stats: Stats
+    ):
         super().__init__(queue, model, experiences, agents, stats)
         # Its own gradients of the one theta.
         self._network = deepcopy(model.network)
@@ -344,7 +358,7 @@ class Trainer(ModelThread):
         """Copy a submission, so that the agent has its segment back before the batch is complete."""
         if not self._agents.is_current(request):
             return
-        at = (request.agent, request.segment, slice(request.place))
+        at = (request.agent, request.segment, slice(request.place))  # here its number of experiences
         shared = self._experiences
         self._gathered.append(
             Submission(
@@ -363,16 +377,16 @@ class Trainer(ModelThread):
             np.concatenate(column) for column in zip(*submissions, strict=True)
         )
         n = len(R_N)
-        on_gpu = self._gpu if n <= SIZES[-1] else None
+        gpu = self._gpu if n <= SIZES[-1] else None  # a larger batch than its fixed sizes, as on a CPU
         loss: ActorCriticLoss | None = None
-        if on_gpu is not None:
-            on_gpu.compute_gradient(observation_N, action_N, R_N, c)
+        if gpu is not None:
+            gpu.compute_gradient(observation_N, action_N, R_N, c)
         else:
             loss = self._compute_gradient(observation_N, action_N, R_N, c)
-        with model.stepping:
+        with model.step_lock:
             lag_N = model.updates - version_N
-            if on_gpu is not None:
-                losses = on_gpu.update(c, model.learning_rate)
+            if gpu is not None:
+                losses = gpu.update(c, model.learning_rate)
             else:
                 assert loss is not None
                 norm = model.update(self._flat.dtheta, c.max_grad_norm or math.inf, model.learning_rate)

@@ -59,7 +59,7 @@ class Played:
         state = rng.normal(size=shape)
         for update in range(updates):
             self.flat.dtheta.zero_()
-            self.method.begin()
+            self.method.begin_update()
             states: list[NDArray[Any]] = []
             actions, rewards = [], []
             for _ in range(T):

@@ -44,7 +44,7 @@ def test_restored_lstm_state_gives_the_values_and_policy_of_the_actor_that_saved
 
     def following(played: Played) -> NDArray[Any]:
         """V and pi, or mu, of the next state; the same parameters in both actors."""
-        played.method.begin()
+        played.method.begin_update()
         decision = played.method.choose(saved.after)
         return np.array([decision.value, *decision.policy_A])
 

@@ -103,7 +103,7 @@ def test_policy_lag_is_zero_in_lock_step() -> None:
             while patience.lasts() and len(learner.trainings):
                 trainer.work()
             predictor.work()
-            metrics, _, updates = learner.stats.take(1.0, 0.0, learner.thread_counts)
+            metrics, _, updates = learner.stats.take(1.0, np.zeros(1), learner.thread_counts)
             if updates:
                 reported.append(metrics["ga3c/policy_lag_max"])
     assert reported == [0.0] * 20
@@ -275,7 +275,7 @@ def test_tps_excludes_evaluation_and_pauses(monkeypatch: pytest.MonkeyPatch) -> 
         for _ in range(10):
             stats.trained(1, np.zeros(1, np.int64), {})
         now_s += 1.0
-        taken = stats.interval(1.0)
+        taken = stats.finish_sample(1.0)
     assert taken == [10.0] * MIN_TPS_SAMPLES
 
 
@@ -332,7 +332,7 @@ def test_policy_lag_is_reported_as_mean_maximum_and_shares() -> None:
     stats = Stats()
     stats.trained(2, np.array([0, 4]), {})
     stats.trained(1, np.array([2]), {})
-    metrics, sources, updates = stats.take(1.0, 0.0, ThreadCounts(1, 1, 1))
+    metrics, sources, updates = stats.take(1.0, np.zeros(1), ThreadCounts(1, 1, 1))
     assert updates == 2
     assert (metrics["ga3c/policy_lag"], metrics["ga3c/policy_lag_max"]) == (2.0, 4.0)
     assert sources["lag 0"]["ga3c/policy_lag_share"] == pytest.approx(1 / 3)

@@ -297,9 +297,15 @@ def test_restored_state_has_the_updates_and_vectors_of_its_time(
 
 
 def test_waiting_share_is_the_agents_waiting_time_since_the_last_point() -> None:
-    stats, two_agents = Stats(), ThreadCounts(2, 1, 1)
-    shares = [
-        stats.take(passed_s, waited_s, two_agents)[0]["ga3c/waiting_share"]
-        for passed_s, waited_s in ((1.0, 0.5), (2.0, 1.5), (1.0, 1.5))
-    ]
-    assert shares == [0.5 / 2, 1.0 / 2 / 2, 0.0]
+    stats = Stats()
+
+    def share(passed_s: float, n_agents: int, *waited_s: float) -> float:
+        counts = ThreadCounts(n_agents, 1, 1)
+        return stats.take(passed_s, np.array(waited_s), counts)[0]["ga3c/waiting_share"]
+
+    assert share(1.0, 2, 0.5, 0.0) == 0.5 / 2
+    assert share(2.0, 2, 0.5, 1.0) == 1.0 / 2 / 2
+    assert share(1.0, 2, 0.5, 1.0) == 0.0
+    # An agent that ends takes nothing from the others' share, and one that begins again adds nothing old.
+    assert share(1.0, 1, 0.75, 1.0) == 0.25
+    assert share(1.0, 2, 0.75, 1.5) == 0.5 / 2

@@ -158,7 +158,8 @@ def remove(session: Session, sweep: Sweep) -> None:
 def _evaluation_scores(
     session: Session, sweep_id: str, protocol: str | None
 ) -> dict[str | None, float | None]:
-    """By run, the mean return of its latest evaluation by its own engine, or under a protocol."""
+    """By run, the mean return of its latest evaluation by its own engine, or under a protocol; of several at
+    the same agent steps that of its engine, and then the first: a later one may be of the best parameters."""
     query = (
         select(Evaluation.run_id, Evaluation.mean_return)
         .join(SweepMember, SweepMember.run_id == Evaluation.run_id)
@@ -168,6 +169,12 @@ def _evaluation_scores(
             Evaluation.mean_return.is_not(None),
             Evaluation.attempt.is_not(None) if protocol is None else Evaluation.protocol == protocol,
         )
-        .order_by(Evaluation.agent_steps, Evaluation.id)
+        .order_by(
+            Evaluation.attempt.is_not(None),
+            Evaluation.agent_steps,
+            Evaluation.requested_at.desc(),
+            Evaluation.id.desc(),
+        )
     )
+    # Of several rows of a run the last one stays.
     return dict(session.execute(query).all())

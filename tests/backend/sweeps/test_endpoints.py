@@ -136,6 +136,8 @@ def test_scores_of_evaluations_can_be_the_objective(service: RunningService, cli
         for at, run in enumerate(session.scalars(select(Run).order_by(Run.id)).all()):
             session.add(evaluation_row(run.id, 100, 3.0))
             session.add(evaluation_row(run.id, 200, 50.0 + at))
+            session.flush()
+            session.add(evaluation_row(run.id, 200, 90.0))  # of the best parameters
             session.add(evaluation_row(run.id, 300, 99.0, superseded=True))
             session.add(evaluation_row(run.id, 400, None))
     reconcile(service.engine, sweep)

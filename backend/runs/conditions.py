@@ -4,7 +4,20 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, and_, cast, false, func, literal, not_, or_, select, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Text,
+    and_,
+    cast,
+    false,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+)
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import operators
 
@@ -57,6 +70,8 @@ def condition(node: Node) -> ColumnElement[bool]:
                 return folding.contains(held, str(value))
             if operator == ":" and kind in ("id", "text"):
                 return folding.equals(held, str(value))
+            if type(value) is int:
+                value = literal(value, BigInteger())  # else PostgreSQL refuses one beyond the column's type
             compared: ColumnElement[bool] = _OPERATORS[operator](held, value)
             return compared
 

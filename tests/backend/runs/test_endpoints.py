@@ -29,6 +29,9 @@ def test_integral_floats_are_accepted_as_integers(service: RunningService) -> No
     assert (run["seed"], run["spec"]["config"]["n_e"], run["priority"]) == (3, 8, -1)
     changed = service.client.patch(f"/api/v1/runs/{run['id']}", json={"priority": 7.0})
     assert changed.json()["priority"] == 7
+    # Beyond the column's type.
+    listed = service.client.get("/api/v1/runs", params={"filter": "priority<9999999999999999"})
+    assert listed.json()["total"] == 1
 
 
 def test_create_returns_items_for_a_seed_and_for_seeds(service: RunningService) -> None:

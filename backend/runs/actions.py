@@ -11,7 +11,7 @@ from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.errors import Conflict, NotFound, Overwritten
 from backend.runs import external, repository, service
-from backend.specs.annealing import Annealing, annealing_notice, with_annealing
+from backend.specs.annealing import RESUMED_WITH_OTHER_RATES, Annealing, annealing_notice, with_annealing
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.states import ENDED, LEASED, RunState
@@ -110,7 +110,9 @@ def resume(
     run.attempts_without_checkpoint = 0
     run.host_deaths = 0
     run.archived = False
-    service.transition(session, run, RunState.QUEUED, "resumed")
+    has_other_rates = notice is not None and run.agent_steps > 0
+    reason = RESUMED_WITH_OTHER_RATES if has_other_rates else "resumed"
+    service.transition(session, run, RunState.QUEUED, reason)
     if notice is not None:
         service.log(session, run.id, run.attempt, "warning", notice)
     return run

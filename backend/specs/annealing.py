@@ -9,6 +9,9 @@ Annealing = Literal["keep", "extend"]
 """`keep` the schedule of a linear learning rate, which is 0 from its end on, or `extend` it to the new
 limit."""
 
+RESUMED_WITH_OTHER_RATES = "resumed with other learning rates"
+"""Reason of a transition: from then on the run differs from one that was started with its specification."""
+
 
 def is_annealed(spec: RunSpec) -> bool:
     """Whether the learning rate falls linearly over the run."""

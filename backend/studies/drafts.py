@@ -32,6 +32,7 @@ from backend.studies.equal_runs import key_of_stored
 from backend.studies.expansion import PlannedCell
 from backend.studies.repository import SourceRun
 from backend.sweeps import repository as sweeps
+from backend.sweeps.sampling import random_settings
 
 _MAX_LABEL = 100
 """Characters of an arm's label."""
@@ -103,8 +104,10 @@ def of_sweep(session: Session, sweep_id: str) -> Draft:
     runs = repository.source_runs(session, run_ids)
     sources = [runs[run_id] for run_id in run_ids if run_id in runs]
     if spec.sampler == "random" and spec.distinct_seeds and spec.max_seeds == 1:
-        n = len(sweeps.configurations(session, sweep_id))
-        return _check(session, "sweep", _with_random_draws(spec, n), sources, {})
+        settings = [row.settings for row in sweeps.configurations(session, sweep_id)]
+        # Configurations from before a list of values was extended are not drawn again by the longer list.
+        if random_settings(spec.space, len(settings), spec.sampler_seed) == settings:
+            return _check(session, "sweep", _with_random_draws(spec, len(settings)), sources, {})
     return _draft(session, "sweep", sources, name=spec.name)
 
 
@@ -342,7 +345,7 @@ def _reason(spec: StudySpec, run: SourceRun, keys: Collection[str], usable: Coll
         return f"it is not finished: {run.state}"
     if run.demo:
         return "it came with the installation"
-    if run.parent_id is not None:
+    if run.forked_at_agent_steps is not None:
         return "it was forked from another run"
     for name, default in _COMMON.items():
         own, common = run.spec.get(name, default), spec.run.get(name, default)

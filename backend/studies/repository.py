@@ -9,7 +9,19 @@ from sqlalchemy import func, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from backend import __version__
-from backend.db import Attempt, Checkpoint, Evaluation, LiveSettings, Run, Series, Study, StudyCell, keyset
+from backend.db import (
+    Attempt,
+    Checkpoint,
+    Evaluation,
+    LiveSettings,
+    Run,
+    Series,
+    Study,
+    StudyCell,
+    Transition,
+    keyset,
+)
+from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import ENDED, RunState
 from backend.statistics.members import EvaluationScore
@@ -31,7 +43,7 @@ class SourceRun(NamedTuple):
     origin: str
     state: RunState
     demo: bool
-    parent_id: str | None
+    forked_at_agent_steps: int | None
     seed: int
     spec: dict[str, Any]
 
@@ -240,17 +252,21 @@ def metric_means(session: Session, study_id: str, metrics: Sequence[str]) -> dic
 def metric_means_of_runs(
     session: Session, run_ids: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """The mean of each of these metrics over each run; of metrics by source, the mean over the sources."""
-    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    """The mean of each of these metrics over each run; of a metric that only single sources have, such as
+    actors, the mean over these."""
+    values: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for ids in _chunks(run_ids):
-        query = select(Series.run_id, Series.metric, Series.mean_value).where(
+        query = select(Series.run_id, Series.metric, Series.source, Series.mean_value).where(
             Series.run_id.in_(ids), Series.metric.in_(metrics), Series.mean_value.is_not(None)
         )
-        for run_id, metric, mean in session.execute(query):
+        for run_id, metric, source, mean in session.execute(query):
             if mean is not None:
-                values[run_id][metric].append(mean)
+                values[run_id][metric][source] = mean
     return {
-        run_id: {metric: sum(means) / len(means) for metric, means in by_metric.items()}
+        run_id: {
+            metric: means[""] if "" in means else sum(means.values()) / len(means)
+            for metric, means in by_metric.items()
+        }
         for run_id, by_metric in values.items()
     }
 
@@ -300,7 +316,7 @@ def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> di
             Run.state == RunState.FINISHED,
             Run.origin == CALLBOARD,
             Run.demo.is_(False),
-            Run.parent_id.is_(None),
+            Run.forked_at_agent_steps.is_(None),  # a fork may outlive its parent
         )
         specs |= dict(session.execute(query).all())
     if not specs:
@@ -321,6 +337,10 @@ def _trained_otherwise(session: Session, run_ids: Collection[str], *, has_ended:
             LiveSettings.run_id.in_(ids), LiveSettings.agent_steps.is_not(None)
         )
         unusable |= set(session.scalars(changed))
+        reannealed = select(Transition.run_id).where(
+            Transition.run_id.in_(ids), Transition.reason == RESUMED_WITH_OTHER_RATES
+        )
+        unusable |= set(session.scalars(reannealed))
         versions: dict[str, set[str | None]] = defaultdict(set)
         attempts = select(Attempt.run_id, Attempt.provenance).where(Attempt.run_id.in_(ids))
         for run_id, provenance in session.execute(attempts):

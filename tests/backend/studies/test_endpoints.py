@@ -7,10 +7,11 @@ from httpx import Client
 from sqlalchemy import Engine, select
 
 from backend import __version__
-from backend.db import Attempt, Run, Study, StudyCell
+from backend.db import Attempt, Run, Study, StudyCell, Transition
 from backend.db.engine import reading, writing
 from backend.principals import Role
 from backend.runs import service as runs
+from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.states import ENDED, RunState
 from backend.specs.studies import DEFINITIONS, ITEMS
 from backend.specs.studies.base import study_of
@@ -142,7 +143,13 @@ def test_finished_equal_run_fills_a_cell_and_stays_in_its_group(
     }
     equal = make_run(service.engine, seed=0, name="equal", **common)
     make_run(service.engine, seed=1, stop={"agent_steps": 9_999}, **common)
+    fork, reannealed = (make_run(service.engine, seed=1, **common) for _ in range(2))
     end_runs(service.engine)
+    with writing(service.engine) as session:
+        session.get_one(Run, fork.id).forked_at_agent_steps = 1_000  # its parent has been deleted
+        transition = session.scalars(select(Transition).where(Transition.run_id == reannealed.id)).first()
+        assert transition is not None
+        transition.reason = RESUMED_WITH_OTHER_RATES
     old = make_run(service.engine, environment="Acrobot-v1", algorithm="a3c", seed=0)
     end_runs(service.engine, version="0.0.1")
     live = make_run(service.engine, environment="Acrobot-v1", algorithm="a3c", seed=1)

@@ -68,7 +68,8 @@ def finish(service: RunningService, study_id: str, *, skipped: int = 0, evaluate
                 metric="paac/time_learning", source="", agent_steps=[1, 2], frames=[1, 2],
                 wall_time_s=[1.0, 2.0], episodes=[0, 0], value=[0.2, 0.2 + 0.1 * cell.draw],
             )  # fmt: skip
-            metrics.append(session, run.id, 1, 1, [shares])
+            of_actor = shares.model_copy(update={"source": "actor 0", "value": [0.9, 0.9]})
+            metrics.append(session, run.id, 1, 1, [shares, of_actor])
             for steps, mean in ((5_000, score - 1), (10_000, score + evaluated)):
                 session.add(evaluation_row(run.id, steps, mean))
             for after in PATHS[RunState.FINISHED]:

@@ -23,13 +23,18 @@ _GAP = 0.06
 _FRAME_PX, _PANEL_PX = 110, 110
 
 
-def discount(rewards: Array, gamma: float, clip: float | None) -> Array:
-    """The discounted return R_t = r_t + gamma * R_{t+1}, of rewards clipped as in training."""
+def discount(rewards: Array, gamma: float, clip: float | None, lives: Array | None = None) -> Array:
+    """The discounted return R_t = r_t + gamma * R_{t+1}, of rewards clipped as in training.
+
+    With `lives`, those left after each decision, the return ends where one is lost: for an agent that learns
+    from single lives.
+    """
     learned = np.clip(rewards, -clip, clip) if clip is not None else rewards
     returns = np.empty(len(rewards))
     total = 0.0
     for t in range(len(rewards) - 1, -1, -1):
-        total = float(learned[t]) + gamma * total
+        is_last_of_life = lives is not None and t > 0 and lives[t] < lives[t - 1]
+        total = float(learned[t]) + (0.0 if is_last_of_life else gamma * total)
         returns[t] = total
     return returns
 

@@ -550,7 +550,8 @@ def draw_episode_trace(
     episode = episodes.get(session, episode_id)
     run = runs.get(session, episode.run_id)
     trace = episodes.read_trace(session, store, episode)
-    rewards = np.array(trace.rewards, "f8")
+    rewards, lives = np.array(trace.rewards, "f8"), np.array(trace.lives)
+    is_per_life = run.spec["environment_config"].get("life_loss_terminal", False)
     config = run.spec["config"]
     gamma, clip = config.get("gamma"), config.get("reward_clip") or None
     title = (
@@ -559,6 +560,8 @@ def draw_episode_trace(
     notes = [] if gamma is None else [f"discount {gamma:g}"]
     if gamma is not None and clip is not None:
         notes.append(f"rewards clipped to ±{clip:g} in the discounted return")
+    if gamma is not None and is_per_life:
+        notes.append("returns up to the next lost life")
     return episode_trace_figure(
         rewards,
         np.array(trace.values, "f8"),
@@ -568,8 +571,8 @@ def draw_episode_trace(
         numbers=np.array(trace.actions, "f8")
         if trace.actions and isinstance(trace.actions[0], list)
         else None,
-        returns=None if gamma is None else discount(rewards, gamma, clip),
-        lives=np.array(trace.lives),
+        returns=None if gamma is None else discount(rewards, gamma, clip, lives if is_per_life else None),
+        lives=lives,
         action_values=trace.action_values,
         title=title,
         notes=notes if {"value", "value_error"}.intersection(panels) else (),

@@ -525,15 +525,16 @@ def gaps_figure(profiles: Sequence[Profile], *, frame: Frame) -> Figure:
 
 
 def reached_figure(
-    hours: Mapping[str, Sequence[float]], *, n_environments: int, x: str, frame: Frame
+    hours: Mapping[str, Sequence[float]], *, n_environments: int, x: str, unit: str, frame: Frame
 ) -> Figure:
     """How many environments each arm's runs have reached a score on by each hour, as steps (Nair et al. 2015,
     Figure 5).
 
     Args:
-        hours: by arm, one hour for each environment on which the score was reached.
+        hours: by arm, one hour for each environment on which the score was reached; or another unit.
         n_environments: number of all environments.
         x: title of the hours.
+        unit: their unit, such as "h".
         frame: title, arms, theme and width.
     """
     figure = Figure(layout(frame.title, frame.theme, frame.width_px))
@@ -558,7 +559,7 @@ def reached_figure(
             marker=looks.marker,
             line={"color": looks.colour, "width": 2, "shape": "hv"},
             name=plain_text(arm),
-            hovertemplate=f"{plain_text(arm)}<br>%{{x:.3~g}} h: %{{y}} environments<extra></extra>",
+            hovertemplate=f"{plain_text(arm)}<br>%{{x:.3~g}} {unit}: %{{y}} environments<extra></extra>",
         )
         figure.n_total += len(times)
     figure.n_shown = figure.n_total

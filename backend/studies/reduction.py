@@ -392,8 +392,12 @@ def _cut_in_words(n_curves: int) -> list[str]:
 
 def _time_axis(longest_s: float) -> tuple[float, str]:
     """Seconds in the unit of an axis of training times, and its title: hours, or less for less than one."""
-    seconds, unit = next((known for known in _TIMES if longest_s >= known[0]), _TIMES[-1])
+    seconds, unit = _time_unit(longest_s)
     return seconds, f"Training time ({unit})"
+
+
+def _time_unit(longest_s: float) -> tuple[float, str]:
+    return next((known for known in _TIMES if longest_s >= known[0]), _TIMES[-1])
 
 
 class _KnownGrids:
@@ -478,12 +482,13 @@ def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, s
     known = [
         (cell.arm, value) for cell in reduction.cells if (value := _finite_or_none(cell.value)) is not None
     ]
-    divisor, x = 1.0, "Agent steps"
+    divisor, x, unit = 1.0, "Agent steps", "agent steps"
     if reduction.unit == "s":
-        divisor, x = _time_axis(max((value for _, value in known), default=0.0))
+        longest_s = max((value for _, value in known), default=0.0)
+        (divisor, x), (_, unit) = _time_axis(longest_s), _time_unit(longest_s)
     reached = {arm: [value / divisor for of, value in known if of == arm] for arm in frame.arms}
     n = len({cell.environment for cell in reduction.cells})
-    drawing = drawings.reached_figure(reached, n_environments=n, x=x, frame=frame)
+    drawing = drawings.reached_figure(reached, n_environments=n, x=x, unit=unit, frame=frame)
     said = [f"{arm} reached it on {len(times)} of {n} environments" for arm, times in reached.items()]
     return drawing, "; ".join(said) + "." if any(cell.n for cell in reduction.cells) else ""
 

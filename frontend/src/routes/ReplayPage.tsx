@@ -50,8 +50,8 @@ export default function ReplayPage() {
   const environment = environments.data?.find(({ id }) => id === run.data?.environment);
   const playable = environment !== undefined && isPlayable(environment);
   const name = run.data?.name;
-  const config = run.data?.spec.config;
-  const learner = useMemo(() => learnerOf(config), [config]);
+  const { config, environment_config: environmentConfig } = run.data?.spec ?? {};
+  const learner = useMemo(() => learnerOf(config, environmentConfig), [config, environmentConfig]);
   const error = run.error ?? episode.error;
   // The heading shows all of them: each that came later would move what is below it. A failed query is pending again
   // with its next attempt, which must not end the replay.

@@ -21,6 +21,11 @@ def test_discounted_matches_definition(values: list[float], gamma: float, clip: 
     np.testing.assert_allclose(discount(np.array(values), gamma, clip), wanted, rtol=1e-9, atol=1e-9)
 
 
+def test_return_of_an_agent_of_single_lives_ends_with_a_life() -> None:
+    lives = np.array([2, 1, 1, 1])
+    assert discount(np.ones(4), 0.5, None, lives).tolist() == [1.5, 1.0, 1.5, 1.0]
+
+
 def draw(length: int, n_actions: int = 3, **more: Any) -> go.Figure:
     rng = np.random.default_rng(0)
     names = [f"action {at}" for at in range(n_actions)]

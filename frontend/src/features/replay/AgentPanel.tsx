@@ -47,8 +47,8 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
   const [position, setPosition] = useState<{ episode: string; at: number } | null>(null);
   const list = useInfiniteQuery({ ...episodesQuery(run, SORTS[view]), enabled: view !== 'live' });
   const detail = useQuery(runQuery(run)).data;
-  const config = detail?.spec.config;
-  const learner = useMemo(() => learnerOf(config), [config]);
+  const { config, environment_config: environmentConfig } = detail?.spec ?? {};
+  const learner = useMemo(() => learnerOf(config, environmentConfig), [config, environmentConfig]);
   const single = useQuery({ ...episodeQuery(run, selected ?? ''), enabled: selected !== undefined });
   const first = list.data?.pages[0]?.items[0];
 

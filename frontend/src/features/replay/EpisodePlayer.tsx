@@ -80,7 +80,7 @@ export function EpisodePlayer({
     onAt?.(to);
   };
   const returns = useMemo(
-    () => trace && learner && discountedReturns(trace.rewards, learner.gamma, learner.clip),
+    () => trace && learner && discountedReturns(trace.rewards, trace.lives, learner),
     [trace, learner],
   );
   const qRange = useMemo(() => rangeOfQ(trace?.actionValues ? trace.policies : []), [trace]);

@@ -1,13 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { discountedReturns, readableAction } from './trace';
+import { discountedReturns, readableAction, type Learner } from './trace';
+
+const returnsOf = (rewards: number[], learner: Learner, lives = rewards.map(() => 0)): number[] =>
+  Array.from(discountedReturns(rewards, lives, learner));
 
 describe('discountedReturns', () => {
   it('sums the following rewards, discounted by gamma per step', () => {
-    expect(Array.from(discountedReturns([0, 0, 1], 0.5, null))).toEqual([0.25, 0.5, 1]);
+    expect(returnsOf([0, 0, 1], { gamma: 0.5, clip: null, isPerLife: false })).toEqual([0.25, 0.5, 1]);
   });
 
   it('clips the rewards like the learner', () => {
-    expect(Array.from(discountedReturns([-5, 7], 1, 1))).toEqual([0, 1]);
+    expect(returnsOf([-5, 7], { gamma: 1, clip: 1, isPerLife: false })).toEqual([0, 1]);
+  });
+
+  it('ends with the life of a learner of single lives', () => {
+    const learner = { gamma: 0.5, clip: null, isPerLife: true };
+    expect(returnsOf([1, 1, 1, 1], learner, [2, 1, 1, 1])).toEqual([1.5, 1, 1.5, 1]);
+    expect(returnsOf([1, 1, 1, 1], { ...learner, isPerLife: false }, [2, 1, 1, 1])[0]).toBe(1.875);
   });
 });
 

@@ -60,29 +60,36 @@ export type Learner = {
   gamma: number;
   /** The largest absolute reward; null without clipping. */
   clip: number | null;
+  /** Whether it learns from single lives: its values end where one is lost. */
+  isPerLife: boolean;
 };
 
 /** The learner of a run with these settings; undefined if they have no discount, as of an external run. */
-export function learnerOf(config: unknown): Learner | undefined {
+export function learnerOf(config: unknown, environmentConfig?: unknown): Learner | undefined {
+  const { life_loss_terminal: isPerLife = false } = (environmentConfig ?? {}) as {
+    life_loss_terminal?: boolean;
+  };
   const { gamma, reward_clip: clip = 0 } = (config ?? {}) as { gamma?: number; reward_clip?: number };
-  return gamma === undefined ? undefined : { gamma, clip: clip > 0 ? clip : null };
+  return gamma === undefined ? undefined : { gamma, clip: clip > 0 ? clip : null, isPerLife };
 }
 
 /**
  * The discounted return at each step, which V or Q estimates: R_t = r_t + gamma * R_{t+1}, with rewards clipped as
- * by the learner. The reward after the episode's end counts as 0.
+ * by the learner. The reward after the episode's end counts as 0; for a learner of single lives, that after a lost
+ * life too. `lives` are those left after each decision.
  */
 export function discountedReturns(
   rewards: ArrayLike<number>,
-  gamma: number,
-  clip: number | null,
+  lives: ArrayLike<number>,
+  { gamma, clip, isPerLife }: Learner,
 ): Float64Array {
   const returns = new Float64Array(rewards.length);
   let total = 0;
   for (let t = rewards.length - 1; t >= 0; t -= 1) {
     const reward = rewards[t] ?? 0;
     const clipped = clip === null ? reward : Math.max(-clip, Math.min(clip, reward));
-    total = clipped + gamma * total;
+    const isLastOfLife = isPerLife && t > 0 && (lives[t] ?? 0) < (lives[t - 1] ?? 0);
+    total = clipped + (isLastOfLife ? 0 : gamma * total);
     returns[t] = total;
   }
   return returns;

@@ -65,15 +65,6 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, SweepCount
         .where(SweepConfiguration.sweep_id.in_(sweep_ids))
         .group_by(SweepConfiguration.sweep_id)
     )
-    by_sweep = {row[0]: SweepCounts(row[1], row[2], 0, Counter()) for row in session.execute(query)}
-    states = (
-        select(SweepMember.sweep_id, Run.state, func.count())
-        .outerjoin(Run, Run.id == SweepMember.run_id)
-        .where(SweepMember.sweep_id.in_(sweep_ids))
-        .group_by(SweepMember.sweep_id, Run.state)
-    )
-    for sweep_id, state, n in session.execute(states):
-        by_sweep[sweep_id].runs[state or "deleted"] += n
     of_eliminated = (
         select(SweepMember.sweep_id, func.count())
         .join(
@@ -86,8 +77,19 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, SweepCount
         .where(SweepMember.sweep_id.in_(sweep_ids), SweepConfiguration.eliminated.is_not(None))
         .group_by(SweepMember.sweep_id)
     )
-    for sweep_id, n in session.execute(of_eliminated):
-        by_sweep[sweep_id].runs_of_eliminated = n
+    n_of_eliminated = dict(session.execute(of_eliminated).all())
+    by_sweep = {
+        row[0]: SweepCounts(row[1], row[2], n_of_eliminated.get(row[0], 0), Counter())
+        for row in session.execute(query)
+    }
+    states = (
+        select(SweepMember.sweep_id, Run.state, func.count())
+        .outerjoin(Run, Run.id == SweepMember.run_id)
+        .where(SweepMember.sweep_id.in_(sweep_ids))
+        .group_by(SweepMember.sweep_id, Run.state)
+    )
+    for sweep_id, state, n in session.execute(states):
+        by_sweep[sweep_id].runs[state or "deleted"] += n
     return by_sweep
 
 

@@ -94,5 +94,7 @@ export const createQueryClient = (): QueryClient =>
         // A 4xx or 5xx response would only repeat.
         retry: (failures, error) => !(error instanceof ApiProblem && error.status >= 400) && failures < 2,
       },
+      // A mutation paused while offline would run on reconnection, even if the user had cancelled it.
+      mutations: { networkMode: 'always' },
     },
   });

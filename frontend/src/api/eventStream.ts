@@ -8,7 +8,7 @@
  * not end the loss; an answered request or the browser’s `online` does.
  */
 
-import { served } from '@/lib/base';
+import { BASE, served } from '@/lib/base';
 import { withTicket } from './session';
 
 export type LiveEvent = {
@@ -50,7 +50,8 @@ type Listener = {
   probe: (signal: AbortSignal) => Promise<unknown>;
 };
 
-const NAME = 'callboard-live';
+/** Of the lock and the channel. Both are per origin, which installations under several base paths share. */
+const NAME = `callboard-live${BASE}`;
 const URL = served('/api/v1/events');
 const RETRY_MS = 2000;
 /** Three missed heartbeats at a service under load; a lost connection shows within 5 s. */

@@ -42,6 +42,9 @@ export type MarksVersion = {
   period: number;
 };
 
+/** How often, in training time, a figure may have new checkpoints. */
+export const MARKS_INTERVAL_S = 20;
+
 const NO_MARKS: MarksVersion = { version: '', period: 0 };
 
 /** A figure, and the marks that it shows. */

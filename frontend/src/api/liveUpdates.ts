@@ -12,6 +12,8 @@ const RESYNCED: ReadonlySet<string> = new Set([
   'runs',
   'run',
   'series',
+  'metrics',
+  'comparison',
   'hosts',
   'sweeps',
   'sweep',
@@ -124,6 +126,9 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
     updateRunsInLists(client, [await client.query({ ...runQuery(id), staleTime: 0 })]);
 }
 
+/** What changes the evaluations of a run. */
+const EVALUATED = ['evaluations', 'job evaluation'];
+
 /** What has to change for a resource of a run to be refetched; a resource that is not listed is refetched
  * on any change. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
@@ -132,8 +137,8 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   branches: ['job branch'],
   saliency: ['job saliency'],
   video: ['job video'],
-  evaluations: ['evaluations', 'job evaluation'],
-  marks: ['evaluations', 'step_notes', 'job evaluation'],
+  evaluations: EVALUATED,
+  marks: [...EVALUATED, 'step_notes'],
   checkpoints: ['checkpoints'],
   videos: ['videos', 'job encode'],
   'sent-video': ['videos', 'job encode'],
@@ -168,6 +173,12 @@ export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?
     return ENDED.has(event.state ?? '') && event.job !== undefined && event.job === jobOf(data);
   // A job belongs to a run, but does not change the run itself.
   const changed = event.job === undefined ? event.changed : [`job ${event.kind}`];
+  if (kind === 'metrics') return queryKey.includes(event.run) && (!changed || changed.includes('metrics'));
+  if (kind === 'comparison') {
+    if (!Array.isArray(idOrIds) || !idOrIds.includes(event.run)) return false;
+    // Scores of training change all the time: they are refetched at an interval, and at the end.
+    return !changed || (name === 'evaluation' && EVALUATED.some((part) => changed.includes(part)));
+  }
   if (kind === 'sweep')
     return changed === undefined && data !== undefined && hasMember(data as SweepDetail, event.run);
   if (kind === 'run') {

@@ -78,6 +78,10 @@ export function formatNumber(value: number | null | undefined): string {
   return signed((size >= 1000 ? SIX_SIGNIFICANT : FOUR_SIGNIFICANT).format(value));
 }
 
+/** A number per second: a count from 10, with the digits of a measured value below. */
+export const formatRate = (perS: number | null | undefined): string =>
+  perS != null && Math.abs(perS) < 10 ? formatNumber(perS) : formatCount(perS);
+
 /** A config value as it would be typed. */
 export function formatValue(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'none';

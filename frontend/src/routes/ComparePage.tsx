@@ -89,6 +89,10 @@ export default function ComparePage() {
   } as const;
   // The same request as that of the statistics.
   const training = runs.some(({ state }) => !hasEnded(state));
+  const trainedS = runs.reduce(
+    (sum, { state, wall_time_s }) => sum + (hasEnded(state) ? 0 : (wall_time_s ?? 0)),
+    0,
+  );
   const { data: comparison } = useQuery({
     ...comparisonQuery({ runs: runs.map(({ id }) => id), ...view, training }),
     enabled: grouped && runs.length > 0,
@@ -170,6 +174,7 @@ export default function ComparePage() {
         >
           <CompareCharts
             runs={existing}
+            trainedS={trainedS}
             environments={environments}
             metrics={metrics}
             onMetrics={(to) =>

@@ -43,6 +43,7 @@ export default function RunsPage() {
     isPlaceholderData,
     hasNextPage,
     isFetchingNextPage,
+    isFetchNextPageError,
     fetchNextPage,
     refetch,
   } = useInfiniteQuery({
@@ -64,8 +65,8 @@ export default function RunsPage() {
   const fields = useQuery(runFieldsQuery).data ?? NO_FIELDS;
   const denied = useDenied();
   const loadMore = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+    if (hasNextPage && !isFetchingNextPage && !error) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, error, fetchNextPage]);
   const change = (to: { [K in keyof RunsSearch]: RunsSearch[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: !replace });
   };
@@ -87,11 +88,18 @@ export default function RunsPage() {
       Show all runs
     </Button>
   );
+  const problem = error && (
+    <Problem
+      error={error}
+      invalid="Invalid filter"
+      onRetry={() => void (isFetchNextPageError ? fetchNextPage() : refetch())}
+    />
+  );
   const table = () => {
-    if (error) {
+    if (error && runs.length === 0) {
       return (
         <>
-          <Problem error={error} invalid="Invalid filter" onRetry={() => void refetch()} />
+          {problem}
           {isFiltered(search) && <p>{showAll}</p>}
         </>
       );
@@ -100,6 +108,8 @@ export default function RunsPage() {
     if (runs.length > 0 && search.group)
       return (
         <RunGroups
+          // Another grouping must not show the groups of the previous one while it loads.
+          key={search.group}
           by={search.group}
           search={search}
           onSelected={select}
@@ -170,6 +180,8 @@ export default function RunsPage() {
         {denied === undefined && total !== undefined && total <= MAX_RUNS && !isFiltered(search) && (
           <FirstSteps runs={runs} />
         )}
+        {/* The groups show their own. */}
+        {runs.length > 0 && !search.group && problem}
         {table()}
       </div>
       {!search.group && (

@@ -90,10 +90,9 @@ export default function ScoresPage() {
             <NativeSelect
               aria-label="Seeds"
               value={String(seeds ?? 1)}
-              data={SEEDS.map((n) => ({
-                value: String(n),
-                label: n === 1 ? 'Any seeds' : `At least ${n} seeds`,
-              }))}
+              data={[...new Set([...SEEDS, seeds ?? 1])]
+                .sort((a, b) => a - b)
+                .map((n) => ({ value: String(n), label: n === 1 ? 'Any seeds' : `At least ${n} seeds` }))}
               onChange={({ currentTarget }) =>
                 change({ seeds: currentTarget.value === '1' ? undefined : Number(currentTarget.value) })
               }

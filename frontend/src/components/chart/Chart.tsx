@@ -196,19 +196,20 @@ function DrawnChart({
   }, [onDrawn, change, data]);
 
   useEffect(() => {
-    zoomedAt.current = Date.now();
+    zoomedAt.current = performance.now();
   }, [zoom]);
 
   useEffect(() => {
     let current = true;
-    const zooming = Date.now() - zoomedAt.current < ZOOM_MS;
-    const waitMs = zooming ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - Date.now());
+    const now = performance.now();
+    const zooming = now - zoomedAt.current < ZOOM_MS;
+    const waitMs = zooming ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - now);
     const timer = setTimeout(() => {
       loadPlotly()
         .then(async (plotly) => {
           if (!current || !box.current) return;
           const first = drawnAt.current === 0;
-          drawnAt.current = Date.now();
+          drawnAt.current = performance.now();
           const { clientWidth, clientHeight } = box.current;
           const isLabelled = endNames && canLabel(data, layout, clientWidth, clientHeight);
           const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };

@@ -142,7 +142,7 @@ export function ChartPanel(props: ChartPanelProps) {
   const shown = useSettled(drawing, !figure.isPlaceholderData);
   const { error } = figure;
   const gap = data && !zoom ? withoutLine(data) : '';
-  const isEmpty = empty && figure.isSuccess && !figure.isPlaceholderData && !zoom && data?.n_total === 0;
+  const isEmpty = empty && !figure.isPlaceholderData && !zoom && data?.n_total === 0;
   const only = main || zoom || !data ? undefined : onlyPoint(data);
   const Heading = main ? 'h2' : 'span';
   return (
@@ -188,9 +188,8 @@ export function ChartPanel(props: ChartPanelProps) {
           {menu}
         </ChartMenu>
       </header>
-      {error ? (
-        <Problem error={error} onRetry={() => void refetch()} />
-      ) : isEmpty || gap ? (
+      {error && <Problem error={error} onRetry={() => void refetch()} />}
+      {error && !data ? null : isEmpty || gap ? (
         <div style={{ minHeight: height }} className={classes.empty}>
           {gap || empty}
         </div>

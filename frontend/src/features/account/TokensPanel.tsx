@@ -1,9 +1,10 @@
-import { Button, Code, CopyButton, NativeSelect, TextInput } from '@mantine/core';
+import { Button, Code, NativeSelect, TextInput } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { accountActions, ROLES, tokensQuery, useAccountMutation, type Role, type Token } from '@/api/account';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton, ShowMore } from '@/components/controls';
+import { CopyButton } from '@/components/CopyButton';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { TruncatedName, RelativeTime } from '@/components/text';
 import { formatDay } from '@/lib/format';
@@ -28,6 +29,7 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
   const [days, setDays] = useState('30');
   const [revoking, setRevoking] = useState<Token | null>(null);
   const panel = useRef<HTMLElement>(null);
+  const shownToken = useRef<HTMLElement>(null);
   const blank = name !== '' && name.trim() === '';
   const create = useAccountMutation(() =>
     accountActions.createToken({
@@ -82,8 +84,10 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
             Token “{create.data.name}”. Copy it now; it will not be shown again. Send it in the header{' '}
             <Code>Authorization: Bearer …</Code>
           </span>
-          <Code block>{create.data.token}</Code>
-          <CopyButton value={create.data.token}>
+          <Code ref={shownToken} block>
+            {create.data.token}
+          </Code>
+          <CopyButton value={create.data.token} shown={shownToken}>
             {({ copied, copy }) => (
               <Button variant="default" onClick={copy}>
                 {copied ? 'Copied' : 'Copy'}

@@ -10,7 +10,16 @@ import classes from './audit.module.css';
 const TYPING_MS = 400;
 const WRONG_YEAR = 'Enter a year from 1971 to 9997.';
 
-type Typed = Record<'user' | 'address' | 'from' | 'to', string>;
+const NAMES = ['user', 'address', 'from', 'to'] as const;
+type Typed = Record<(typeof NAMES)[number], string>;
+
+const typedOf = ({ user = '', address = '', from = '', to = '' }: AuditFilter): Typed => ({
+  user,
+  address,
+  from,
+  to,
+});
+const isSame = (a: Typed, b: Typed): boolean => NAMES.every((name) => a[name] === b[name]);
 
 type Props = {
   filter: AuditFilter;
@@ -22,17 +31,17 @@ type Props = {
 /** Filters the audit trail, and downloads what matches. */
 export function AuditFilterForm({ filter, actions, onChange }: Props) {
   const { action = '' } = filter;
-  const [typed, setTyped] = useState<Typed>({
-    user: filter.user ?? '',
-    address: filter.address ?? '',
-    from: filter.from ?? '',
-    to: filter.to ?? '',
-  });
+  const current = typedOf(filter);
+  const [typed, setTyped] = useState(current);
+  const [previous, setPrevious] = useState(current);
+  const trimmed = { ...typed, user: typed.user.trim(), address: typed.address.trim() };
+  // Navigating back or forward changes the filter without typing.
+  if (!isSame(previous, current)) {
+    setPrevious(current);
+    if (!isSame(typedOf(auditSearch(trimmed)), current)) setTyped(current);
+  }
   // All fields together: another one may have been typed within the delay.
-  const apply = useDebouncedCallback(
-    () => onChange({ ...typed, user: typed.user.trim(), address: typed.address.trim() }),
-    TYPING_MS,
-  );
+  const apply = useDebouncedCallback(() => onChange(trimmed), TYPING_MS);
   const type = (name: keyof Typed, value: string) => {
     setTyped({ ...typed, [name]: value });
     apply();

@@ -1,6 +1,8 @@
 import { Autocomplete, Checkbox, Menu, NativeSelect, SegmentedControl } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { useMemo, useRef, useState } from 'react';
+import { MARKS_INTERVAL_S } from '@/api/figures';
+import { marksQuery } from '@/api/runResources';
 import { CENTRES, INTERVALS, metricsQuery, possible, type Spread } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty } from '@/components/feedback';
@@ -53,11 +55,17 @@ const INTERVAL_LABELS: Record<Spread['interval'], string> = {
   min_max: 'Min–max',
 };
 
+/** One version of the marks of several runs. */
+const versionOf = (marks: readonly { data: number | undefined }[]): string =>
+  marks.map(({ data }) => data).join(' ');
+
 /** Number of metrics offered together. */
 const MAX_OPTIONS = 50;
 
 type Props = {
   runs: readonly string[];
+  /** The training time of those that have not ended, summed. */
+  trainedS: number;
   /** The runs' environments. Their returns have no common scale: each environment has a panel of each metric. */
   environments: readonly string[];
   /** The metrics with a panel each. */
@@ -79,6 +87,7 @@ type Props = {
 /** Any metrics of several runs, or of groups of seeds with their bands, in panels with a common x axis. */
 export function CompareCharts({
   runs,
+  trainedS,
   environments,
   metrics,
   onMetrics,
@@ -94,6 +103,10 @@ export function CompareCharts({
   const { data: recorded } = useQuery(metricsQuery(runs));
   const options = recorded?.map(({ metric }) => metric).filter((metric) => !metrics.includes(metric)) ?? [];
   const drawn = grouped ? spread : undefined;
+  // Changes of state, such as restarts, refetch the marks query too.
+  const version = useQueries({ queries: runs.map(marksQuery), combine: versionOf });
+  const period = Math.floor(trainedS / MARKS_INTERVAL_S);
+  const marks = useMemo(() => ({ version, period }), [version, period]);
   const areMixed = environments.length > 1;
   const sizeOf = (metric: string): PanelSize => sizes.get(metric) ?? defaultSize(metric, areMixed);
   const resize = (metric: string, size: PanelSize): void => {
@@ -176,6 +189,8 @@ export function CompareCharts({
                     label={of(panel.label)}
                     fileName={name ? `${panel.fileName} ${name}` : panel.fileName}
                     id={metric}
+                    // Curves of groups, and those of other metrics, have no marks.
+                    marks={metric === EPISODE_RETURN && !grouped ? marks : undefined}
                     spread={drawn}
                     names={names}
                     hidden={hidden}

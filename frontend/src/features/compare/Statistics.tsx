@@ -190,7 +190,9 @@ function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environmen
             {threshold !== null && (
               <>
                 <th className="right">Reached {formatScore(threshold)}</th>
-                <th className="right">Agent steps to {formatScore(threshold)} [95 % CI]</th>
+                <th className="right">
+                  {steps} to {formatScore(threshold)} [95 % CI]
+                </th>
                 <th className="right">Time to {formatScore(threshold)} [95 % CI]</th>
               </>
             )}
@@ -238,6 +240,7 @@ function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environmen
                     </td>
                     <td className="right num nowrap">
                       {formatEstimate(group.agent_steps_to_threshold, formatCount)}
+                      {areMixed && group.agent_steps_to_threshold?.value != null && ` ${stepsOf(group)}`}
                     </td>
                     <td className="right num nowrap">
                       {formatEstimate(group.wall_time_s_to_threshold, formatDuration)}

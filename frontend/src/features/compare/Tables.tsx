@@ -6,7 +6,15 @@ import { ScrollPanel } from '@/components/ScrollPanel';
 import { TruncatedName } from '@/components/text';
 import { seedOf, stepsOf, stepsTitle } from '@/lib/run';
 import { shortNames } from '@/lib/shortNames';
-import { DASH, formatCount, formatDuration, formatScore, formatValue, plural } from '@/lib/format';
+import {
+  DASH,
+  formatCount,
+  formatDuration,
+  formatRate,
+  formatScore,
+  formatValue,
+  plural,
+} from '@/lib/format';
 import classes from './compare.module.css';
 
 export type Difference = {
@@ -83,7 +91,7 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
               </td>
               <td className="right num">{formatDuration(run.wall_time_s)}</td>
               <td className="right num">
-                {formatCount(run.wall_time_s ? run.agent_steps / run.wall_time_s : null)}
+                {formatRate(run.wall_time_s ? run.agent_steps / run.wall_time_s : null)}
                 {areMixed && ` ${stepsOf(run)}/s`}
               </td>
               <td className="right num">{formatScore(run.score)}</td>

@@ -68,7 +68,8 @@ export function GorilaFigure({ run }: { run: RunDetail }) {
       axes: AXES,
     }),
   );
-  if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const problem = error && <Problem error={error} onRetry={() => void refetch()} />;
+  if (error && !data) return problem;
   const latest = (metric: (typeof METRICS)[number]): BySource => latestBySource(data, metric);
   const total = (metric: (typeof METRICS)[number]): number | undefined => latest(metric).get('');
   const config = run.spec.config as Record<string, unknown>;
@@ -79,6 +80,7 @@ export function GorilaFigure({ run }: { run: RunDetail }) {
 
   return (
     <section className={`panel ${classes.figure}`} aria-label="Gorila architecture">
+      {problem}
       <Box title={`Parameter server, ${count('n_shards', 'shard')}`} symbol="θ⁺">
         <Fact name="Updates per second">{formatCount(total('speed/updates_per_s'))}</Fact>
         <Fact name="Stale gradients discarded">{formatCount(total('gorila/stale_discards'))}</Fact>

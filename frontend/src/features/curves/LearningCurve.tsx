@@ -1,6 +1,7 @@
 import { Menu } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState, type ReactNode } from 'react';
+import { MARKS_INTERVAL_S } from '@/api/figures';
 import { marksQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { EPISODE_RETURN, seriesNamesQuery } from '@/api/series';
@@ -15,8 +16,6 @@ const METRICS = [EPISODE_RETURN];
 const LEARNING_CURVE = {};
 /** With its header, at most 320 px, so that the tabs below are in view. */
 const HEIGHT = 264;
-/** How often, in training time, the figure may have new checkpoints. */
-const MARKS_INTERVAL_S = 20;
 
 type Props = {
   run: Run;

@@ -30,10 +30,11 @@ export function MetricCharts({ run, filter, below }: Props) {
   const [arrangement, arrange] = useArrangement();
   const [find, setFind] = useState('');
   const runs = useMemo(() => [run.id], [run.id]);
-  if (error)
+  const problem = error && <Problem error={error} onRetry={() => void refetch()} />;
+  if (error && !data)
     return (
       <>
-        <Problem error={error} onRetry={() => void refetch()} />
+        {problem}
         {below}
       </>
     );
@@ -42,6 +43,7 @@ export function MetricCharts({ run, filter, below }: Props) {
   if (metrics.length === 0)
     return (
       <>
+        {problem}
         <Empty>
           {hasEnded(run.state)
             ? 'The run ended before it reported any metrics.'
@@ -63,6 +65,7 @@ export function MetricCharts({ run, filter, below }: Props) {
   };
   return (
     <div className={classes.sections}>
+      {problem}
       <div className={classes.head}>
         <TextInput
           type="search"

@@ -23,6 +23,9 @@ const ORDER: NonNullable<InputWrapperProps['inputWrapperOrder']> = ['label', 'in
 /** The fields of every run: name, seed, tags, notes and placement. */
 export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Props) {
   const { data: hosts } = useQuery(hostsQuery);
+  const hostIds = hosts?.items.map(({ id }) => id) ?? [];
+  // The host of a copied run may have been removed.
+  const isOther = draft.host !== '' && !hostIds.includes(draft.host);
   const n = nSeedsOf(draft);
   const first = parseNumber(draft.firstSeed);
   const error = (...fields: string[]): string | undefined =>
@@ -102,7 +105,13 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
             label="Host"
             inputWrapperOrder={ORDER}
             description="A specific host, or any."
-            data={[{ value: '', label: 'any host' }, ...(hosts?.items.map(({ id }) => id) ?? [])]}
+            data={[
+              { value: '', label: 'any host' },
+              ...hostIds,
+              ...(isOther
+                ? [{ value: draft.host, label: hosts ? `${draft.host} (not registered)` : draft.host }]
+                : []),
+            ]}
             value={draft.host}
             error={error('host')}
             onChange={({ currentTarget }) => onChange({ host: currentTarget.value })}

@@ -5,7 +5,7 @@ import type { ForkRequest, RunFields } from '@/api/runs';
 import type { SweepRequest } from '@/api/sweeps';
 import { shortEnvironmentName } from '@/lib/environments';
 import { parseNumber } from '@/lib/format';
-import { isChanged, parseRaw, type ConfigField, type Section } from '@/lib/schema';
+import { isChanged, type ConfigField, type Section } from '@/lib/schema';
 import { parseValues } from '@/lib/values';
 import { nSeedsOf, rawOf, splitTags, type Draft } from './draft';
 
@@ -42,7 +42,9 @@ export function groupOf(fields: readonly ConfigField[], draft: Draft): string {
 }
 
 const values = (fields: readonly ConfigField[], draft: Draft): Record<string, never> =>
-  Object.fromEntries(fields.map((field) => [field.key, parseRaw(field, rawOf(draft, field)).value as never]));
+  Object.fromEntries(
+    fields.map((field) => [field.key, parseValues(field, rawOf(draft, field)).values[0] as never]),
+  );
 
 /** The request for a fork: it contains every field, for missing ones would be inherited from the parent. */
 export function toForkRequest(

@@ -39,13 +39,18 @@ export const logQuery = (client: QueryClient, run: string, find: string) => {
     queryKey,
     queryFn: async ({ signal }): Promise<Lines> => {
       const previous = client.getQueryData<Lines>(queryKey);
-      const last = previous?.items.at(-1);
+      let last = previous?.items.at(-1);
       if (!previous || !last) {
         const { items } = await fetchLines(run, find, { tail: true }, signal);
         return { items, older: items.length === PAGE_SIZE };
       }
-      const { items } = await fetchLines(run, find, { after: last.id }, signal);
-      return appendLines(previous, items);
+      let lines = previous;
+      while (last) {
+        const { items }: { items: LogLine[] } = await fetchLines(run, find, { after: last.id }, signal);
+        lines = appendLines(lines, items);
+        last = items.length === PAGE_SIZE ? items.at(-1) : undefined;
+      }
+      return lines;
     },
     structuralSharing: false,
   });

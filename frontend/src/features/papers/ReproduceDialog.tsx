@@ -19,19 +19,20 @@ const LABELS: Record<Scale, string> = { minutes: 'Minutes', hours: 'Hours', pape
 type Players = 'human' | 'agent';
 const PLAYERS: Record<Players, string> = {
   human: 'Human starts: states of games played by people',
-  agent: "Agent starts: states of a stored agent's games",
+  agent: 'Agent starts: states of games played by stored agents or scripts',
 };
 /** Start sets that are described. */
 const MAX_LISTED = 3;
+
+const playersOf = ({ source }: StartSet): Players =>
+  source === 'human' || source === 'human_imported' ? 'human' : 'agent';
 
 /** The latest verified start set of each game, where there is one. */
 const setsOf = (sets: readonly StartSet[] | undefined, games: readonly string[], players: Players) =>
   games.flatMap(
     (game) =>
-      sets?.find(
-        ({ environment, state, source }) =>
-          environment === game && state === 'ready' && (source === 'human') === (players === 'human'),
-      ) ?? [],
+      sets?.find((set) => set.environment === game && set.state === 'ready' && playersOf(set) === players) ??
+      [],
   );
 
 /** Chooses how much of an experiment is repeated, says what it costs, and starts it. */

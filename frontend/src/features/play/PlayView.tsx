@@ -15,6 +15,7 @@ import { usePlayStream } from './usePlayStream';
 import { heldAction, noticeOf, recordedAs } from './words';
 
 const SPEEDS = [0.25, 0.5, 1, 2];
+const REFETCH_MS = 3000;
 
 type Props = {
   session: PlaySession;
@@ -55,6 +56,17 @@ export function PlayView({ session, mine }: Props) {
     void client.invalidateQueries({ queryKey: keys.playSession(session.id) });
     void client.invalidateQueries({ queryKey: keys.recordings() });
   }, [ended, client, session.id]);
+
+  // The end of a session whose worker has died arrives in no frame.
+  const isSuspect = isOpen && session.state === 'running' && (isSilent || !isReady);
+  useEffect(() => {
+    if (!isSuspect) return undefined;
+    const timer = setInterval(
+      () => void client.invalidateQueries({ queryKey: keys.playSession(session.id) }),
+      REFETCH_MS,
+    );
+    return () => clearInterval(timer);
+  }, [isSuspect, client, session.id]);
 
   const paused = status?.paused ?? false;
   const started = session.source !== null || (status?.frames ?? 0) > 0;
@@ -191,7 +203,10 @@ export function PlayView({ session, mine }: Props) {
                 variant="default"
                 onClick={() => {
                   send({ type: 'pause', paused: true });
-                  void endPlaySession(session.id).then(() => setEnding(null), setEnding);
+                  void endPlaySession(session.id).then(() => {
+                    setEnding(null);
+                    return client.invalidateQueries({ queryKey: keys.playSession(session.id) });
+                  }, setEnding);
                 }}
               >
                 End session

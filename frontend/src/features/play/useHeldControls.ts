@@ -47,18 +47,21 @@ export function useHeldControls(enabled: boolean): HeldControls {
     const { keys, touch: touched } = all;
     const onKey = (event: KeyboardEvent): void => {
       const control = controlOf(event.code);
-      if (control === undefined || event.ctrlKey || event.altKey || event.metaKey || isTyping(event.target))
-        return;
+      if (control === undefined) return;
       if (!event.isTrusted) return; // a script of the page, not a person
+      // The control may have been pressed before the modifier, or before the focus moved to a field.
+      if (event.type === 'keyup' && keys.delete(control)) update();
+      if (event.ctrlKey || event.altKey || event.metaKey || isTyping(event.target)) return;
       if (event.code === 'Space' && (event.target as Element).matches(SPACE_PRESSES)) {
         keys.delete(control); // it may have been pressed before the focus moved
         update();
         return;
       }
       event.preventDefault();
-      if (event.type === 'keydown') keys.add(control);
-      else keys.delete(control);
-      update();
+      if (event.type === 'keydown') {
+        keys.add(control);
+        update();
+      }
     };
     const release = (): void => {
       keys.clear();

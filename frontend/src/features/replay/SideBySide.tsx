@@ -35,10 +35,23 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   const isStep = Number.isInteger(step) && step >= 0;
   const selection: Selection = mode === 'equal' ? { at: isStep ? step : commonStep(runs) } : mode;
 
-  const attach = useCallback((run: string, element: HTMLVideoElement | null): void => {
-    if (element) videos.current.set(run, element);
-    else videos.current.delete(run);
+  /** Sets the clock from the videos that are shown. */
+  const measure = useCallback((): void => {
+    const all = [...videos.current.values()];
+    const duration_s = Math.max(0, ...all.map((video) => video.duration || 0));
+    const time_s = Math.max(0, ...all.map((video) => video.currentTime));
+    setClock({ time_s, duration_s });
   }, []);
+  const attach = useCallback(
+    (run: string, element: HTMLVideoElement | null): void => {
+      if (element) videos.current.set(run, element);
+      else {
+        videos.current.delete(run);
+        measure();
+      }
+    },
+    [measure],
+  );
   const forEachVideo = (action: (video: HTMLVideoElement) => void): void => videos.current.forEach(action);
   const setPlayback = (play: boolean): void => {
     setPlaying(play);
@@ -50,12 +63,13 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   };
   const seek = (to_s: number): void => {
     const time_s = Math.max(0, Math.min(to_s, clock.duration_s));
-    forEachVideo((video) => {
-      video.currentTime = Math.min(time_s, video.duration || 0);
-      // A video that had ended does not resume by itself.
-      if (playing && !video.ended) void video.play().catch(() => undefined);
-    });
+    forEachVideo((video) => seekVideo(video, time_s));
     setClock((before) => ({ ...before, time_s }));
+  };
+  const seekVideo = (video: HTMLVideoElement, time_s: number): void => {
+    video.currentTime = Math.min(time_s, video.duration || 0);
+    // A video that had ended does not resume by itself, nor does a new one start.
+    if (playing && !video.ended) void video.play().catch(() => undefined);
   };
   const turn = (by: number): void => {
     setPlayback(false);
@@ -84,16 +98,13 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
     if (!playing) return;
     let request = 0;
     const tick = (): void => {
-      const all = [...videos.current.values()];
-      const duration_s = Math.max(0, ...all.map((video) => video.duration || 0));
-      const time_s = Math.max(0, ...all.map((video) => video.currentTime));
-      setClock({ time_s, duration_s });
-      if (all.every((video) => video.ended)) setPlaying(false);
+      measure();
+      if ([...videos.current.values()].every((video) => video.ended)) setPlaying(false);
       else request = requestAnimationFrame(tick);
     };
     request = requestAnimationFrame(tick);
     return () => cancelAnimationFrame(request);
-  }, [playing]);
+  }, [playing, measure]);
 
   return (
     <div
@@ -143,6 +154,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
             { value: 'equal', label: 'Equal training step' },
           ]}
           onChange={(value) => {
+            seek(0);
             setPlayback(false);
             setMode(value);
             // It stays the same while the runs train.
@@ -174,7 +186,8 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
             attach={attach}
             onLoaded={(video) => {
               video.playbackRate = speed;
-              setClock((before) => ({ ...before, duration_s: Math.max(before.duration_s, video.duration) }));
+              seekVideo(video, clock.time_s);
+              measure();
             }}
           />
         ))}

@@ -15,6 +15,7 @@ import {
   formatDuration,
   formatInteger,
   formatPublished,
+  formatRate,
   formatScore,
   formatTimeLeft,
   plural,
@@ -99,7 +100,7 @@ export function KeyFigures({ run }: { run: RunDetail }) {
           </Fact>
         </>
       )}
-      <Fact label={iterates ? 'Iterations/s' : 'Agent steps/s'}>{formatCount(run.agent_steps_per_s)}</Fact>
+      <Fact label={iterates ? 'Iterations/s' : 'Agent steps/s'}>{formatRate(run.agent_steps_per_s)}</Fact>
       <Fact label="Episodes" apart>
         {formatCount(run.episodes)}
       </Fact>

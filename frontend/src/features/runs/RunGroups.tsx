@@ -50,13 +50,19 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
     ...(state ? { state } : {}),
     ...(archived ? { archived } : {}),
   };
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    runGroupsQuery(query),
-  );
+  const { data, error, refetch, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } =
+    useInfiniteQuery(runGroupsQuery(query));
   const groups = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data]);
   const order = useMemo(() => groups.map(({ key }) => key), [groups]);
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
-  if (error) return <Problem error={error} invalid="Invalid filter" onRetry={() => void refetch()} />;
+  const problem = error && (
+    <Problem
+      error={error}
+      invalid="Invalid filter"
+      onRetry={() => void (isFetchNextPageError ? fetchNextPage() : refetch())}
+    />
+  );
+  if (error && groups.length === 0) return problem;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
   const selectedGroups = groups.filter(({ key }) => keys.has(key));
   const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));
@@ -74,6 +80,7 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   );
   return (
     <>
+      {problem}
       <div className={`panel ${classes.groups}`}>
         <table className="grid" aria-label={`Runs by ${by}`}>
           <thead>

@@ -11,7 +11,7 @@ import { RelativeTime, Score, TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { isExternal, queryOfTag, startOfName, stepsOf } from '@/lib/run';
 import { defined } from '@/lib/search';
-import { DASH, formatCount, formatInteger } from '@/lib/format';
+import { DASH, formatInteger, formatRate } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
 import { searchOfStyle } from '@/components/chart/seriesStyles';
 import classes from './runs.module.css';
@@ -183,7 +183,7 @@ export const COLUMNS: readonly Column[] = [
     right: true,
     cell: (run) => (
       <span className="num" title={`${formatInteger(run.agent_steps)} ${stepsOf(run)} so far`}>
-        {formatCount(run.agent_steps_per_s)}
+        {formatRate(run.agent_steps_per_s)}
       </span>
     ),
   },

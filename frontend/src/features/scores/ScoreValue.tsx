@@ -21,12 +21,14 @@ type Props = {
   cell: ScoreCell;
   column: ScoreColumn;
   title: string;
+  /** Of every score of the row. */
+  protocol: string;
   isNormalised: boolean;
   follow: Follow;
 };
 
 /** A score with its seeds, budget and interval; of runs of this installation, a link to them. */
-export function ScoreValue({ cell, column, title, isNormalised, follow }: Props) {
+export function ScoreValue({ cell, column, title, protocol, isNormalised, follow }: Props) {
   const text = valueText(cell, column, isNormalised);
   if (column.source !== 'ours') return <span title={cell.rule}>{text}</span>;
   const description = describe(cell, isNormalised);
@@ -34,7 +36,7 @@ export function ScoreValue({ cell, column, title, isNormalised, follow }: Props)
   return (
     <>
       <a
-        href={runsAddress(cell)}
+        href={runsAddress(cell, protocol)}
         onClick={follow}
         title={description}
         aria-label={`${column.title}, ${title}: ${text}. ${description}`}
@@ -84,10 +86,9 @@ function describe(cell: ScoreCell, isNormalised: boolean): string {
   return `${parts.filter(Boolean).join('; ')}.`;
 }
 
-function runsAddress({ runs }: ScoreCell): string {
-  return served(
-    runs.length === 1
-      ? `/runs/${runs[0] ?? ''}`
-      : `/compare?runs=${runs.slice(0, MAX_COMPARED).join('%2C')}&score=evaluation`,
-  );
+function runsAddress({ runs }: ScoreCell, protocol: string): string {
+  if (runs.length === 1) return served(`/runs/${runs[0] ?? ''}`);
+  const compared = runs.slice(0, MAX_COMPARED).join(',');
+  const search = new URLSearchParams({ runs: compared, score: 'evaluation', at: 'end', protocol });
+  return served(`/compare?${search}`);
 }

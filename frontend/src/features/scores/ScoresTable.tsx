@@ -80,6 +80,7 @@ export function ScoresTable({ scores, rows, environments, hosts, isNormalised }:
                           cell={cell}
                           column={column}
                           title={row.title}
+                          protocol={row.protocol}
                           isNormalised={isNormalised}
                           follow={follow}
                         />

@@ -58,10 +58,11 @@ export function SearchBox() {
     clearTimeout(timer.current);
     const query = text.trim() || undefined;
     setSubmitted(query);
+    const isOnList = location.pathname === served('/');
     void navigate({
       to: '/',
-      search: (before) => defined({ ...before, q: query }),
-      replace: location.pathname === served('/'),
+      search: (before) => defined({ ...(isOnList ? before : {}), q: query }),
+      replace: isOnList,
     });
   };
   /** Searches while typing, on the runs page only, unless the text changes in the meantime. */

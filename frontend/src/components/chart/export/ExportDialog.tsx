@@ -1,8 +1,9 @@
-import { Button, CopyButton, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
+import { Button, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import { keys } from '@/api/keys';
+import { CopyButton } from '@/components/CopyButton';
 import { Loading, Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
 import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withOutlines } from './drawing';
@@ -99,6 +100,7 @@ export default function ExportDialog({ source, log, onClose }: Props) {
   // Not at each character of the title.
   const [shown] = useDebouncedValue(print, 150);
   const captionId = useId();
+  const shownCaption = useRef<HTMLParagraphElement>(null);
   const set = (to: Partial<PrintOptions>) => setPrint({ ...print, ...to });
   const width_px = widthAtFontOfPages(print.width);
   const figure = useQuery({
@@ -219,7 +221,7 @@ export default function ExportDialog({ source, log, onClose }: Props) {
                 <span id={captionId} className="section-title">
                   Caption
                 </span>
-                <CopyButton value={caption.data.trim()}>
+                <CopyButton value={caption.data.trim()} shown={shownCaption}>
                   {({ copied, copy }) => (
                     <Button variant="subtle" size="compact-xs" onClick={copy}>
                       {copied ? 'Copied' : 'Copy'}
@@ -227,7 +229,9 @@ export default function ExportDialog({ source, log, onClose }: Props) {
                   )}
                 </CopyButton>
               </Group>
-              <p className={classes.caption}>{caption.data.trim()}</p>
+              <p ref={shownCaption} className={classes.caption}>
+                {caption.data.trim()}
+              </p>
             </section>
           )}
         </div>

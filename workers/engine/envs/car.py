@@ -81,7 +81,13 @@ class RaceSimulation(CarRacing):
         self._power = power
 
     def restart(self, seed: int) -> None:
-        """Build the seed's track and put the car at its start."""
+        """Build the seed's track and put the car at its start.
+
+        In a new world: which of two bodies that touch Box2D takes for the first depends on numbers that it
+        uses again within a world, so that an episode would depend on those before it.
+        """
+        self.road = None  # that of the former world is not removed from the new one
+        self.world = type(self.world)((0, 0), contactListener=self.contactListener_keepref)
         self.reset(seed=seed)
         assert self.car is not None
         self.car.destroy()  # type: ignore[no-untyped-call]

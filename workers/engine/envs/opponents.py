@@ -65,7 +65,6 @@ class Opponents:
         """f8[n, P, 2]: the points that each follows."""
         self.speed = rng.uniform(*speeds, size=n)
         self.nearest = (FIRST_POINT + POINTS_APART * np.arange(n)) % len(centre_line)
-        self._world = world
         self._direction = direction
         self._all = np.arange(n)
         self._frames = 0
@@ -120,9 +119,3 @@ class Opponents:
         is_close = (ahead > 0) & (ahead < gap) & (beside < 2 * HALF_SIZE[0])
         slowest: Points = np.where(is_close, speeds, np.inf).min(axis=1)
         return slowest
-
-    def destroy(self) -> None:
-        """Remove the bodies from the simulation."""
-        for body in self.bodies:
-            self._world.DestroyBody(body)
-        self.bodies = []

@@ -58,8 +58,6 @@ class RacingEnv:
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
         """Build the seed's track with the car at its start and the opponents ahead of it."""
-        if self.opponents is not None:
-            self.opponents.destroy()
         self._race.restart(seed)
         points = np.array(self._race.track)
         self.centre_line = points[:, 2:4]

@@ -18,7 +18,7 @@ from workers.engine.methods.base import EpisodeEnd, Learner
 from workers.engine.methods.registry import METHODS
 from workers.engine.processes.child import ChildDiedError
 from workers.engine.processes.phases import enter_phase
-from workers.engine.training.checkpoint import Checkpoints, DamagedCheckpointError
+from workers.engine.training.checkpoint import NAME, Checkpoints, DamagedCheckpointError
 from workers.engine.training.control import Control
 from workers.engine.training.evaluation import EvaluationInterrupted
 from workers.engine.training.gpu_memory import out_of_memory_reason
@@ -148,7 +148,10 @@ class Training:
             self._replays.restore(state["best_kept"])
             self._last_evaluation_steps = state["last_evaluation_steps"]
             self._is_best_score_due = state["best_is_due"]
-            self._scoring.best = state["best_evaluation"]
+            # A fork's first checkpoint is a copy: the scores with it are of its parent's files and settings.
+            resumed = NAME.fullmatch(self._resume)
+            is_copy = resumed is not None and int(resumed["attempt"]) == 0
+            self._scoring.best = None if is_copy else state["best_evaluation"]
         else:
             journal.counters.frames += learner.random_play.frames
             journal.counters.wall_time_s += learner.random_play.time_s

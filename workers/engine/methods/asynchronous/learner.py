@@ -138,6 +138,7 @@ class HogwildLearner:
             },
             "counts": dict(self._counted),
             "actors": [self._paused[k] for k in self._actors.numbers],
+            "episodes_begun": self.counts.episodes_begun(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -153,7 +154,7 @@ class HogwildLearner:
             if name in state["statistics"]:
                 tensor.copy_(state["statistics"][name])
         self._counted = dict(state["counts"])
-        self.counts.restore(self._counted)
+        self.counts.restore(self._counted, state["episodes_begun"])
         self._memory.copied_at_frames[0] = self._counted[FRAMES]
         self._gate = MetricsGate()
         kept = state["actors"]

@@ -3,6 +3,8 @@
 Simultaneous updates may overwrite parts of each other: Hogwild! (Recht et al. 2011).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -98,8 +100,13 @@ class Counts:
         """Sum over all actors and earlier attempts; of `AGENT_STEPS`, the paper's T."""
         return int(self._rows[:, column].sum())
 
-    def restore(self, totals: dict[int, int]) -> None:
-        """Set the totals while every actor is paused."""
+    def episodes_begun(self) -> list[int]:
+        """How many episodes each actor has begun, those that do not run now included."""
+        return [int(n) for n in self._rows[1:, EPISODES_BEGUN]]
+
+    def restore(self, totals: dict[int, int], episodes_begun: Sequence[int]) -> None:
+        """Set the totals, and the episodes that each actor has begun, while every actor is paused."""
         self._rows[:] = 0
+        self._rows[1:, EPISODES_BEGUN] = episodes_begun
         for column, value in totals.items():
             self._rows[0, column] = value

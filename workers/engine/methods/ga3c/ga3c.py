@@ -125,7 +125,7 @@ class Ga3cLearner:
         self.trainers: list[Trainer] = []
         self._tuning: ThreadTuning | None = None
         self._counted_before = self.counted()
-        self.thread_counts = ThreadCounts(c.n_actors, c.n_predictors, c.n_trainers)
+        self.thread_counts = _configured(c)
         """Numbers of agents, predictors and trainers."""
         self._gate = MetricsGate()
         try:
@@ -165,7 +165,7 @@ class Ga3cLearner:
         """
         before, self.config = self.config, config
         self.model.config = config
-        configured = ThreadCounts(config.n_actors, config.n_predictors, config.n_trainers)._asdict()
+        configured = _configured(config)._asdict()
         stopped = bool(before.adjustment_interval_s) and not config.adjustment_interval_s
         changed = {name: n for name, n in configured.items() if stopped or n != getattr(before, name)}
         if changed:
@@ -190,6 +190,7 @@ class Ga3cLearner:
             # Agents act between two calls of `take`: what they count then is reported after a resume.
             "taken": list(self._counted_before),
             "setting": list(self.thread_counts),
+            "configured": list(_configured(self.config)),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -211,7 +212,9 @@ class Ga3cLearner:
         agent_steps, frames = state["taken"]
         self._counted_before = agent_steps, frames
         self._gate = MetricsGate()
-        kept = ThreadCounts(*state["setting"])
+        # What a fork has changed stands; the rest goes on as the adjustment has left it.
+        adjusted = zip(state["setting"], state["configured"], _configured(self.config), strict=True)
+        kept = ThreadCounts(*(now if now != before else setting for setting, before, now in adjusted))
         kept = kept._replace(n_actors=min(kept.n_actors, self.config.max_actors))
         self.resize(kept if self.config.adjustment_interval_s else self.thread_counts)
 
@@ -272,6 +275,10 @@ class Ga3cLearner:
             self.stats.begin_interval()
         if (tps := self.stats.finish_sample(interval_s)) is not None:
             self.resize(self._tuning.judge(tps))
+
+
+def _configured(config: Ga3cConfig) -> ThreadCounts:
+    return ThreadCounts(config.n_actors, config.n_predictors, config.n_trainers)
 
 
 def _resize(workers: list[Any], n: int, start: Any) -> None:

@@ -17,7 +17,8 @@ from callboard.transport import Transport
 
 _READ_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=15.0)
 """The server sends a heartbeat every 1.5 s."""
-_PATIENCE_S = 60.0
+PATIENCE_S = 60.0
+"""Time without an answer of the server after which a caller that waits gives up."""
 _RETRY_S = 1.0
 _CATCH_UP_S = 10.0
 """Time without an event after which the run is read again: an event can be lost."""
@@ -80,12 +81,12 @@ def follow(
         Unreachable: the server cannot be reached for a minute.
     """
     follower = _Follower(transport, run_id, metrics)
-    give_up_at = time.monotonic() + _PATIENCE_S
+    give_up_at = time.monotonic() + PATIENCE_S
     while True:
         try:
             for _ in _signals(transport, run_id):
                 yield from follower.changes()
-                give_up_at = time.monotonic() + _PATIENCE_S  # its consumer may have taken long
+                give_up_at = time.monotonic() + PATIENCE_S  # its consumer may have taken long
                 if follower.state in ended:
                     return
         except Unreachable:

@@ -9,8 +9,8 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, overload
 
 from callboard import display
-from callboard.errors import Rejected
-from callboard.following import Change, follow
+from callboard.errors import Rejected, Unreachable
+from callboard.following import PATIENCE_S, Change, follow
 from callboard.rows import number
 from callboard.series import Series, read_npz
 from callboard.spool import new_ulid
@@ -112,7 +112,7 @@ class Run:
 
         Raises:
             TimeoutError: it has not, after `timeout_s`.
-            Unreachable: the server cannot be reached.
+            Unreachable: the server cannot be reached for a minute, or when `timeout_s` is over.
         """
         Runs(self._transport, [self]).wait(timeout_s, lost_for_s=lost_for_s, progress=progress)
         return self
@@ -245,7 +245,7 @@ class Runs(Sequence[Run]):
 
         Raises:
             TimeoutError: they have not, after `timeout_s`.
-            Unreachable: the server cannot be reached.
+            Unreachable: the server cannot be reached for a minute, or when `timeout_s` is over.
         """
         line = display.Progress() if progress else None
         try:
@@ -256,10 +256,20 @@ class Runs(Sequence[Run]):
 
     def _wait(self, timeout_s: float | None, lost_for_s: float | None, line: display.Progress | None) -> Runs:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        give_up_at = time.monotonic() + PATIENCE_S
         lost_since: dict[str, float] = {}
         while True:
-            waiting = Runs(self._transport, [run for run in self if not run.has_ended]).refresh()
+            waiting = Runs(self._transport, [run for run in self if not run.has_ended])
+            try:
+                waiting.refresh()
+            except Unreachable:
+                now = time.monotonic()
+                if now >= give_up_at or (deadline is not None and now >= deadline):
+                    raise
+                time.sleep(_POLL_S)
+                continue
             now = time.monotonic()
+            give_up_at = now + PATIENCE_S
             lost_since = {run.id: lost_since.get(run.id, now) for run in waiting if run.state == "lost"}
             n_waiting = sum(
                 not run.has_ended and (lost_for_s is None or now - lost_since.get(run.id, now) < lost_for_s)

@@ -202,6 +202,10 @@ def _hyperparameters(model: Any) -> Iterator[tuple[str, Any]]:
         if callable(value) and not inspect.isclass(value):
             # A schedule of what remains of the training. Its own text may have an address, which is
             # another one for each seed.
-            first, last = float(value(1.0)), float(value(0.0))
-            value = first if first == last else f"{first:g} to {last:g}"
+            try:
+                first, last = float(value(1.0)), float(value(0.0))
+            except Exception as error:  # of any object: it is no schedule, but action noise, for example
+                pass_on(error)
+            else:
+                value = first if first == last else f"{first:g} to {last:g}"
         yield name, value

@@ -191,14 +191,17 @@ class Spool:
         folder.mkdir(mode=0o700, parents=True)
         lock = (folder / "lock").open("w")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if root is None:
+                    raise
+            spool = cls(folder, lock, manifest)
+            spool.set_manifest(manifest)
         except OSError:
-            if root is None:
-                lock.close()
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
-        spool = cls(folder, lock, manifest)
-        spool.set_manifest(manifest)
+            lock.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return spool
 
     @classmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -38,6 +39,8 @@ from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
 from callboard.syncing import waiting_steps
 from callboard.transport import Transport, find_server
 
+_MEMORY = Path("/dev/shm")  # noqa: S108 - the spool is in a folder of its own below
+"""A folder in memory, which has room where every disk is full."""
 _WORD = re.compile(r'[^"\\\x00-\x1f]+')
 
 log = logging.getLogger("callboard")
@@ -87,6 +90,7 @@ def init(
 
     Raises:
         ValueError: an argument, address or token that cannot be used. Never because of the network.
+        OSError: no folder for the spool can be written.
     """
     server = find_server(url, token)
     source = new_ulid()
@@ -132,17 +136,12 @@ def init(
 
 
 def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
-    try:
-        spool = Spool.create(manifest)
-    except OSError as error:
-        root = Path(tempfile.mkdtemp(prefix="callboard-spool-"))
-        log.warning("callboard: %s; what is not sent is kept in %s", error, root)
-        spool = Spool.create(manifest, root)
+    spool = _create_spool(manifest)
     before: dict[str, Any] = {}
     try:
         with suppress(Unreachable):
             if manifest.run is None:
-                spool.set_manifest(replace(manifest, run=create_run(transport, manifest)))
+                _store(spool, replace(manifest, run=create_run(transport, manifest)))
             else:
                 # What an earlier process has left is sent first: only then is the run rewound for good.
                 body: dict[str, Any] = {"state": "running", "resume": True}
@@ -151,7 +150,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
                 answer = transport.request("POST", f"runs/{manifest.run}/heartbeat", body=body)
                 transport.fields_of(answer, state=str, stop_requested=bool)
                 before = _read(transport, manifest.run)
-                spool.set_manifest(replace(manifest, name=before.get("name") or manifest.name))
+                _store(spool, replace(manifest, name=before.get("name") or manifest.name))
     except Rejected as error:
         if (error.status, error.code) in REFUSES_START:
             spool.remove()
@@ -171,6 +170,44 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
         with suppress(Exception):  # of a stream of the script's own
             sys.stderr.write(f"callboard: {run.name}: {run.url}\n")
     return run
+
+
+def _create_spool(manifest: Manifest) -> Spool:
+    """A new spool: in the folder of all spools, else in a temporary folder, else in memory.
+
+    Raises:
+        OSError: none of them can be written.
+    """
+    try:
+        return Spool.create(manifest)
+    except OSError as error:
+        problems = [str(error)]
+    parents: list[Path | None] = [None, *([_MEMORY] if _MEMORY.is_dir() else [])]
+    for parent in parents:
+        root: Path | None = None
+        try:
+            root = Path(tempfile.mkdtemp(prefix="callboard-spool-", dir=parent))
+            spool = Spool.create(manifest, root)
+        except OSError as error:
+            problems.append(str(error))
+            if root is not None:
+                shutil.rmtree(root, ignore_errors=True)
+        else:
+            log.warning("callboard: %s; what is not sent is kept in %s", "; ".join(problems), root)
+            return spool
+    raise OSError(
+        f"what is logged can be kept nowhere: {'; '.join(problems)}: free some space, or set CALLBOARD_HOME "
+        "to a folder that can be written"
+    )
+
+
+def _store(spool: Spool, manifest: Manifest) -> None:
+    """Store the id and the name of the run in its spool. If that fails, the thread that sends creates the
+    run again, with the same idempotency key, and stores its id."""
+    try:
+        spool.set_manifest(manifest)
+    except OSError as error:
+        log.warning("callboard: run %s: its id and name cannot be stored: %s", manifest.run, error)
 
 
 def _read(transport: Transport, run_id: str) -> dict[str, Any]:

@@ -65,7 +65,6 @@ class SummaryWriter:
         self.n_not_kept: dict[str, int] = {}
         self._log_dir = "" if log_dir is None else os.fspath(log_dir)
         self._own = run is None
-        self._last_step = 0
         self._default_algorithm: str | None = None
         if run is None:
             named = _from_folder(self._log_dir)
@@ -76,6 +75,7 @@ class SummaryWriter:
             fields["name"] = f"{fields['name']}{comment}"[:MAX_NAME]
             run = init(**fields)
         self.run = run
+        self._last_step = run.agent_steps
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from callboard.delivery import Delivery, RunUnavailable
-from callboard.errors import NotConfigured
+from callboard.errors import NotConfigured, Unreachable
 from callboard.spool import Manifest, Spool, SpoolUnavailable, SpoolUnreadable, count_rows
 from callboard.transport import Server, Transport, address_of, find_server, spool_root
 
@@ -74,13 +74,14 @@ def sync(
     """
     done = Synced()
     transports: dict[str, Transport] = {}
+    blocked: set[str] = set()
     unreadable: list[Refused] = []
     try:
         for spool in _spools(folder, unreadable):
             if run is not None and spool.manifest.run != run:
                 spool.close()
                 continue
-            _send(spool, transports, url, token, done)
+            _send(spool, transports, blocked, url, token, done)
         if run is None:
             done.refused += unreadable
             done.n_remaining += len(unreadable)
@@ -167,8 +168,24 @@ def _refused(spool: Spool) -> list[Refused]:
 
 
 def _send(
-    spool: Spool, transports: dict[str, Transport], url: str | None, token: str | None, done: Synced
+    spool: Spool,
+    transports: dict[str, Transport],
+    blocked: set[str],
+    url: str | None,
+    token: str | None,
+    done: Synced,
 ) -> None:
+    """Send a spool, and add the result to `done`.
+
+    Args:
+        spool: what to send.
+        transports: connections by address; a new one is added.
+        blocked: runs of which an earlier spool remains; the run of this one is added if it remains, too. The
+            server would drop the values of an earlier spool that come after those of a later one.
+        url: as in `sync`.
+        token: as in `sync`.
+        done: results of all spools.
+    """
     name = f"run {_run_of(spool)}"
 
     def count_refused(reason: str, n_rows: int) -> None:
@@ -176,6 +193,8 @@ def _send(
 
     try:
         if not spool.is_refused:
+            if spool.manifest.run in blocked:
+                raise Unreachable("an earlier part of this run must be sent first")
             server = _server(spool.manifest, url, token)
             if server.url not in transports:
                 transports[server.url] = Transport(server)
@@ -192,6 +211,8 @@ def _send(
         done.problems.append(f"{name}: {str(error) or type(error).__name__}")
         done.n_remaining += 1
         done.refused += _refused(spool)
+        if spool.manifest.run is not None:
+            blocked.add(spool.manifest.run)
         spool.close()
         return
     kept = _refused(spool)

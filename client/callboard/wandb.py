@@ -12,6 +12,7 @@ import atexit
 import glob
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from callboard.files import frames_of_videos
 from callboard.handlers import pass_on
 from callboard.limits import MAX_ALGORITHM, MAX_GROUP, MAX_NAME, MAX_NOTES, MAX_TAG, MAX_TAGS
 from callboard.rows import RUN_ID
+from callboard.spool import new_ulid
 from callboard.starting import init as start
 from callboard.tally import warn
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
+    "Artifact",
     "Audio",
     "Histogram",
     "Html",
@@ -46,6 +49,7 @@ __all__ = [
     "finish",
     "init",
     "log",
+    "log_artifact",
     "login",
     "save",
     "unwatch",
@@ -114,6 +118,21 @@ class Object3D(_NotKept):
     """A point cloud, which is not kept."""
 
     kind = "point clouds"
+
+
+class Artifact(_NotKept):
+    """An artifact, which is not kept: `save` keeps files."""
+
+    kind = "artifacts"
+
+    def add_file(self, *arguments: Any, **options: Any) -> None:
+        """Accept a file, which is not kept."""
+
+    def add_dir(self, *arguments: Any, **options: Any) -> None:
+        """Accept a folder, which is not kept."""
+
+    def add_reference(self, *arguments: Any, **options: Any) -> None:
+        """Accept an address, which is not kept."""
 
 
 class Settings(_NotKept):
@@ -271,14 +290,17 @@ class WandbRun:
         self.summary = WandbSummary(external)
         self.n_not_kept: dict[str, int] = {}
         """How many values of each kind were accepted and are not kept."""
-        self.step = 0
-        """Number of the row that is logged next."""
+        steps = 0 if external is None else external.agent_steps
+        self.step = steps + 1 if steps else 0
+        """Number of the row that is logged next. That of a resumed run follows its last one, as in W&B."""
         self._is_automatic = unit is None
         self._unit = unit
         self._default_algorithm = default_algorithm
         self._held: dict[Any, Any] = {}
         self._agent_steps: Any = None
         """The last `global_step`."""
+        self._later_name: str | None = None
+        self._dir: str | None = None
         atexit.register(self._complete)  # before the run ends itself
 
     def __enter__(self) -> Self:
@@ -309,8 +331,30 @@ class WandbRun:
 
     @property
     def name(self) -> str:
-        """The run's name."""
+        """The run's name, or the one that the script has given it since."""
+        if self._later_name is not None:
+            return self._later_name
         return "" if self.external is None else self.external.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        """Write a later name into the run's log. Its page keeps the name of `init`."""
+        self._later_name = as_text(name)
+        self._not_kept("later names")
+        if self.external is not None:
+            self.external.text("name", self._later_name)
+
+    @property
+    def dir(self) -> str:
+        """A folder on this machine for the script's files; `save` stores them with the run."""
+        if self._dir is None:
+            try:
+                folder = Path("wandb", self.id or new_ulid(), "files").absolute()
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                folder = Path(tempfile.mkdtemp(prefix="wandb-"))
+            self._dir = str(folder)
+        return self._dir
 
     @property
     def url(self) -> str | None:
@@ -373,9 +417,9 @@ class WandbRun:
                 self.external.close()
         self._forget()
 
-    def save(self, glob_str: str | os.PathLike[str], *arguments: Any, **options: Any) -> None:
-        """Store files with the run, as `ExternalRun.checkpoint` does."""
-        if self.external is None:
+    def save(self, glob_str: str | os.PathLike[str] | None = None, *arguments: Any, **options: Any) -> None:
+        """Store files with the run, as `ExternalRun.checkpoint` does; without files, do nothing."""
+        if self.external is None or glob_str is None:
             return
         for path in sorted(glob.glob(as_text(glob_str))):
             if Path(path).is_file():
@@ -546,7 +590,7 @@ def init(
             fields: dict[str, Any] = {"algorithm": UNKNOWN, "environment": UNKNOWN} | named
             fields |= {
                 "name": name or _script(),
-                "group": None if group is None else as_text(group)[:MAX_GROUP],
+                "group": as_text(group)[:MAX_GROUP] if group else None,
                 "tags": [*dict.fromkeys(as_text(label)[:MAX_TAG] for label in labels if label)][:MAX_TAGS],
                 "notes": None if notes is None else as_text(notes)[:MAX_NOTES],
                 "config": settings,
@@ -569,8 +613,8 @@ def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
         active.finish(exit_code)
 
 
-def save(glob_str: str | os.PathLike[str], *arguments: Any, **options: Any) -> None:
-    """Store files with the run."""
+def save(glob_str: str | os.PathLike[str] | None = None, *arguments: Any, **options: Any) -> None:
+    """Store files with the run; without files, do nothing."""
     if (active := _current("save")) is not None:
         active.save(glob_str)
 
@@ -579,6 +623,12 @@ def alert(title: str, text: str = "", *arguments: Any, **options: Any) -> None:
     """Write a warning into the run's log."""
     if (active := _current("alert")) is not None:
         active.alert(title, text)
+
+
+def log_artifact(*arguments: Any, **options: Any) -> None:
+    """Count an artifact that is not kept: `save` keeps files."""
+    if (active := _current("log_artifact")) is not None:
+        active.log_artifact()
 
 
 def watch(*arguments: Any, **options: Any) -> None:

@@ -295,7 +295,8 @@ class _Table:
         place = f"{platform.node()} {self._path.resolve()}"
         own = row.get("name") if self._is_long and self._run == "run" else None
         name = self._text(own) if own else f"{self._name} {label}".strip()
-        identity = f"table {place} {label} {sorted(map(str, row.items()))}"
+        cells = sorted(str(cell) for cell in row.items() if cell[1] not in (None, ""))  # columns may be added
+        identity = f"table {place} {label} {cells}"
         counts_iterations = self._step in ITERATION_COLUMNS or (self._curves and self._step == "Step")
         log = Log(name, identity, step_unit="iterations" if counts_iterations else None)
         if self._run == "run" and "name" in self._rows.columns:

@@ -85,9 +85,10 @@ class _Reader:
         kind = record.WhichOneof("record_type")
         if kind == "run":
             run = record.run
-            self.log.identity = f"wandb {run.run_id}"
             self.log.name = run.display_name or run.run_id or self.log.name
             self._started_at = run.start_time.seconds + run.start_time.nanos / 1e9
+            # A script that resumes a run offline writes another folder with the same id.
+            self.log.identity = f"wandb {run.run_id} {self._started_at!r}"
             self._config(run.config)
         elif kind == "config":
             self._config(record.config)

@@ -46,6 +46,7 @@ def backup(
             "the row, and back up again",
             err=True,
         )
+        raise typer.Exit(1)
 
 
 def _report_damaged_values(manifest: "BackupManifest", consequence: str) -> None:

@@ -54,7 +54,9 @@ def import_run(
             # In the same transaction, so that no worker can claim it.
             claims.start_attempt(session, run, HOST, LEASE_S)
         try:
-            shutil.copytree(run_directory, context.run_dir(run.id))
+            # By this folder workers know the copy as theirs to clean up.
+            (context.run_dir(run.id) / "jobs").mkdir(parents=True)
+            shutil.copytree(run_directory, context.run_dir(run.id), dirs_exist_ok=True)
             for compressed in context.run_dir(run.id).glob(f"attempts/*/events.log{COMPRESSED}"):
                 decompress(compressed)
             for number in range(1, max(numbers) + 1):

@@ -2,10 +2,15 @@
 
 import os
 import socket
+from time import sleep
+
+import typer
 
 from backend.settings import Settings
 from backend.specs.problems import quoted
 from callboard_cli import fail
+
+_DATABASE_RETRY_S = 2.0
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -32,16 +37,29 @@ def listen(settings: Settings) -> socket.socket:
 def refuse_open_bind(settings: Settings) -> None:
     """Refuse to listen for other machines while no admin has a password.
 
+    Waits for a database that is not available: nothing is served unchecked.
+
     Raises:
         typer.Exit: refused.
     """
+    from sqlalchemy.exc import OperationalError
+
     from backend.auth import repository as auth
     from backend.db.engine import opened, reading
 
     if settings.binds_loopback:
         return
-    with opened(settings.database) as engine, reading(engine) as session:
-        protected = auth.has_admin_with_password(session)
+    has_failed = False
+    while True:
+        try:
+            with opened(settings.database) as engine, reading(engine) as session:
+                protected = auth.has_admin_with_password(session)
+            break
+        except OperationalError:
+            if not has_failed:
+                typer.echo("callboard: waiting for the database, which is not available", err=True)
+            has_failed = True
+            sleep(_DATABASE_RETRY_S)
     if not protected:
         raise fail(
             f"CALLBOARD_HOST={settings.host} would admit other machines while no admin has a password: "

@@ -76,7 +76,7 @@ def create_token(
 def password() -> None:
     """Set the owner's password: typed twice at a terminal, else the first line of standard input."""
     from backend.auth import service as auth
-    from backend.auth.passwords import require_uncommon
+    from backend.auth.passwords import MAX_CHARACTERS, hash_password, require_uncommon
     from backend.db.engine import opened, writing
     from backend.errors import Invalid
 
@@ -84,8 +84,8 @@ def password() -> None:
         new = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     else:
         new = sys.stdin.readline().rstrip("\n")
-    if len(new) < MIN_PASSWORD_CHARACTERS:
-        raise fail(f"password: must have at least {MIN_PASSWORD_CHARACTERS} characters")
+    if not MIN_PASSWORD_CHARACTERS <= len(new) <= MAX_CHARACTERS:
+        raise fail(f"password: must have {MIN_PASSWORD_CHARACTERS} to {MAX_CHARACTERS} characters")
     try:
         require_uncommon("password", new, auth.OWNER)
     except Invalid as error:
@@ -93,6 +93,7 @@ def password() -> None:
     settings = Settings()
     make_home(settings.home_dir)
     upgrade(settings)
+    new_hash = hash_password(new)  # takes a while, in which nobody should wait for the write lock
     with opened(settings.database) as engine, writing(engine) as session:
-        auth.set_owner_password(session, new)
+        auth.set_owner_password(session, new, new_hash)
     typer.echo(f"password of {auth.OWNER} changed")

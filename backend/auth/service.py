@@ -45,9 +45,15 @@ class TokenOrigin:
 COMMAND_LINE = TokenOrigin("command line")
 
 
-def set_owner_password(session: Session, password: str) -> None:
-    """Set the owner's password, which is required before the service accepts other machines."""
-    repository.set_password_hash(session, _owner(session), passwords.hash_password(password))
+def set_owner_password(session: Session, password: str, password_hash: str) -> None:
+    """Set the owner's password, which is required before the service accepts other machines.
+
+    Another one ends the owner's sessions; the same one, as the container's setup sets it at every start, does
+    not.
+    """
+    owner = _owner(session)
+    if not passwords.verify_password(password, owner.password_hash):
+        set_password(session, owner, password_hash)
 
 
 def create_login_link(session: Session) -> str:

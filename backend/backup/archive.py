@@ -24,8 +24,8 @@ FORMAT = 1
 DATABASE = "database.sqlite3"
 MANIFEST = "manifest.json"
 CHECKSUMS = "SHA256SUMS"
-MAX_TEXT_BYTES = 64 * 2**20
-"""Maximum size of the manifest and of the checksums, which are read as a whole."""
+MAX_MANIFEST_BYTES = 64 * 2**20
+"""Maximum size of the manifest, which is read as a whole."""
 
 _ARTIFACT = re.compile(
     r"runs/(?P<run>[0-9A-Z]{26})/(?P<kind>checkpoints|replays|videos)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{0,199})"
@@ -132,9 +132,13 @@ def verify(path: Path) -> tuple[BackupManifest, str]:
     checksums: dict[str, str] = {}
     content: dict[str, bytes] = {}
     with _reading(path) as tar:
-        for name, file in _members(path, tar):
+        for name, file, size_bytes in _members(path, tar):
             if name in checksums:
                 raise BackupError(f"{path} is damaged: it contains {name} twice")
+            # Both are read as a whole; the checksums come last, and have a line for each other member.
+            most = {MANIFEST: MAX_MANIFEST_BYTES, CHECKSUMS: sum(map(_line_bytes, checksums))}.get(name)
+            if most is not None and size_bytes > most:
+                raise BackupError(f"{path} is not a backup of Callboard: its {name} has {size_bytes:,} bytes")
             digesting = _Digesting(file)
             if name in (MANIFEST, CHECKSUMS):
                 content[name] = digesting.read()
@@ -164,7 +168,7 @@ def verify(path: Path) -> tuple[BackupManifest, str]:
 def artifacts(path: Path) -> Iterator[tuple[Artifact, IO[bytes]]]:
     """Each artifact of a verified backup, with its content."""
     with _reading(path) as tar:
-        for name, file in _members(path, tar):
+        for name, file, _ in _members(path, tar):
             if (named := _ARTIFACT.fullmatch(name)) is not None:
                 kind = cast("ArtifactKind", named["kind"])
                 yield Artifact(run_id=named["run"], kind=kind, file=named["file"]), file
@@ -173,7 +177,7 @@ def artifacts(path: Path) -> Iterator[tuple[Artifact, IO[bytes]]]:
 def extract_database(path: Path, target: Path) -> None:
     """Write the database of a verified backup to a new file."""
     with _reading(path) as tar:
-        for name, file in _members(path, tar):
+        for name, file, _ in _members(path, tar):
             if name == DATABASE:
                 with target.open("xb") as written:
                     shutil.copyfileobj(file, written, _BLOCK_BYTES)
@@ -192,19 +196,23 @@ def _reading(path: Path) -> Iterator[tarfile.TarFile]:
         raise BackupError(f"{path} is damaged, or not a backup of Callboard: {error}") from None
 
 
-def _members(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
-    """Each member with its content, which must be read before the next one."""
-    for header in tar:
+def _line_bytes(name: str) -> int:
+    """The size of the line of a member in the checksums."""
+    return len("0" * 64 + f"  {name}\n")
+
+
+def _members(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes], int]]:
+    """Each member with its content, which must be read before the next one, and its size in bytes."""
+    while (header := tar.next()) is not None:
+        tar.members.clear()  # type: ignore[attr-defined] # else it keeps the header of every member
         name = header.name
         known = name in (DATABASE, MANIFEST, CHECKSUMS) or _ARTIFACT.fullmatch(name)
         # A sparse member may have any size in a file of some bytes.
         if not known or not header.isreg() or header.issparse():
             raise BackupError(f"{path} is not a backup of Callboard: it contains {name!r:.80}")
-        if name in (MANIFEST, CHECKSUMS) and header.size > MAX_TEXT_BYTES:
-            raise BackupError(f"{path} is not a backup of Callboard: its {name} has {header.size:,} bytes")
         file = tar.extractfile(header)
         assert file is not None
-        yield name, file
+        yield name, file, header.size
 
 
 class _Digesting:

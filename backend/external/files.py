@@ -82,7 +82,7 @@ def _put(
         source = repository.source(session, run_id, body.source)
         if body.sequence != (source.sequence if source else 0) + 1:
             return stored  # by an earlier request, or refused as too early
-        _check_limits(session, run_id, stored)
+        _check_limits(session, state, run_id, stored)
     path = uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256)
     with writing(state.db_engine) as session:
         storage.expect_file(session, run_id, kind, file)
@@ -104,8 +104,6 @@ def _checkpoint(
 def _video(
     run_id: RunId, principal: ExternalWriter, state: AppStateDep, turn: HashTurn, body: VideoUpload
 ) -> StoredFile[VideoUpload]:
-    if body.size_bytes > MAX_VIDEO_BYTES:
-        raise Invalid.field("size_bytes", f"must be at most {MAX_VIDEO_BYTES:,} for a video")
     return _put(state, run_id, principal, body, "videos", f"{new_id()}.sent")
 
 
@@ -154,7 +152,7 @@ def add_video(
         NotFound: there is no such run.
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run, or a batch is missing before this one.
-        Invalid: the run has too many videos.
+        Invalid: the video is too large, or the run has too many.
         Unavailable: the file took too long to store.
     """
     body = stored.body
@@ -188,7 +186,7 @@ def _add(
     upload = stored.body.upload
 
     def add(run: Run) -> None:
-        _check_limits(session, run_id, stored)
+        _check_limits(session, state, run_id, stored)
         if not storage.keep_file(session, run_id, stored.kind, stored.file):
             raise Unavailable(f"the upload {upload} took too long to store: try again", retry_after_s=1)
         add_row(run)
@@ -199,11 +197,21 @@ def _add(
     return answer
 
 
-def _check_limits(session: Session, run_id: str, stored: StoredFile[B]) -> None:
+def _check_limits(session: Session, state: AppState, run_id: str, stored: StoredFile[B]) -> None:
+    """Refuse a file that the run cannot have, and delete its upload, which would only count as unfinished.
+
+    Raises:
+        Invalid: the file is too large, or the run has too many files of its kind.
+    """
     n_files, n_bytes = _SIZE_OF_ALL[stored.kind](session, run_id)
-    if n_files >= MAX_FILES:
-        message = f"is one too many: the run has {n_files:,} {stored.kind}, the maximum"
-        raise Invalid.field("upload", message)
-    if n_bytes + stored.body.size_bytes > MAX_FILES_BYTES:
+    if stored.kind == "videos" and stored.body.size_bytes > MAX_VIDEO_BYTES:
+        field, message = "size_bytes", f"must be at most {MAX_VIDEO_BYTES:,} for a video"
+    elif n_files >= MAX_FILES:
+        field, message = "upload", f"is one too many: the run has {n_files:,} {stored.kind}, the maximum"
+    elif n_bytes + stored.body.size_bytes > MAX_FILES_BYTES:
+        field = "upload"
         message = f"the run's {stored.kind} have {n_bytes:,} bytes; the maximum is {MAX_FILES_BYTES:,}"
-        raise Invalid.field("upload", message)
+    else:
+        return
+    uploads_of(state).remove(run_id, stored.body.upload)
+    raise Invalid.field(field, message)

@@ -5,7 +5,7 @@ import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
 
 from backend.specs.events import MAX_TEXT
 from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text, whole
@@ -122,10 +122,19 @@ class EpisodesBatch(NumberedBatch):
     )
 
 
+def _in_range(time: datetime) -> datetime:
+    if not 1970 <= time.year < 9999:
+        raise ValueError("must be in a year from 1970 to 9998")
+    return time
+
+
 class SentLine(Strict):
     """A line for the run's log."""
 
-    time: datetime = Field(strict=False, description="When it was written; without a time zone, in UTC.")
+    time: Annotated[datetime, AfterValidator(_in_range)] = Field(
+        strict=False,
+        description="When it was written, in a year from 1970 to 9998; without a time zone, in UTC.",
+    )
     level: Literal["debug", "info", "warning", "error"] = "info"
     """Severity of the line."""
     message: Text = Field(max_length=MAX_TEXT, description="Text of the line.")

@@ -3,7 +3,7 @@
 from backend.forks import service
 from backend.forks.schemas import ForkRequest
 from backend.http.access import Operator
-from backend.http.dependencies import Artifacts, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter
@@ -19,7 +19,10 @@ def fork_run(
     session: ReadSession,
     writing: WriteSession,
     artifacts: Artifacts,
+    state: AppStateDep,
     body: ForkRequest | None = None,
 ) -> RunOut:
     """Create a run that starts from a checkpoint of this one, with changes."""
-    return RunOut.of(service.create(session, writing, artifacts, run_id, body or ForkRequest(), principal.id))
+    request = body or ForkRequest()
+    fork = service.create(session, writing, state.db_engine, artifacts, run_id, request, principal.id)
+    return RunOut.of(fork)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
@@ -9,7 +10,8 @@ from backend.checkpoints import repository as checkpoint_rows
 from backend.checkpoints import service as checkpoints
 from backend.db import Checkpoint, Run
 from backend.db.base import new_run_id
-from backend.errors import Conflict, Invalid
+from backend.db.engine import writing as db_writing
+from backend.errors import Conflict, Invalid, Unavailable
 from backend.forks.schemas import ForkRequest
 from backend.runs import external
 from backend.runs import service as runs
@@ -17,11 +19,13 @@ from backend.specs.fields import marked_fields
 from backend.specs.names import fork_name
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run import RunSpec, parse_run_spec
+from backend.storage import service as storage
 
 
 def create(
     session: Session,
     writing: Session,
+    engine: Engine,
     store: ArtifactStore,
     run_id: str,
     request: ForkRequest,
@@ -32,6 +36,7 @@ def create(
     Args:
         session: a session to read with.
         writing: a session to write with; started only after the file is copied, which may take a while.
+        engine: the database, to record that the copy is expected.
         store: the artifact store.
         run_id: the parent.
         request: the changes.
@@ -42,6 +47,7 @@ def create(
         Conflict: it is an external run, has no checkpoint, or its file does not exist.
         InvalidSpec: the changes do not fit the parent's settings.
         Invalid: the checkpoint is not of the parent, or does not fit the changes.
+        Unavailable: the copy took too long.
     """
     parent = runs.get(session, run_id)
     external.refuse(parent, "fork")
@@ -50,19 +56,18 @@ def create(
     spec = _spec(parent, before, request)
     _check_start(before, spec, checkpoint)
     fork_id, file = new_run_id(), f"a0-s{checkpoint.agent_steps:012d}.pt"
+    # If this process dies before the fork is committed, clean-up deletes the copy.
+    with db_writing(engine) as expecting:
+        storage.expect_file(expecting, fork_id, "checkpoints", file)
     try:
         store.copy(run_id, "checkpoints", checkpoint.file, fork_id, file)
     except FileNotFoundError:
         raise Conflict(f"the file of checkpoint {checkpoint.id} does not exist") from None
     reason = f"forked from {parent.name} at {checkpoint.agent_steps:,} agent steps"
-    try:
-        run = runs.create(
-            writing, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason
-        )
-        checkpoints.add_copy(writing, checkpoint, fork_id, file)
-    except Exception:
-        store.delete(fork_id, "checkpoints", file)
-        raise
+    run = runs.create(writing, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason)
+    if not storage.keep_file(writing, fork_id, "checkpoints", file):
+        raise Unavailable("the checkpoint took too long to copy: try again", retry_after_s=1)
+    checkpoints.add_copy(writing, checkpoint, fork_id, file)
     return run
 
 

@@ -28,7 +28,7 @@ from backend.recordings.schemas import (
     RecordingTrace,
 )
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.fields import ULID
+from backend.specs.fields import ULID, Text
 from backend.specs.play import seen_by_people
 
 router = ResourceRouter(prefix="/recordings", tags=["play"], route_class=WritingRoute)
@@ -40,7 +40,9 @@ RecordingId = Annotated[str, Path(pattern=ULID, description="Id of the recording
 def list_recordings(
     principal: Viewer,
     session: ReadSession,
-    environment: Annotated[str | None, Query(max_length=200, description="Only of this environment.")] = None,
+    environment: Annotated[
+        Text | None, Query(max_length=200, description="Only of this environment.")
+    ] = None,
     mine: Annotated[bool, Query(description="Only your own.")] = False,
     protocol: Annotated[
         Literal["human_play", "practice", "scripted", "joint"] | None,

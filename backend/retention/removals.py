@@ -113,7 +113,9 @@ def due_event_logs(
 
 def _add_episodes(session: Session, policy: RetentionPolicy, now: datetime, removal: Removal) -> None:
     rows = repository.episodes(session, removal.run_id)
-    removed_ids = set(removable_episodes(policy, rows, awaited=repository.rendering(session, removal.run_id)))
+    removed_ids = set(
+        removable_episodes(policy, rows, awaited=repository.awaited_episodes(session, removal.run_id))
+    )
     removal.episodes = [row for row in rows if row.id in removed_ids]
     if policy.videos_days is not None:
         before = now - timedelta(days=policy.videos_days)

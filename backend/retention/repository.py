@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Subquery, delete, func, or_, select, text, union_all, update
+from sqlalchemy import ColumnElement, Subquery, and_, delete, func, or_, select, text, union_all, update
 from sqlalchemy.orm import Session, defer
 
 from backend.checkpoints.repository import LATEST_FIRST
 from backend.db import (
     Attempt,
     AuditEntry,
+    Branch,
     Checkpoint,
     Episode,
     Evaluation,
@@ -23,9 +24,10 @@ from backend.db import (
     RemovedFile,
     RetentionSettings,
     Run,
+    StoredSaliency,
     Video,
 )
-from backend.db.job import OF_EPISODES, VIDEO_THUMBNAIL
+from backend.db.job import BRANCH, OF_EPISODES, SALIENCY, VIDEO_THUMBNAIL
 from backend.jobs.repository import ENCODE
 from backend.specs.retention import StoredCheckpoint, StoredEpisode
 
@@ -194,10 +196,17 @@ def episodes(session: Session, run_id: str) -> list[EpisodeFiles]:
     return [EpisodeFiles(*row) for row in rows]
 
 
-def rendering(session: Session, run_id: str) -> set[str]:
-    """Ids of the episodes of a run whose videos or thumbnails are requested or being rendered."""
-    pending = select(Job.target_id).where(
-        Job.run_id == run_id, Job.kind.in_(OF_EPISODES), Job.state.in_(["queued", "running"])
+def awaited_episodes(session: Session, run_id: str) -> set[str]:
+    """Ids of the episodes of a run that jobs need: for videos, thumbnails, branches and saliency maps."""
+    is_pending = Job.state.in_(["queued", "running"])
+    pending = union_all(
+        select(Job.target_id).where(Job.run_id == run_id, Job.kind.in_(OF_EPISODES), is_pending),
+        *(
+            select(table.episode_id)
+            .join(Job, and_(Job.kind == kind, Job.target_id == table.id))
+            .where(table.run_id == run_id, is_pending)
+            for table, kind in ((Branch, BRANCH), (StoredSaliency, SALIENCY))
+        ),
     )
     return set(session.scalars(pending))
 

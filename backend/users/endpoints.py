@@ -7,14 +7,14 @@ from fastapi import Path
 from backend.auth import repository
 from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
-from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
-from backend.http.routing import ResourceRouter
+from backend.http.routing import ResourceRouter, WritingRoute
 from backend.specs.fields import ULID
 from backend.users import service
 from backend.users.schemas import UserChanges, UserOut, UserPage, UserRequest
 
-router = ResourceRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
+# Without `Idempotency-Key`, whose fingerprint would be a fast hash of a password: names are unique.
+router = ResourceRouter(prefix="/users", tags=["users"], route_class=WritingRoute)
 
 UserId = Annotated[str, Path(pattern=ULID, description="Id of the user.")]
 

@@ -69,6 +69,8 @@ def _link(session: Session, user: User, issuer: str | None, subject: str | None)
             "another user is linked to this subject: unlink that user first",
             [FieldProblem(field="oidc_subject", message="is taken")],
         )
+    if user.oidc_subject is not None and (user.oidc_issuer, user.oidc_subject) != (issuer, subject):
+        repository.delete_sessions_of(session, user.id, method="oidc")  # of whom it was linked to before
     repository.set_identity(session, user, (issuer, subject))
 
 

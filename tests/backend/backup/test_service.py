@@ -592,7 +592,7 @@ def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> N
     block[148:155] = b"%06o\0" % sum(block)
     (tmp_path / "sparse.tar").write_bytes(bytes(block) + b"x" * 512 + bytes(10_240))
     with tarfile.open(tmp_path / "long.tar", "w") as tar:
-        header.size = archive.MAX_TEXT_BYTES + 1
+        header.size = archive.MAX_MANIFEST_BYTES + 1
         tar.addfile(header, BytesIO(bytes(header.size)))
     for name in ("sparse", "long"):
         with pytest.raises(BackupError, match="is not a backup of Callboard: it"):

@@ -92,7 +92,7 @@ def test_a3c_samples_actions_from_pi() -> None:
 
 def exploration(frames: int, seed: int = 0) -> Exploration:
     counts = Counts(np.zeros((65, 4), np.int64))
-    counts.restore({FRAMES: frames})
+    counts.restore({FRAMES: frames}, [0] * 64)
     config = spec_of("one_step_q", exploration_anneal_frames=4_000_000).config
     assert isinstance(config, AsyncQConfig)
     return Exploration(config, np.random.default_rng(seed), counts)

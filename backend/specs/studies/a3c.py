@@ -361,6 +361,7 @@ TABLE_2 = Definition(
                     "a3c",
                     "full-frame-centred",
                     n_actors=n,
+                    learning_rate=0.0016,
                     learning_rate_schedule="constant",
                     evaluation_episodes=0,
                 )
@@ -371,7 +372,7 @@ TABLE_2 = Definition(
             stop={"wall_time_s": 1_400, "agent_steps": 5_000_000, "score": -8.0},
             concurrency=1,
             differs=(
-                "A3C alone, with 1 and 2 actor-learners",
+                "A3C alone, with 1 and 2 actor-learners, at the constant rate 0.0016",
                 "One game, 2 seeds",
                 "The reference score is ours",
                 CENTRED,

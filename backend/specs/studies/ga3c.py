@@ -322,9 +322,9 @@ FIGURE_7 = Definition(
             ),
             environments=games("Pong"),
             draws=Draws(n=1),
-            stop={"wall_time_s": 1_400, "agent_steps": 5_000_000},
+            stop={"wall_time_s": 720, "agent_steps": 5_000_000},
             concurrency=1,
-            differs=("One game", "23 minutes a run, at a constant rate", _CPU, CENTRED),
+            differs=("One game", "12 minutes a run, at a constant rate", _CPU, CENTRED),
         ),
         "paper": AtScale(
             arms=tuple(

@@ -173,7 +173,8 @@ class MeanOfBest(_NeedsNoReference):
     k: int
     of: Literal["runs", "settings"] = "runs"
     source: ScoreSource = "evaluations"
-    settings_name: str = "learning rates"
+    names: tuple[str, str] = ("learning rate", "learning rates")
+    """What one setting and several are called."""
 
     def reduce(self, runs: Sequence[MemberRun], planned: Planned | None = None) -> Reduction:
         """See `Reducer.reduce`."""
@@ -192,7 +193,7 @@ class MeanOfBest(_NeedsNoReference):
                 settings[run.arm, run.environment].add(run.setting)
         numbers = {len(values) for values in settings.values()}
         n_settings = numbers.pop() if len(numbers) == 1 else None
-        words = self.settings_name.removesuffix("s" if n_settings == 1 else "")
+        words = self.names[n_settings != 1]
         words = words if n_settings is None else f"{n_settings} {words}"
         return reduce_cells(
             runs,

@@ -101,6 +101,8 @@ class _Data:
     settings: dict[int, dict[str, Any]]
     shown_arms: tuple[str, ...] = ()
     """Labels of the arms that are shown; empty for all."""
+    setting: str | None = None
+    """The setting by which runs are grouped or placed."""
     planned: dict[CellKey, int] = field(default_factory=dict)
     members: list[MemberRun] = field(default_factory=list)
     by_draw: dict[tuple[str, str, int], CellRow] = field(default_factory=dict)
@@ -211,7 +213,9 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
         {*figure.arms, *filter(None, (rule.reference_arm, rule.ratio_to))} if figure.arms else set(labels)
     )
     cells = [cell for cell in repository.cells(session, study.id) if labels[cell.arm] in needed]
-    data = _Data(spec, cells, expansion.protocols_of(spec), {}, figure.arms)
+    data = _Data(
+        spec, cells, expansion.protocols_of(spec), {}, figure.arms, setting=rules.setting_of(figure, spec)
+    )
     for environment in spec.environments:
         for label in labels:
             if label not in needed:
@@ -220,9 +224,7 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
     for cell in cells:
         data.planned[labels[cell.arm], cell.environment] += 1
         data.by_draw[labels[cell.arm], cell.environment, cell.draw] = cell
-    # `mean_of_best` groups runs by one setting: by default the first that is drawn, in the papers' studies
-    # the learning rate.
-    path = figure.setting or next(iter(spec.draws.space), None)
+    path = data.setting
     if path is not None:
         data.settings = repository.settings(session, study.id)
     done = [cell for cell in cells if cell.state == RunState.FINISHED and cell.run_id is not None]
@@ -282,7 +284,7 @@ def setting_of_arm(arm: Arm, environment: str, path: str) -> Any:
 def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
     """The value of each arm on each environment; those without the score of a reference arm are left out."""
     members, planned, scores = _with_reference(data, rule)
-    reducer = rules.reducer_of(rule, data.protocols, scores)
+    reducer = rules.reducer_of(rule, data.protocols, scores, data.setting)
     reduction = reducer.reduce(members, planned)
     shown = {arm.label for arm in data.arms}
     cells = tuple(cell for cell in reduction.cells if cell.arm in shown)
@@ -715,7 +717,8 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
     """
     rule = figure.reduction
     with_score, planned_with_score, scores = _with_reference(data, rule)
-    plain = rules.reducer_of(rule.model_copy(update={"ratio_to": None}), data.protocols, scores)
+    plain_rule = rule.model_copy(update={"ratio_to": None})
+    plain = rules.reducer_of(plain_rule, data.protocols, scores, data.setting)
     by_algorithm: dict[str, list[str]] = defaultdict(list)
     for arm in data.arms:
         by_algorithm[arm.algorithm].append(arm.label)

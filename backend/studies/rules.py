@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from backend.runs.fields import setting_title
 from backend.runs.groups import unlike_published
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
@@ -30,6 +31,7 @@ def reducer_of(
     rule: ReductionRule,
     protocols: Mapping[str, str],
     scores_of_arm: Mapping[str, float] | None = None,
+    setting: str | None = None,
 ) -> Reducer:
     """The reducer of a rule.
 
@@ -37,8 +39,9 @@ def reducer_of(
         rule: the rule.
         protocols: the evaluation protocol of each environment.
         scores_of_arm: scores of `rule.reference_arm`, by environment.
+        setting: the setting whose best values a rule may choose.
     """
-    reducer = _plain(rule, protocols, scores_of_arm or {})
+    reducer = _plain(rule, protocols, scores_of_arm or {}, setting)
     if rule.normalise is not None:
         references = references_of(rule.normalise, protocols)
         reducer = Normalised(reducer, references, target_name=LABELS[rule.normalise])
@@ -47,14 +50,22 @@ def reducer_of(
     return reducer
 
 
-def _plain(rule: ReductionRule, protocols: Mapping[str, str], scores_of_arm: Mapping[str, float]) -> Reducer:
+def _plain(
+    rule: ReductionRule,
+    protocols: Mapping[str, str],
+    scores_of_arm: Mapping[str, float],
+    setting: str | None,
+) -> Reducer:
     k = rule.k or 1
     if rule.rule == "best_kept":
         return BestKept(rule.centre)
     if rule.rule == "best_of":
         return BestOf(k, rule.source)
     if rule.rule == "mean_of_best":
-        return MeanOfBest(k, rule.of, rule.source)
+        if setting in (None, "config.learning_rate"):
+            return MeanOfBest(k, rule.of, rule.source)
+        title = setting_title(setting)
+        return MeanOfBest(k, rule.of, rule.source, (f"value of {title}", f"values of {title}"))
     if rule.rule == "top":
         return MeanOfTopByMetric(k, rule.metric or "")
     if rule.rule == "time_to_peak":
@@ -183,6 +194,31 @@ def missing_settings(spec: StudySpec) -> dict[str, str]:
         ]
         if without:
             errors[field] = f"{', '.join(without)}: no such setting"
+    return errors
+
+
+def setting_of(figure: StudyFigure, spec: StudySpec) -> str | None:
+    """The setting of a figure: by default the first that is drawn, in the papers' studies the rate."""
+    return figure.setting or next(iter(spec.draws.space), None)
+
+
+def settings_without_best(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str, str]:
+    """Errors of figures that choose the best settings, where runs have none or no numbers, by field."""
+    errors = {}
+    for at, figure in enumerate(spec.figures):
+        if figure.reduction.rule != "mean_of_best" or figure.reduction.of != "settings":
+            continue
+        path = setting_of(figure, spec)
+        section, _, name = (path or "").partition(".")
+        shown = (cell.spec for cell in planned if _shows(figure, spec.arms[cell.arm]))
+        values = (getattr(getattr(run, section, None), name, None) for run in shown)
+        if path is None:
+            message = "no setting is drawn: name one in the figure's setting, or choose runs"
+        elif not all(isinstance(value, int | float) for value in values):
+            message = f"not every value of {path} is a number: name another setting, or choose runs"
+        else:
+            continue
+        errors[f"figures.{at}.reduction.of"] = message
     return errors
 
 

@@ -99,6 +99,7 @@ def _unfit_figures(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str,
         rules.missing_references(spec, protocols[0])
         | rules.differing_protocols(spec, protocols)
         | rules.missing_settings(spec)
+        | rules.settings_without_best(spec, planned)
         | rules.differing_observations(spec, planned, protocols)
     )
 

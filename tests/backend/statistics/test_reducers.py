@@ -108,6 +108,9 @@ def test_mean_of_best_settings_takes_the_mean_over_seeds_first() -> None:
     (cell,) = MeanOfBest(2, of="settings").reduce([*runs, run_of(5, 99)]).cells
     assert (cell.value, cell.n, cell.planned, cell.members) == (5.75, 5, 6, (3, 2, 1, 0))
     assert cell.caption == "mean of the best 2 of 3 learning rates; 5 of 6 runs are in"
+    named = MeanOfBest(2, of="settings", names=("value of γ", "values of γ"))
+    assert named.reduce(runs).caption == "mean of the best 2 of 3 values of γ; 5 of 5 runs are in"
+    assert named.reduce(runs[:2]).caption == "mean of 1 value of γ; 2 of 2 runs are in"
 
 
 def test_time_to_is_the_median_of_the_first_evaluations_that_reach_the_reference() -> None:

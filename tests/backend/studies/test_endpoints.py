@@ -233,6 +233,7 @@ def test_budget_of_runs_ends_a_study(service: RunningService, client: Client) ->
     assert detail(client, study)["state_reason"] == "its budget of 3 runs is used up"
 
 
+BEST_SETTINGS = {"rule": "mean_of_best", "k": 2, "of": "settings"}
 EVALUATED = {"normalise": "human", "source": "evaluations"}
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
@@ -268,6 +269,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
      "figures.0.reduction.rule", "sorted needs one of last"),
     ({"figures": [{"id": "f", "title": "F", "kind": "reached"}]},
      "figures.0.reduction.rule", "reached needs one of time_to, time_to_peak"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "table", "reduction": BEST_SETTINGS}]},
+     "figures.0.reduction.of", "no setting is drawn"),
+    ({"draws": {"n": 2, "space": {"config.optimizer": {"values": ["rmsprop", "shared_rmsprop"]}}},
+      "arms": [{"label": "A3C", "algorithm": "a3c"}],
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": BEST_SETTINGS}]},
+     "figures.0.reduction.of", "not every value of config.optimizer is a number"),
     ({"environments": ["ALE/Pong-v5"],
       "figures": [{"id": "f", "title": "F", "kind": "curves", "reduction": {"normalise": "human"}}]},
      "figures.0.reduction.normalise", "curves draws scores as they are"),

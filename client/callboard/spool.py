@@ -124,7 +124,7 @@ class Request:
     begin: Position
     end: Position
     n_frames: int
-    """Frames that end with it."""
+    """Frames whose last row it has; 0 for a part of one that the next request continues."""
 
 
 _PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE}
@@ -189,8 +189,9 @@ class Spool:
         """
         folder = (root or spool_root()) / manifest.source
         folder.mkdir(mode=0o700, parents=True)
-        lock = (folder / "lock").open("w")
+        lock: IO[str] | None = None
         try:
+            lock = (folder / "lock").open("w")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -199,7 +200,8 @@ class Spool:
             spool = cls(folder, lock, manifest)
             spool.set_manifest(manifest)
         except OSError:
-            lock.close()
+            if lock is not None:
+                lock.close()
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return spool
@@ -381,7 +383,8 @@ class Spool:
             first = self._frame(self._next)
         if first is None:
             with self._mutex:
-                if self._n_waiting and self._frame(self._next) is None:  # the rest was damaged
+                # Nothing has been appended since, so that the rest was damaged.
+                if self._n_waiting and self._frame(self._next) is None:
                     self._n_waiting = self._n_waiting_rows = 0
         return first
 
@@ -559,7 +562,10 @@ class Spool:
         self._lock.close()
 
     def finish(self) -> bool:
-        """Delete the folder but for what is set aside, and unlock; False if something is set aside."""
+        """Delete the folder but for what is set aside, and unlock; False if something is set aside.
+
+        To be called when the rest is confirmed.
+        """
         if self.refusals():
             if not self.is_refused:
                 for segment in _segments(self.folder):
@@ -580,7 +586,8 @@ class Spool:
         self.close()
 
     def _frame(self, position: Position) -> _Frame | _Damage | None:
-        """The frame at a place, or the rest of it; None if there is none yet."""
+        """The frame at a place, or the rest of it; bytes there that are no frame, up to the next one; None at
+        the end, also before a frame that a crash has cut off."""
         while True:
             last = self._end  # before reading: what is before it is complete
             path = _path(self.folder, position.segment)
@@ -662,6 +669,15 @@ def count_rows(folder: Path) -> int:
     return n_rows
 
 
+def run_at(folder: Path) -> str | None:
+    """The run that a spool belongs to, whether or not it can be opened; None if that cannot be read, or if
+    the run has not been created."""
+    try:
+        return _read_manifest(folder).run
+    except (OSError, ValueError, TypeError):
+        return None
+
+
 def _read_manifest(folder: Path) -> Manifest:
     manifest = Manifest(**json.loads((folder / "run.json").read_text("utf-8")))
     if not all(isinstance(text, str) for text in (manifest.source, manifest.url, manifest.name)):
@@ -702,7 +718,7 @@ def _n_rows_in(content: bytes) -> int:
     n_rows = 0
     for head in _HEAD.finditer(content):
         at = head.start() - _HEADER.size
-        if at < 0 or (
+        if at < 0 or (  # at 0 the header itself may be what is damaged
             at and not _MIN_PAYLOAD_BYTES <= _HEADER.unpack_from(content, at)[0] <= MAX_FRAME_BYTES
         ):
             continue

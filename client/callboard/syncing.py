@@ -10,7 +10,7 @@ from pathlib import Path
 
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import NotConfigured, Unreachable
-from callboard.spool import Manifest, Spool, SpoolUnavailable, SpoolUnreadable, count_rows
+from callboard.spool import Manifest, Spool, SpoolUnavailable, SpoolUnreadable, count_rows, run_at
 from callboard.transport import Server, Transport, address_of, find_server, spool_root
 
 
@@ -77,7 +77,7 @@ def sync(
     blocked: set[str] = set()
     unreadable: list[Refused] = []
     try:
-        for spool in _spools(folder, unreadable):
+        for spool in _spools(folder, unreadable, blocked):
             if run is not None and spool.manifest.run != run:
                 spool.close()
                 continue
@@ -140,8 +140,16 @@ def waiting_steps(run: str) -> int:
     return latest
 
 
-def _spools(folder: str | Path | None, unreadable: list[Refused]) -> Iterator[Spool]:
-    """The spools that no process uses, locked; those that cannot be read are added to a list."""
+def _spools(
+    folder: str | Path | None, unreadable: list[Refused], in_use: set[str] | None = None
+) -> Iterator[Spool]:
+    """The spools that no process uses, locked, the earliest first.
+
+    Args:
+        folder: as in `sync`.
+        unreadable: those that cannot be read are added.
+        in_use: the runs of those that a process uses, or that are not available at present, are added.
+    """
     try:
         root = spool_root() if folder is None else Path(folder)
     except OSError:  # without a home, spools are in folders of their own
@@ -152,9 +160,13 @@ def _spools(folder: str | Path | None, unreadable: list[Refused]) -> Iterator[Sp
         except SpoolUnreadable as error:
             is_kept = isinstance(error, SpoolUnavailable)
             unreadable.append(Refused(path.name, count_rows(path), str(error), path, is_kept))
-            continue
+            if not is_kept:
+                continue
+            spool = None
         if spool is not None:
             yield spool
+        elif in_use is not None and (run := run_at(path)) is not None:
+            in_use.add(run)
 
 
 def _run_of(spool: Spool) -> str:
@@ -180,8 +192,9 @@ def _send(
     Args:
         spool: what to send.
         transports: connections by address; a new one is added.
-        blocked: runs of which an earlier spool remains; the run of this one is added if it remains, too. The
-            server would drop the values of an earlier spool that come after those of a later one.
+        blocked: runs of which an earlier spool remains, is used by a process or is not available; the run of
+            this one is added if it remains, too. The server would drop the values of an earlier spool that
+            come after those of a later one.
         url: as in `sync`.
         token: as in `sync`.
         done: results of all spools.

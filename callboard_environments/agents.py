@@ -151,7 +151,7 @@ def _choose(transport: Transport, run_id: str, checkpoint: str) -> dict[str, Any
     if not rows:
         raise ValueError(f"run: {run_id} has no checkpoint")
     if checkpoint == "latest":
-        return rows[0]
+        return rows[0]  # the list has the latest first
     if checkpoint != "best":
         row = next((row for row in rows if row["id"] == checkpoint), None)
         if row is None:
@@ -160,7 +160,7 @@ def _choose(transport: Transport, run_id: str, checkpoint: str) -> dict[str, Any
             )
         return row
     protocol = transport.request("GET", f"runs/{run_id}/evaluations/protocols")["default"]
-    by_file = {row["file"]: row for row in rows}
+    by_file = {row["file"]: row for row in rows}  # an evaluation names its checkpoint by the file
     scored = [
         evaluation
         for evaluation in _items(transport, f"runs/{run_id}/evaluations")

@@ -97,8 +97,8 @@ def _smooth_every(values: Array, weight: float, size: int) -> Array:
     while step < end and step < size:
         sums = sums[:, 1::2] + factor * sums[:, ::2]
         step, factor = 2 * step, factor * factor
-    skipped = size // step
-    sums = sums[:, skipped - 1 :: skipped]
+    stride = size // step  # 1 unless the weight reaches less far than a bucket
+    sums = sums[:, stride - 1 :: stride]
     while step < end and step // size < sums.shape[1]:
         shift = step // size
         sums[:, shift:] += factor * sums[:, :-shift]
@@ -159,8 +159,8 @@ class Windows:
     """Where the mean is drawn: in the middle of the first and the last of these rows. It does not decrease.
     Without such rows, the bucket's x."""
     drawn: Array
-    """The mean; NaN where the line breaks: the bucket in which `x` lies has no finite value, or the line to
-    it would cross such a bucket."""
+    """The mean; NaN where the line breaks: the bucket in which `x` lies has no finite value or an infinite
+    one, or the line from the point before would cross such a bucket."""
 
 
 def average_windows(
@@ -188,12 +188,14 @@ def average_windows(
         first += n_padding
         values = np.concatenate([np.full(n_padding, np.nan), values])
         ascending = np.concatenate([np.full(n_padding, ascending[0]), ascending])
-    # Start one bucket earlier: a line to the first point may have to break between the two.
+    # Start one bucket earlier: whether the line breaks before the first point depends on the point before it.
     first_bucket = max(0, first // size - 1)
     end = min((first_bucket + 1) * size, len(values)) - 1
-    unused = min(int(ascending.searchsorted(ascending[end] - scale, side="right")) // size, first_bucket)
-    values, ascending = values[unused * size :], ascending[unused * size :]
-    first, first_bucket = first - unused * size, first_bucket - unused
+    window_start = int(ascending.searchsorted(ascending[end] - scale, side="right"))
+    n_unused_buckets = min(window_start // size, first_bucket)
+    n_unused = n_unused_buckets * size
+    values, ascending = values[n_unused:], ascending[n_unused:]
+    first, first_bucket = first - n_unused, first_bucket - n_unused_buckets
     finite = np.isfinite(values)
     is_whole = bool(finite.all())  # as is usual: then nothing is to be counted
     ends = last_rows(len(values), size)
@@ -232,6 +234,10 @@ def _sum_windows(columns: Array, window_starts: Array, bucket_numbers: Array, si
     """The sums of the rows from `window_starts` to the end of each bucket, by sums of whole buckets.
 
     A difference of cumulative sums would depend on all earlier rows, and lose small values after large ones.
+
+    `reduceat` sums from each index to the next one. Of pairs of start and end, every second sum is thus that
+    of a pair, and the others, from an end to the next start, are dropped; the column `nothing` lets an end be
+    the number of rows.
     """
     n_rows = columns.shape[1]
     nothing = np.zeros((len(columns), 1))
@@ -252,7 +258,7 @@ def _sum_windows(columns: Array, window_starts: Array, bucket_numbers: Array, si
 
 def average_row_windows(values: Array, x: Array, scale: float) -> tuple[Array, Array]:
     """Where the mean of each row's window is drawn, and the mean, as `average_windows` with buckets of one
-    row, in linear time; to about 19 digits of the sum of all values so far.
+    row, by cumulative sums; to about 19 digits of the sum of all values so far.
 
     Later rows change nothing, to the bit; all earlier ones must be there.
     """

@@ -37,7 +37,8 @@ class Cell:
     planned: int
     """Runs that the study has in the cell."""
     members: tuple[int, ...]
-    """Draws of the runs whose scores make up the value, the highest score first."""
+    """Draws of the runs whose scores make up the value: the highest score first, or the best setting's runs
+    first."""
     caption: str
     """The rule and how many runs are in, as in "mean of the best 5 of 50 runs; 37 of 50 runs are in"."""
 

@@ -98,7 +98,9 @@ class _Data:
     spec: StudySpec
     cells: list[CellRow]
     protocols: dict[str, str]
+    """Evaluation protocol of each environment."""
     settings: dict[int, dict[str, Any]]
+    """Settings that were drawn for each cell, by its number and their paths."""
     shown_arms: tuple[str, ...] = ()
     """Labels of the arms that are shown; empty for all."""
     setting: str | None = None
@@ -106,6 +108,7 @@ class _Data:
     planned: dict[CellKey, int] = field(default_factory=dict)
     members: list[MemberRun] = field(default_factory=list)
     by_draw: dict[tuple[str, str, int], CellRow] = field(default_factory=dict)
+    """Cells by arm, environment and draw."""
 
     @property
     def arms(self) -> list[Arm]:
@@ -178,7 +181,7 @@ def _build_figure(
     if figure.kind in ("profile", "optimality_gap"):
         return _profiles(data, figure, frame)
     reduction = _reduce(data, figure.reduction)
-    n_in, n_planned = _runs_in(data, figure.reduction, reduction.cells)
+    n_in, n_planned = _count_runs(data, figure.reduction, reduction.cells)
     finding = _finding(data, reduction)
     caption = reduction.caption
     if figure.kind in ("scatter", "sorted"):
@@ -282,21 +285,23 @@ def setting_of_arm(arm: Arm, environment: str, path: str) -> Any:
 
 
 def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
-    """The value of each arm on each environment; those without the score of a reference arm are left out."""
+    """The value of each arm on each environment; environments without the score of a reference arm are left
+    out."""
     members, planned, scores = _with_reference(data, rule)
     reducer = rules.reducer_of(rule, data.protocols, scores, data.setting)
     reduction = reducer.reduce(members, planned)
     shown = {arm.label for arm in data.arms}
     cells = tuple(cell for cell in reduction.cells if cell.arm in shown)
     in_words = reduction.rule
-    if len(cells) < len(reduction.cells):  # the words count the runs of the arms that are shown
+    if len(cells) < len(reduction.cells):
+        # The words have a number if all cells have as many runs, and a hidden reference arm may have another.
         plain, prefix = (reducer.of, f"{reducer.prefix}: ") if isinstance(reducer, RatioTo) else (reducer, "")
         of_shown = plain.reduce(
             [member for member in members if member.arm in shown],
             {key: n for key, n in planned.items() if key[0] in shown},
         )
         in_words = f"{prefix}{of_shown.rule}"
-    caption = f"{in_words}; {runs_in(*_runs_in(data, rule, cells))}"
+    caption = f"{in_words}; {runs_in(*_count_runs(data, rule, cells))}"
     return replace(reduction, cells=cells, rule=in_words, caption=caption)
 
 
@@ -318,7 +323,7 @@ def _with_reference(
     return members, planned, scores
 
 
-def _runs_in(data: _Data, rule: ReductionRule, cells: Sequence[Cell]) -> tuple[int, int]:
+def _count_runs(data: _Data, rule: ReductionRule, cells: Sequence[Cell]) -> tuple[int, int]:
     """How many runs the shown cells have, and how many are planned."""
     # An environment without the score of the reference arm has no cell yet.
     planned = data.n_planned if rule.reference_arm is not None else sum(cell.planned for cell in cells)
@@ -350,7 +355,7 @@ def _curves(
         known = [row for row in rows if row.run_id and row.agent_steps > 0]
         chosen[cell.arm, cell.environment] = known
     if any(len(of_cell) > MAX_RUNS_PER_CURVE for of_cell in chosen.values()):
-        left_out.append(f"each curve is of the first {MAX_RUNS_PER_CURVE} runs")
+        left_out.append(f"each curve is of the {'best' if selects else 'first'} {MAX_RUNS_PER_CURVE} runs")
     chosen = {key: of_cell[:MAX_RUNS_PER_CURVE] for key, of_cell in chosen.items()}
     run_ids = [cell.run_id for curve_cells in chosen.values() for cell in curve_cells if cell.run_id]
     by_run: dict[str, Series] = {}
@@ -393,7 +398,8 @@ def _cut_in_words(n_curves: int) -> list[str]:
 
 
 def _time_axis(longest_s: float) -> tuple[float, str]:
-    """Seconds in the unit of an axis of training times, and its title: hours, or less for less than one."""
+    """Seconds in the unit of an axis of training times, and its title: the longest unit that the longest time
+    fills."""
     seconds, unit = _time_unit(longest_s)
     return seconds, f"Training time ({unit})"
 
@@ -812,13 +818,15 @@ def _unit_title(reduction: Reduction) -> str:
 
 
 def in_tables(value: float | None) -> str:
-    """A value as the tables of pages write it: four significant digits, from a thousand on six, halves
-    rounded up, with a minus sign, not a hyphen.
+    """A value as the tables of pages write it: whole numbers in full, others with four significant digits,
+    from a thousand on six, halves rounded up; powers of ten below 0.001 and from 1e9 on. With minus signs,
+    not hyphens.
     """
     number = float(value or 0.0)
     size = abs(number)
     if size != 0 and not 1e-3 <= size < 1e9:
-        text = f"{size:.4g}"
+        digits, _, exponent = f"{size:.3e}".partition("e")
+        text = f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}".replace("-", "−")
     elif number.is_integer():
         text = f"{size:,.0f}"
     else:  # of the decimal digits: 44.985 is stored as slightly less

@@ -69,7 +69,8 @@ class Model:
             network: on the device.
             device: where its threads compute.
             config: the run's config.
-            acceleration: how a GPU is used; None on a CPU, where batches have no fixed sizes.
+            acceleration: how a GPU is used; None for the defaults. It has no meaning on a CPU, where batches
+                have no fixed sizes.
         """
         self.network = network
         self.device = device
@@ -170,7 +171,7 @@ class Stats:
     def take(
         self, passed_s: float, waited_s_A: NDArray[np.float64], counts: ThreadCounts
     ) -> tuple[dict[str, float], dict[str, dict[str, float]], int]:
-        """Means since the last call, the policy lag's histogram as sources, and the number of updates.
+        """Means since the last call, shares of the policy lag's ranges by source, and the number of updates.
 
         Args:
             passed_s: time since the last call.
@@ -304,7 +305,7 @@ class Predictor(ModelThread):
             with torch.inference_mode():
                 results = self._evaluate(to_device(shared.observation_ASL[at], model.device))
             policy_BA, value_B = (result.numpy() for result in results)
-        shared.policy_AN[at[0]] = policy_BA
+        shared.policy_AN[at[0]] = policy_BA  # [agents, actions] and [requests, actions]
         shared.value_A[at[0]] = value_B
         shared.version_ASL[at] = version
         for request in requests:

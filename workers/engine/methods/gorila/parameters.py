@@ -37,7 +37,8 @@ class Pulled(NamedTuple):
 
 
 def shard_bounds(n_parameters: int, n_shards: int) -> list[tuple[int, int]]:
-    """First and last index of each shard's part of theta; the parts differ by at most one in length."""
+    """First index of each shard's part of theta, and the one after its last; the parts differ by at most one
+    in length."""
     cuts = [round(k * n_parameters / n_shards) for k in range(n_shards + 1)]
     return list(pairwise(cuts))
 

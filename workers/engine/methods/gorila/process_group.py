@@ -91,13 +91,19 @@ class ProcessGroup:
     """The processes of a run; no call to one blocks the others."""
 
     def __init__(self, spec: RunSpec, bounds: list[tuple[int, int]], stats: RunStats) -> None:
-        """Start all processes; `restore` comes next."""
+        """Start all processes; `restore` comes next.
+
+        Args:
+            spec: the run.
+            bounds: the part of theta of each parameter shard: its first index, and the one after its last.
+            stats: the run's counts.
+        """
         self._spec = spec
         self._config = c = config_of(spec, GorilaConfig)
         self._stats = stats
         n = c.parts_per_process
         self._pending: dict[Any, tuple[_Process, str, OnReply]] = {}
-        largest = max(last - first for first, last in bounds) * 4 * n
+        largest = max(last - first for first, last in bounds) * 4 * n  # bytes, of float32
         self._cluster = RayCluster(c.ray_processes * (STORE_BYTES_PER_PROCESS + 4 * largest))
         try:
             self._start(bounds)
@@ -163,6 +169,7 @@ class ProcessGroup:
         def replay(k: int) -> Replay | None:
             from workers.engine.methods.gorila.remote import RemoteReplay
 
+            # Actor k and learner k have the same seed, of which only the learner draws.
             seed = np.random.SeedSequence((self._spec.seed, REPLAY_CHOICE_STREAM + k))
             return RemoteReplay(
                 shards, home=k % n_replays if local else None, rng=np.random.default_rng(seed)
@@ -210,6 +217,8 @@ class ProcessGroup:
 
     def work_until(self, until: float, request: WorkRequest) -> None:
         """Let all processes work until `until`, or until they have taken the requested decisions together.
+
+        A request of an earlier call may still be answered: all calls between two pauses have the same bound.
 
         Raises:
             ChildDiedError: a server of Ray has ended.

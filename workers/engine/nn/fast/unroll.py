@@ -125,7 +125,8 @@ class FusedUnroll:
         self._before, self._stages = stages
         self._centre = centre_of(self._before)
         self._reads_pixels = list(self._before) == ([] if self._centre is None else [self._centre])
-        """Whether the first stage's input is computed from the pixels in one pass."""
+        """Whether the first stage's input is computed from the pixels in one pass: nothing but centring, if
+        that, stands before it."""
         weight = self._stages[0].layer.weight
         self._own_dtype = weight.dtype
         self._dtype = dtype or self._own_dtype

@@ -1,9 +1,10 @@
+import shutil
 from pathlib import Path
 
 from sqlalchemy import text
 from typer.testing import CliRunner
 
-from backend.db.engine import make_engine
+from backend.db.engine import make_engine, opened
 from backend.db.migrate import upgrade
 from backend.settings import Settings
 from callboard_cli.installation import Installation
@@ -51,3 +52,16 @@ def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     assert code == 1
     assert "is not empty: restore into an empty installation" in output.splitlines()[-1]
     assert run("x", "restore", str(tmp_path / "none"))[1].endswith(f"there is no file {tmp_path / 'none'}\n")
+
+
+def test_backup_that_a_restore_refuses_is_written_and_exits_1(tmp_path: Path, sqlite_template: Path) -> None:
+    home, file = tmp_path / "lab", tmp_path / "lab.tar"
+    home.mkdir(mode=0o700)
+    url = f"sqlite:///{shutil.copyfile(sqlite_template, home / 'callboard.sqlite3')}"
+    with opened(url) as engine:
+        make_run(engine)
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE runs SET created_at = '9999-99-99 00:00:00'"))
+    result = CliRunner().invoke(app, ["backup", str(file)], env={"CALLBOARD_HOME": str(home)})
+    assert "callboard: a restore will refuse this backup: a row of its table runs" in result.stderr
+    assert (result.exit_code, file.exists()) == (1, True)

@@ -1,5 +1,6 @@
 """What the commands do about a database that is missing or cannot be reached."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
 from backend.settings import Settings
+from callboard_cli import listening
 from callboard_cli.database import require_schema
 from callboard_cli.main import app
 from tests.support.stages import sample
@@ -33,6 +35,32 @@ def test_worker_waits_for_a_database_that_cannot_be_reached(capsys: pytest.Captu
     error = capsys.readouterr().err
     assert error.startswith("callboard: the database is not available: ")
     assert "secret" not in error
+
+
+def test_open_address_is_refused_once_the_database_is_available(
+    tmp_path: Path,
+    sqlite_template: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Until then nothing is served: whether an admin has a password is not known."""
+    file = tmp_path / "callboard.sqlite3"
+    file.mkdir()  # which cannot be opened
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            file.rmdir()
+            shutil.copyfile(sqlite_template, file)
+
+    monkeypatch.setattr(listening, "sleep", wait)
+    with pytest.raises(typer.Exit):
+        listening.refuse_open_bind(Settings(database_url=f"sqlite:///{file}", host="0.0.0.0"))
+    waiting, refused = capsys.readouterr().err.splitlines()
+    assert waiting == "callboard: waiting for the database, which is not available"
+    assert refused.startswith("callboard: CALLBOARD_HOST=0.0.0.0 would admit other machines while no admin ")
+    assert len(waits) == 2
 
 
 def test_database_that_cannot_be_created_is_named_in_one_line(tmp_path: Path) -> None:

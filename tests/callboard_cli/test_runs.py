@@ -11,6 +11,7 @@ from backend.db import Attempt
 from backend.db.engine import reading
 from backend.metrics import repository as metrics
 from backend.principals import Role
+from callboard_cli import demo
 from callboard_cli.main import app
 from tests.backend.comparisons.test_endpoints import two_rates
 from tests.support.rows import make_run
@@ -18,6 +19,7 @@ from tests.support.service import RunningService
 from tests.workers.support import fake_run, moves, run_row, stored_points, until_state
 from workers.engine.training.event_log import read_frames
 from workers.host_agent import HostAgent
+from workers.host_files import is_of_worker
 
 pytestmark = pytest.mark.service
 
@@ -264,6 +266,15 @@ def test_import_stores_run_trained_by_callboard_train(
     [other] = [item["id"] for item in sqlite_service.client.get("/api/v1/runs").json()["items"]][:1]
     assert other != run_id
     assert run_row(engine, other).state == "failed", "else a worker would train it once its lease has expired"
+
+
+def test_workers_clean_up_the_copy_of_an_imported_run(
+    callboard: Callboard, sqlite_service: RunningService
+) -> None:
+    imported = callboard("runs", "import", str(demo.FOLDER))
+    assert imported.exit_code == 0, imported.output
+    assert not is_of_worker(demo.FOLDER)
+    assert is_of_worker(sqlite_service.settings.runs_dir / imported.output.strip())
 
 
 def test_import_of_folder_without_run_exits_2(callboard: Callboard, tmp_path: Path) -> None:

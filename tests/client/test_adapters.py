@@ -160,6 +160,20 @@ def test_writer_closes_its_own_run_in_the_state_of_the_exception(target: Target)
     }
 
 
+@pytest.mark.service
+def test_writer_of_a_resumed_run_continues_at_its_last_step(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        run.log({"x/y": 1.0}, agent_steps=50)
+    with callboard.init(id=run.id) as resumed:
+        writer = callboard.SummaryWriter(run=resumed)
+        writer.add_scalar("x/y", 2.0)
+        writer.add_scalar("x/y", 3.0, 60)
+        writer.add_scalar("x/y", 4.0)
+    assert resumed.n_dropped == 0
+    points = [(int(row["agent_steps"]), float(row["value"])) for row in target.points(run.id)["x/y"]]
+    assert points == [(50, 1.0), (50, 2.0), (60, 3.0), (60, 4.0)]
+
+
 def test_writer_has_every_method_of_tensorboards() -> None:
     pytest.importorskip("tensorboard")
     logging.getLogger("tensorboard").setLevel(logging.ERROR)

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ import pytest
 import callboard
 from backend.db.engine import writing
 from backend.pubsub.bus import Bus
-from tests.client.support import Proxy, Target
+from tests.client.support import Answer, Proxy, Target
 from tests.support.rows import episode_row
 from tests.support.waiting import PATIENCE_S
 
@@ -43,6 +44,59 @@ def test_runs_are_started_found_and_stopped(target: Target) -> None:
         runs[1:].stop()
         assert runs.wait(timeout_s=PATIENCE_S) is runs
         assert {run.state for run in runs} == {"stopped"}
+
+
+def simulate_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the clock of `wait`: a pause takes no time, and advances the clock by its length."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("callboard.runs.time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+
+
+def test_wait_survives_outages_of_less_than_a_minute(
+    target: Target, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        callboard.init(algorithm="a", environment="e", url=target.service.url) as logged,
+        callboard.connect() as client,
+    ):
+        run = client.run(str(logged.id))
+        answers = [*[Answer(503)] * 59, None] * 2  # one a second; after each outage the run is still running
+
+        def answer(path: str, body: bytes) -> Answer | None:
+            if answers:
+                return answers.pop(0)
+            logged.close()
+            return None
+
+        proxy.answer = answer
+        simulate_time(monkeypatch)
+        assert run.wait(progress=False).state == "finished"
+    assert (proxy.n_answered, answers) == (118, [])
+
+
+@pytest.mark.parametrize(("timeout_s", "n_requests"), [(None, 61), (5.0, 6)])
+def test_wait_raises_unreachable_after_a_minute_or_its_timeout(
+    target: Target,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    timeout_s: float | None,
+    n_requests: int,
+) -> None:
+    with (
+        callboard.init(algorithm="a", environment="e", url=target.service.url) as logged,
+        callboard.connect() as client,
+    ):
+        run = client.run(str(logged.id))
+        proxy.answer = lambda path, body: Answer(503)
+        simulate_time(monkeypatch)
+        with pytest.raises(callboard.Unreachable):
+            run.wait(timeout_s, progress=False)
+    assert proxy.n_answered == n_requests, "one a second"
 
 
 def test_many_runs_are_read_and_stopped_though_one_ends_meanwhile(

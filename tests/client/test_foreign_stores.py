@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ CLIENT = Path(__file__).parents[2] / "client"
 
 OFFLINE = """
 import sys, wandb
-run = wandb.init(mode="offline", dir=sys.argv[1], project="p", name="first",
+run = wandb.init(mode="offline", dir=sys.argv[1], project="p", name="first", id=(sys.argv[3:] or [None])[0],
                  config={"env_id": "CartPole-v1", "seed": 4, "lr": 0.5, "net": {"layers": 2}})
 for step in range(300):
     row = {"charts/episodic_return": float(step), "losses": {"value": 0.5}}
@@ -54,6 +55,28 @@ def test_file_that_is_no_store_of_mlflow_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("text")
     with pytest.raises(UnreadableLog, match=r"neither a folder of MLflow's nor an SQLite file"):
         list(mlflow_reader.read(tmp_path / "a.db"))
+
+
+def test_offline_runs_of_one_id_are_distinguished_by_their_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_record(start: bytes) -> SimpleNamespace:
+        """What is read of a record. W&B's package is in another environment."""
+        seconds, nanos = map(int, start.split())
+        start_time, config = SimpleNamespace(seconds=seconds, nanos=nanos), SimpleNamespace(update=[])
+        run = SimpleNamespace(run_id="abc", display_name="first", start_time=start_time, config=config)
+        return SimpleNamespace(WhichOneof=lambda group: "run", run=run)
+
+    messages = SimpleNamespace(Record=SimpleNamespace(FromString=run_record))
+    monkeypatch.setitem(sys.modules, "wandb.proto.wandb_internal_pb2", messages)
+    monkeypatch.setattr("callboard.imports.wandb._records", lambda path: [path.read_bytes()])
+    for at, start in enumerate((b"1700000000 0", b"1700000000 5000000", b"1700000001 0")):
+        folder = tmp_path / f"offline-run-{at}-abc"
+        folder.mkdir()
+        (folder / "run-abc.wandb").write_bytes(start)
+    identities = [log.identity for log in wandb_reader.read(tmp_path)]
+    assert len(set(identities)) == 3
+    assert [log.identity for log in wandb_reader.read(tmp_path)] == identities
 
 
 DUMP = """
@@ -165,8 +188,8 @@ def test_command_imports_a_store_once_and_groups_its_seeds(tool: str, target: Ta
         root, metric = mlflow_store(tmp_path, "mlflow.db"), "loss/a"
     else:
         root, metric = tmp_path, "charts/episodic_return"
-        for _ in range(2):
-            run_in(tool, "-c", OFFLINE, root, "steps")
+        for _ in range(2):  # the second resumes the first
+            run_in(tool, "-c", OFFLINE, root, "steps", "same-id")
     for _ in range(2):  # the second adds nothing
         run_in(tool, "-m", "callboard", "import", tool, root)
     runs = target.runs()

@@ -4,6 +4,8 @@ Nothing is raised into the training loop. What can be kept is sent later, and wh
 """
 
 import errno
+import os
+import tempfile
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +19,7 @@ import callboard
 from callboard.delivery import Delivery
 from callboard.errors import Unreachable
 from callboard.rows import Points, frames_of
-from callboard.spool import Manifest, Spool, new_ulid
+from callboard.spool import Manifest, Spool, _replace, new_ulid
 from callboard.transport import Transport, find_server
 from tests.client.support import NOBODY, Target
 from tests.support.waiting import PATIENCE_S, until
@@ -129,6 +131,112 @@ def test_values_wait_in_memory_until_the_disk_has_room(
     assert points["loss/b"] == [*range(-1, -101, -1)]
     assert points["rollout/episode_return"] == [*range(10, 101, 10)]
     assert sum("waits in memory" in record.getMessage() for record in caplog.records) == 1, "once an outage"
+
+
+@pytest.fixture
+def disks(tmp_path: Path, spools: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """The folders in which `init` tries to create a spool, by name and in this order."""
+    folders = {"home": spools, "temporary": tmp_path / "temporary", "memory": tmp_path / "memory"}
+    for folder in folders.values():
+        folder.mkdir(exist_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(folders["temporary"]))
+    monkeypatch.setattr("callboard.starting._MEMORY", folders["memory"], raising=False)
+    return folders
+
+
+def fill(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
+    """Let no manifest be written below these folders, as on a full disk."""
+
+    def fail(path: Path, content: dict[str, Any], *, is_durable: bool = False) -> None:
+        if any(folder in path.parents for folder in folders):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        _replace(path, content, is_durable=is_durable)
+
+    monkeypatch.setattr("callboard.spool._replace", fail)
+
+
+@pytest.mark.parametrize("full", [["home"], ["home", "temporary"]])
+def test_full_disk_at_init_moves_the_spool_to_a_folder_that_has_room(
+    disks: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    full: list[str],
+) -> None:
+    fill(monkeypatch, *(disks[name] for name in full))
+    with callboard.init(algorithm="a", environment="e", url=NOBODY, token="t") as run:
+        run.log({"loss/policy": 1.0}, agent_steps=1)
+    assert run.n_dropped == 0
+    used = next(folder for name, folder in disks.items() if name not in full)
+    [root] = used.iterdir()
+    assert root.name.startswith("callboard-spool-")
+    assert len([*root.glob("*/*.log")]) == 1
+    assert all([*folder.iterdir()] == [] for folder in disks.values() if folder != used)
+    messages = [record.getMessage() for record in caplog.records if "what is not sent" in record.getMessage()]
+    assert len(messages) == 1
+    assert messages[0].count("No space left on device") == len(full)
+    assert messages[0].endswith(f"; what is not sent is kept in {root}")
+
+
+def test_init_without_any_folder_that_has_room_raises_with_what_to_do(
+    disks: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(monkeypatch, *disks.values())
+    remedy = "free some space, or set CALLBOARD_HOME to a folder that can be written"
+    with pytest.raises(OSError, match=f"^what is logged can be kept nowhere: .*: {remedy}$") as error:
+        callboard.init(algorithm="a", environment="e", url=NOBODY, token="t")
+    assert str(error.value).count("No space left on device") == 3
+    assert all([*folder.iterdir()] == [] for folder in disks.values()), "nothing of it remains"
+
+
+def test_spool_whose_manifest_cannot_be_written_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    fill(monkeypatch, root)
+    with pytest.raises(OSError, match="No space left on device"):
+        Spool.create(Manifest(new_ulid(), NOBODY, None, {}, "a e"), root)
+    assert list(root.iterdir()) == []
+
+
+@pytest.mark.service
+def test_run_whose_id_cannot_be_stored_at_init_is_created_once(
+    target: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_manifest, failed = Spool.set_manifest, list[str | None]()
+
+    def fail_once(self: Spool, manifest: Manifest) -> None:
+        if manifest.run is not None and not failed:
+            failed.append(manifest.run)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        set_manifest(self, manifest)
+
+    monkeypatch.setattr(Spool, "set_manifest", fail_once)
+    with callboard.init(algorithm="a", environment="e") as run:
+        run.log({"loss/policy": 1.0}, agent_steps=1)
+        assert run.flush(PATIENCE_S)
+        assert failed == [run.id]
+    [stored] = target.runs()
+    assert (stored["id"], stored["state"], run.n_dropped) == (run.id, "finished", 0)
+    assert len(target.points(run.id)["loss/policy"]) == 1
+    assert "its id and name cannot be stored: [Errno 28] No space left on device" in caplog.text
+
+
+@pytest.mark.service
+def test_run_whose_name_cannot_be_stored_is_resumed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    with callboard.init("first", algorithm="a", environment="e") as run:
+        pass
+
+    def fail(self: Spool, manifest: Manifest) -> None:
+        if manifest.name == "first":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        set_manifest(self, manifest)
+
+    set_manifest = Spool.set_manifest
+    monkeypatch.setattr(Spool, "set_manifest", fail)
+    with callboard.init(id=run.id) as resumed:
+        resumed.log({"loss/policy": 1.0}, agent_steps=1)
+    assert (resumed.id, resumed.n_dropped) == (run.id, 0)
+    assert len(target.points(run.id)["loss/policy"]) == 1
 
 
 @pytest.mark.service

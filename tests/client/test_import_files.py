@@ -123,6 +123,25 @@ def test_folder_is_a_run_for_each_file_or_subfolder(target: Target, tmp_path: Pa
 
 
 @pytest.mark.service
+def test_table_with_a_new_column_is_the_same_run(target: Target, tmp_path: Path) -> None:
+    path = tmp_path / "progress.csv"
+    path.write_text("step,loss/value,train/note\n10,0.5,\n20,0.25,7\n")
+    done = imported("csv", path)
+    assert done.exit_code == 0, done.output
+    [first] = target.runs()
+    # Stable-Baselines3 writes the file again, with empty cells in the earlier rows.
+    path.write_text("step,loss/value,train/note,eval/return\n10,0.5,,\n20,0.25,7,\n30,0.125,8,3.0\n")
+    done = imported("csv", path)
+    assert done.exit_code == 0, done.output
+    assert [run["id"] for run in target.runs()] == [first["id"]]
+    assert rows(target, first["id"]) == {
+        "loss/value": [(10, 0.5), (20, 0.25), (30, 0.125)],
+        "train/note": [(20, 7.0), (30, 8.0)],
+        "eval/return": [(30, 3.0)],
+    }
+
+
+@pytest.mark.service
 def test_chart_of_wandb_is_a_run_for_each_curve(target: Target, tmp_path: Path) -> None:
     (tmp_path / "chart.csv").write_text(_chart())
     done = imported("csv", tmp_path / "chart.csv")

@@ -14,10 +14,11 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from stable_baselines3 import A2C, DQN
+from stable_baselines3 import A2C, DQN, TD3
 from stable_baselines3.common.callbacks import ConvertCallback
 from stable_baselines3.common.logger import KVWriter, Logger, Video
 from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 
 import callboard
@@ -126,6 +127,18 @@ def test_episodes_and_metrics_of_a2c_and_dqn_arrive_exactly_once(target: Target)
     assert run["spec"]["config"]["train_freq"] == [4, "TrainFrequencyUnit.STEP"]
     assert {"train/loss", "rollout/exploration_rate"} <= set(written.rows)
     assert stored(target, run) == written.rows | returns_and_lengths(env.episodes)
+
+
+@pytest.mark.service
+def test_action_noise_is_stored_as_text_in_the_config(target: Target) -> None:
+    noise = NormalActionNoise(mean=np.zeros(1), sigma=np.full(1, 0.5))
+    TD3("MlpPolicy", "Pendulum-v1", seed=1, action_noise=noise, buffer_size=100).learn(
+        5, callback=CallboardCallback()
+    )
+    [run] = target.runs()
+    assert (run["algorithm"], run["state"]) == ("sb3_td3", "finished")
+    config = run["spec"]["config"]
+    assert (config["action_noise"], config["learning_rate"]) == (repr(noise), 0.001)
 
 
 @pytest.mark.service

@@ -222,6 +222,36 @@ def test_resumed_run_counts_from_what_its_killed_script_has_not_sent(
     assert stored == ([*range(50, 101)] if rewind_to is None else [21])
 
 
+@pytest.mark.service
+def test_later_spool_of_a_run_waits_while_an_earlier_one_remains(target: Target, spools: Path) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        pass
+    with callboard.init(algorithm="a", environment="e") as other:
+        pass
+    sources = sorted(new_ulid() for _ in range(3))  # ids of the same millisecond have a random order
+    for at, (source, run_id) in enumerate(zip(sources, (run.id, run.id, other.id), strict=True)):
+        left = Spool.create(Manifest(source, target.service.url, run_id, None, "left"))
+        append(left, 10 * at, 10)
+        left.close()
+    in_the_way = spools / sources[0] / "request.new"
+    in_the_way.mkdir()
+    done = callboard.sync()
+    assert (done.n_spools, done.n_rows, done.n_remaining) == (1, 10, 2), "the spool of the other run is sent"
+    assert done.problems[1] == f"run {run.id}: an earlier part of this run must be sent first"
+    assert not target.points(run.id)
+    in_the_way.rmdir()
+    held = Spool.open(spools / sources[0])  # by another `sync`, for example
+    assert held is not None
+    done = callboard.sync()
+    assert (done.n_rows, done.n_remaining) == (0, 1)
+    assert done.problems == [f"run {run.id}: an earlier part of this run must be sent first"]
+    held.close()
+    done = callboard.sync()
+    assert (done.n_spools, done.n_rows, done.n_dropped, done.n_remaining) == (2, 20, 0, 0)
+    stored = [int(row["agent_steps"]) for row in target.points(run.id)["loss/policy"]]
+    assert stored == [*range(20)]
+
+
 def test_torn_and_damaged_frames_are_skipped_and_the_rest_is_sent(
     spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

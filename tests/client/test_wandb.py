@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -151,6 +152,88 @@ def test_global_step_that_comes_later_makes_the_steps_agent_steps(target: Target
     assert [int(row["agent_steps"]) for row in points["loss"]] == [128, 128]
     series = target.client.get(f"/api/v1/runs/{stored['id']}/series").json()["items"]
     assert {row["step_unit"] for row in series} == {"agent_steps"}
+
+
+@pytest.mark.service
+def test_run_resumed_by_its_id_continues_with_the_next_row(target: Target) -> None:
+    with wandb.init(algorithm="a", environment="e") as run:
+        for row in range(3):
+            run.log({"a": row})
+    with wandb.init(id=run.id) as resumed:
+        assert resumed.step == 3
+        resumed.log({"a": 3.0})
+        resumed.log({"a": 4.0})
+    assert resumed.external is not None
+    assert resumed.external.n_dropped == 0
+    points = [(int(row["agent_steps"]), float(row["value"])) for row in target.points(run.id)["a"]]
+    assert points == [(row, float(row)) for row in range(5)]
+
+
+@pytest.mark.service
+def test_files_in_the_folder_of_a_run_are_stored_by_save(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = wandb.init(algorithm="a", environment="e")
+    assert wandb.run is run
+    folder = Path(wandb.run.dir)
+    assert folder == tmp_path / "wandb" / str(run.id) / "files"
+    (folder / "model.pt").write_bytes(b"parameters")
+    wandb.save(str(folder / "*.pt"))
+    wandb.finish()
+    [file] = target.client.get(f"/api/v1/runs/{run.id}/checkpoints").json()["items"]
+    assert target.client.get(f"/api/v1/checkpoints/{file['id']}/file").content == b"parameters"
+
+
+def test_folder_of_a_run_is_temporary_where_the_current_folder_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wandb").write_text("a file of this name")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    run = wandb.init(mode="disabled")
+    folder = Path(run.dir)
+    assert (folder.parent, folder.is_dir(), run.dir) == (tmp_path, True, str(folder))
+
+
+def test_save_without_files_does_nothing() -> None:
+    run = wandb.init(mode="disabled")
+    wandb.save()
+    run.save()
+    assert run.n_not_kept == {}
+
+
+@pytest.mark.service
+def test_name_that_is_assigned_later_is_a_log_line(target: Target) -> None:
+    run = wandb.init(algorithm="a", environment="e", name="first")
+    assert wandb.run is run
+    wandb.run.name = "second"
+    assert (run.name, run.n_not_kept) == ("second", {"later names": 1})
+    wandb.finish()
+    assert target.run(run.id)["name"] == "first"
+    assert "name: second" in target.lines(run.id)
+
+
+@pytest.mark.service
+def test_artifacts_are_accepted_and_counted(target: Target, tmp_path: Path) -> None:
+    run = wandb.init(algorithm="a", environment="e")
+    artifact = wandb.Artifact("model", type="model", metadata={"lr": 0.5})
+    artifact.add_file(str(tmp_path / "model.pt"), name="model.pt")
+    artifact.add_dir(str(tmp_path))
+    artifact.add_reference("s3://bucket/model.pt")
+    wandb.log_artifact(artifact, aliases=["best"])
+    run.log_artifact(artifact)
+    wandb.log({"artifact": artifact})
+    assert run.n_not_kept == {"artifacts": 3}
+    wandb.finish()
+    assert target.run(run.id)["state"] == "finished"
+
+
+@pytest.mark.service
+def test_empty_group_is_no_group(target: Target) -> None:
+    wandb.init(algorithm="a", environment="e", group="").finish()
+    [stored] = target.runs()
+    assert (stored["state"], stored["group"]) == ("finished", None)
 
 
 def test_disabled_run_logs_nothing_and_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:

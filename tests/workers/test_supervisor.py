@@ -26,7 +26,7 @@ from backend.specs.run import StopSpec
 from backend.specs.states import RunState
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.frames import unpack_frame
-from tests.support.rows import add_host
+from tests.support.rows import add_host, evaluation_row
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.fake_engine import GRANDCHILD
 from tests.workers.support import (
@@ -348,6 +348,21 @@ def test_missing_local_checkpoint_is_fetched_from_store(context: Context, engine
         file.unlink()
     _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 30
+
+
+def test_best_checkpoint_is_fetched_from_store_for_its_second_score(context: Context, engine: Engine) -> None:
+    """As on another host than that which saved it."""
+    run = _die_and_queue(context, engine)
+    with writing(engine) as session:
+        session.add_all(evaluation_row(run.id, at, score) for at, score in ((10, 9.0), (20, 5.0)))
+    folder = context.run_dir(run.id) / "checkpoints"
+    shutil.rmtree(folder)
+    _supervise(context, engine).join(PATIENCE_S)
+    assert _resumed_at(engine, run.id) == 30
+    assert sorted(path.name for path in folder.glob("a1-*")) == [
+        "a1-s000000000010.pt",
+        "a1-s000000000030.pt",
+    ]
 
 
 def test_checkpoints_are_stored_and_fetched_from_s3(context: Context, engine: Engine, s3_url: str) -> None:

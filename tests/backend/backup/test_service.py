@@ -1,3 +1,4 @@
+import gc
 import hashlib
 import json
 import random
@@ -21,7 +22,7 @@ from backend.auth import repository as auth
 from backend.auth import service as logins
 from backend.auth.secrets import hash_secret
 from backend.backup import archive, repository, service
-from backend.backup.archive import BackupError, BackupManifest
+from backend.backup.archive import Artifact, BackupError, BackupManifest
 from backend.db import (
     AuditEntry,
     Base,
@@ -599,6 +600,41 @@ def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> N
             service.restore(_settings(tmp_path / "target", None), tmp_path / f"{name}.tar")
 
 
+def _many_files(path: Path) -> list[Artifact]:
+    """Write a backup of 100 empty artifacts; return them."""
+    files = [
+        Artifact(run_id=new_id(), kind="replays", file=f"a1-training-s{k:012d}-e{k}.npz") for k in range(100)
+    ]
+    with archive.creating(path) as writer:
+        for artifact in files:
+            writer.add(artifact.member, BytesIO(), 0)
+        writer.finish(_manifest("9999"))
+    return files
+
+
+def test_checksums_longer_than_the_largest_manifest_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "many.tar"
+    files = _many_files(path)
+    with tarfile.open(path) as tar:
+        monkeypatch.setattr(archive, "MAX_MANIFEST_BYTES", tar.getmember("manifest.json").size)
+        assert tar.getmember("SHA256SUMS").size > archive.MAX_MANIFEST_BYTES
+    assert archive.verify(path)[0] == _manifest("9999")
+    assert [artifact for artifact, _ in archive.artifacts(path)] == files
+
+
+def test_memory_for_reading_a_backup_does_not_depend_on_the_number_of_its_files(tmp_path: Path) -> None:
+    path = tmp_path / "many.tar"
+    _many_files(path)
+    n_headers = [
+        sum(type(kept) is tarfile.TarInfo for kept in gc.get_objects())
+        for n_read, _ in enumerate(archive.artifacts(path), 1)
+        if n_read in (10, 100)
+    ]
+    assert n_headers[1] <= n_headers[0]
+
+
 @pytest.mark.parametrize("damage", ["[]", "{", "null", "[" * 100_000], ids=lambda damage: damage[:4])
 def test_damaged_rows_are_named_in_a_backup_and_restored_as_they_are(
     small: tuple[Settings, Path], target: Settings, tmp_path: Path, damage: str
@@ -679,20 +715,22 @@ def test_backup_with_a_row_that_no_page_can_show_is_refused_and_changes_nothing(
     assert not list(target.home_dir.glob("*.sqlite3"))
 
 
+def _manifest(schema: str, format: int = archive.FORMAT) -> BackupManifest:
+    return BackupManifest(
+        format=format,
+        version="7.0.0",
+        schema_revision=schema,
+        created_at="",
+        n_runs=0,
+        n_files=0,
+        damaged=[],
+    )
+
+
 def _backup_of(path: Path, schema: str, database: bytes = b"", format: int = archive.FORMAT) -> None:
     with archive.creating(path) as writer:
         writer.add(archive.DATABASE, BytesIO(database), len(database))
-        writer.finish(
-            BackupManifest(
-                format=format,
-                version="7.0.0",
-                schema_revision=schema,
-                created_at="",
-                n_runs=0,
-                n_files=0,
-                damaged=[],
-            )
-        )
+        writer.finish(_manifest(schema, format))
 
 
 def test_backup_of_unknown_version_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from backend.db import ExternalSource, RemovedFile, Run, Series
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.errors import Unavailable
-from backend.external import uploads
+from backend.external import files, uploads
 from backend.storage.service import SHORT_GRACE_S
 from tests.support.arrow import arrow_stream
 from tests.support.external import SOURCE, batch, checkpoint, create, drawn, episodes, send, upload
@@ -140,10 +140,19 @@ INVALID_BATCHES: list[tuple[str, Any, str]] = [
     ("points", batch(1, [1.0]) | {"colour": "red"}, "colour"),
     ("points", [1], "body"),
     ("episodes", episodes(1, [math.nan]), "episodes.0.return"),
-    (
-        "log",
-        {"source": SOURCE, "sequence": 1, "lines": [{"time": "then", "message": "x"}]},
-        "lines.0.time",
+    *(
+        (
+            "log",
+            {"source": SOURCE, "sequence": 1, "lines": [{"time": time, "message": "x"}]},
+            "lines.0.time",
+        )
+        for time in (
+            "then",
+            "0001-01-01T00:00:00+14:00",
+            "1969-12-31T23:59:59Z",
+            "9999-01-01T00:00:00Z",
+            "9999-12-31T23:59:59-12:00",
+        )
     ),
     ("heartbeat", {"state": "queued"}, "state"),
     ("heartbeat", {"reason": "r" * 10_000}, "reason"),
@@ -471,6 +480,29 @@ def test_uploads_are_bounded(sqlite_service: RunningService, monkeypatch: pytest
     assert upload(client, own, b"x").status_code == 409
     assert upload(client, {"id": new_id()}, b"x").status_code == 404
     assert upload(client, run, b"x", name="x" * 26).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "field"),
+    [
+        ("checkpoints", "MAX_FILES", "upload"),
+        ("checkpoints", "MAX_FILES_BYTES", "upload"),
+        ("videos", "MAX_FILES", "upload"),
+        ("videos", "MAX_VIDEO_BYTES", "size_bytes"),
+    ],
+)
+def test_upload_that_is_refused_as_a_file_of_the_run_is_deleted(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, kind: str, limit: str, field: str
+) -> None:
+    """Else it would count as unfinished, and the run could not send others."""
+    monkeypatch.setattr(files, limit, 0)
+    client, content = sqlite_service.client, b"x"
+    run = create(client)
+    assert upload(client, run, content).json() == {"received_bytes": 1}
+    form = {"form": "file"} if kind == "videos" else {}
+    answer = client.post(f"/api/v1/runs/{run['id']}/{kind}", json=checkpoint(1, content, **form))
+    assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (422, [field])
+    assert list((sqlite_service.settings.home_dir / "uploads" / run["id"]).iterdir()) == []
 
 
 def test_whole_floats_are_integers_in_every_column(sqlite_service: RunningService) -> None:

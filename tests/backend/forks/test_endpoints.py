@@ -1,14 +1,19 @@
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 
-from backend.db import Checkpoint, Run
+from backend.coordination.context import Context
+from backend.db import Checkpoint, RemovedFile, Run
 from backend.db.engine import reading, writing
+from backend.errors import Unavailable
 from backend.specs.states import RunState
+from backend.storage.service import SHORT_GRACE_S
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
+from workers.clean_up import delete_removed_files
 
 pytestmark = pytest.mark.service
 
@@ -131,3 +136,29 @@ def test_fork_cannot_change_settings_of_network_shape(service: RunningService, t
         answer = service.client.post(url, json=body)
         assert (answer.status_code, [e["field"] for e in answer.json()["errors"]]) == (422, [field])
         assert service.client.post(url, json={"environment_config": {"noop_max": 5}}).status_code == 201
+
+
+def _fail(*arguments: object, **fields: object) -> None:
+    raise Unavailable("the database is away", retry_after_s=1)
+
+
+def test_clean_up_deletes_the_copy_of_a_fork_that_was_not_committed_and_no_other(
+    service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, _ = _parent(service, tmp_path, 100)
+    url, runs = f"/api/v1/runs/{parent.id}/fork", service.settings.home_dir / "artifacts" / "runs"
+    with monkeypatch.context() as failing:
+        failing.setattr("backend.forks.endpoints.RunOut.of", _fail)
+        assert service.client.post(url).status_code == 503
+    [left] = runs.glob("*/checkpoints/a0-*.pt")
+    fork = service.client.post(url).json()
+    context = Context.from_settings(service.settings)
+    try:
+        assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 0, "their requests may still commit"
+        with writing(service.engine) as session:
+            session.execute(update(RemovedFile).values(removed_at=datetime(2020, 1, 1, tzinfo=UTC)))
+        assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 1
+    finally:
+        context.close()
+    assert not left.exists()
+    assert [path.parts[-3] for path in runs.glob("*/checkpoints/a0-*.pt")] == [fork["id"]]

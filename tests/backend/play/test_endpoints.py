@@ -333,6 +333,13 @@ def test_recording_with_a_changed_byte_is_refused(service: RunningService) -> No
         assert "is damaged" in json.dumps(answer.json())
 
 
+def test_environment_with_a_null_character_is_refused_in_the_list_of_recordings(
+    service: RunningService,
+) -> None:
+    answer = service.client.get("/api/v1/recordings", params={"environment": "a\0b"})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "environment")
+
+
 def test_only_its_player_or_an_admin_deletes_a_recording_that_has_ended(service: RunningService) -> None:
     add_host(service.engine, "a", environments=[BREAKOUT])
     session = open_session(service.client, BREAKOUT)

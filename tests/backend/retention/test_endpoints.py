@@ -1,14 +1,18 @@
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backend.db.engine import reading, writing
+from backend.jobs import service as jobs
 from backend.principals import Role
+from backend.retention import removals
 from backend.retention import service as rules
 from backend.retention.removals import Policies
 from backend.specs.retention import InstallationPolicy
 from backend.specs.states import RunState
+from tests.support.artifacts import make_episode
 from tests.support.rows import add_attempt, episode_row, make_checkpoint, make_run
 from tests.support.service import RunningService
 
@@ -71,6 +75,33 @@ def test_preview_is_what_clean_up_removes(service: RunningService, monkeypatch: 
     assert len(removal.episodes) == of_group["episodes"]["files"]
     shown = service.client.get(f"/api/v1/runs/{run_id}/episodes").json()["items"]
     assert len(shown) == 3 - of_group["episodes"]["files"]
+
+
+def test_episodes_that_branches_and_saliency_maps_await_are_kept(
+    service: RunningService, tmp_path: Path
+) -> None:
+    run = make_run(service.engine, RunState.FINISHED, environment="Catch-v0")
+    make_checkpoint(service.engine, run)
+    branched, mapped, other, _ = (
+        make_episode(service.engine, run, service.artifacts, tmp_path, agent_steps=at, replay=f"{at}.npz")
+        for at in (100, 200, 300, 400)
+    )
+    policies = Policies(InstallationPolicy(episodes_last=1), {})
+
+    def removed() -> list[str]:
+        with reading(service.engine) as session:
+            [removal] = removals.of_runs(session, [run.id], policies)
+        return sorted(episode.id for episode in removal.episodes)
+
+    assert removed() == sorted([branched.id, mapped.id, other.id])
+    branch = service.client.post("/api/v1/branches", json={"episode": branched.id, "decision": 1})
+    saliency = service.client.get(f"/api/v1/episodes/{mapped.id}/saliency", params={"decision": 1})
+    assert (branch.status_code, saliency.status_code) == (201, 202)
+    assert removed() == [other.id]
+    with writing(service.engine) as session:
+        while (job := jobs.claim(session, "a", 60.0, ["Catch-v0"])) is not None:
+            assert jobs.finish(session, job.id, job.tries)
+    assert removed() == sorted([branched.id, mapped.id, other.id])
 
 
 def test_preview_stops_at_its_time_limit(service: RunningService) -> None:

@@ -2,10 +2,11 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from backend.auth import login_limits
 from backend.auth import repository as auth_rows
-from backend.db import User
+from backend.db import IdempotencyKey, User
 from backend.db.engine import reading, writing
 from backend.errors import Conflict
 from backend.principals import Role
@@ -144,6 +145,15 @@ def test_user_names_are_unique_and_last_admin_is_kept(service: RunningService) -
     assert service.client.delete(url).status_code == 409
     service.client.post("/api/v1/users", json=ANNA | {"name": "Berta", "role": "admin"})
     assert service.client.patch(url, json={"role": "viewer"}).status_code == 200
+
+
+def test_request_for_a_user_stores_no_idempotency_key(sqlite_service: RunningService) -> None:
+    """Its fingerprint would be a fast hash of the password."""
+    headers = {"Idempotency-Key": "k"}
+    answers = [sqlite_service.client.post("/api/v1/users", json=ANNA, headers=headers) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 409]
+    with reading(sqlite_service.engine) as session:
+        assert session.scalars(select(IdempotencyKey)).all() == []
 
 
 def test_concurrent_demotion_keeps_one_admin(service: RunningService) -> None:

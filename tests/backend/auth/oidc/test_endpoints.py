@@ -272,6 +272,19 @@ def test_user_of_the_same_name_is_used_only_after_an_admin_links_it(
         assert browser.sign_in("e-1") == "/login?error=name_taken"
 
 
+def test_linking_a_user_to_another_subject_ends_the_sessions_of_the_former_one(
+    on_sqlite: Installation, provider: OidcProvider
+) -> None:
+    provider.set_user("k-1", preferred_username="klara", groups="lab")
+    with on_sqlite.browser() as browser:
+        assert browser.sign_in("k-1") == "/"
+        url = f"/api/v1/users/{on_sqlite.users()['klara'].id}"
+        on_sqlite.service.client.patch(url, json={"oidc_subject": "k-1"}).raise_for_status()
+        assert browser.me is not None
+        on_sqlite.service.client.patch(url, json={"oidc_subject": "k-2"}).raise_for_status()
+        assert browser.me is None
+
+
 @_with_settings(oidc_create_users=False)
 def test_unknown_user_is_refused_where_none_are_created(
     on_sqlite: Installation, provider: OidcProvider

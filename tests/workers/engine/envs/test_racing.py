@@ -217,6 +217,24 @@ def test_collision_slows_the_car_and_pushes_the_opponent() -> None:
     env.close()
 
 
+def test_collision_is_the_same_after_episodes_with_other_seeds() -> None:
+    env = racing("Racing-Slow-Opponents-v0", frame_skip=1)
+    observation = np.empty(env.observation_shape, np.uint8)
+    coast = env.action_names.index("STRAIGHT_COAST")
+    collisions = []
+    for seed in (5, 8, 5):
+        env.reset(seed, observation)
+        assert env.opponents is not None
+        ram(env, 0, 60.0)
+        moves = []
+        for _ in range(5):
+            env.step(coast, observation)
+            moves.append([(*body.position, body.angle) for body in (env.car.hull, *env.opponents.bodies)])
+        collisions.append(moves)
+    env.close()
+    assert collisions[0] == collisions[2]
+
+
 def test_opponent_brakes_for_the_car_ahead_of_it() -> None:
     env = racing("Racing-Slow-Opponents-v0", frame_skip=1)
     observation = np.empty(env.observation_shape, np.uint8)

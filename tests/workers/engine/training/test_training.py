@@ -141,6 +141,23 @@ def test_damaged_best_checkpoint_is_not_scored_and_fails_no_run(tmp_path: Path) 
 
 
 @pytest.mark.service
+def test_fork_scores_its_own_best_checkpoint_again_and_not_that_of_its_parent(tmp_path: Path) -> None:
+    """A fork's first checkpoint is a copy, whose number of the attempt is 0."""
+    request = {"algorithm": "dqn", "environment": "CartPole-v1", "config": {"evaluation_episodes": 1}}
+    parent, fork = (
+        parse_run_spec(request | {"stop": {"agent_steps": agent_steps}}) for agent_steps in (40, 80)
+    )
+    train(parent, tmp_path / "parent")
+    copy = tmp_path / "fork" / "checkpoints" / checkpoint.file_name(0, 40)
+    state = checkpoint.load(tmp_path / "parent" / "checkpoints" / checkpoint.file_name(1, 40))
+    _, evaluated = state["best_evaluation"]
+    assert evaluated == checkpoint.file_name(1, 40)
+    checkpoint.save(copy, state | {"best_evaluation": (1e9, evaluated)})
+    _, again = only(EvaluationEvent, train(fork, tmp_path / "fork", resume=copy.name))
+    assert again.checkpoint == checkpoint.file_name(1, 80)
+
+
+@pytest.mark.service
 def test_stop_during_the_best_score_leaves_only_that_due(tmp_path: Path) -> None:
     config = {"evaluation_episodes": 1, "evaluation_interval_agent_steps": 200}
     spec = parse_run_spec(

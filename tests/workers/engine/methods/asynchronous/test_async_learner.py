@@ -16,9 +16,10 @@ from tests.support.thread_children import ThreadChild
 from tests.support.waiting import Patience, until
 from workers.engine.methods.asynchronous import learner
 from workers.engine.methods.asynchronous.learner import HogwildLearner
-from workers.engine.methods.asynchronous.memory import AGENT_STEPS, FRAMES
+from workers.engine.methods.asynchronous.memory import AGENT_STEPS, EPISODES_BEGUN, FRAMES
 from workers.engine.methods.base import StepResult
 from workers.engine.methods.registry import METHODS
+from workers.engine.nn.seeds import episode_seed
 from workers.engine.training.loop import Training
 
 
@@ -125,3 +126,19 @@ def test_episode_that_cannot_be_repeated_is_replaced_by_the_next(
         [after] = [actor["play"] for actor in resumed.state()["actors"]]
         assert (after["begun"], after["actions"]) == (before["begun"] + 1, [])
         assert after["seed"] == Scripted.seeds[-1] != before["seed"] == Scripted.seeds[-2]
+
+
+def test_actor_that_starts_after_a_resume_continues_the_episodes_of_its_number(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It did not run any more when the checkpoint was saved."""
+    ends = [Outcome(1.0, "terminated")]
+    with learning(script, monkeypatch, ends, n_actors=2) as parent:
+        advance_until(parent, lambda result: any(end.source == "actor 1" for end in result.episodes))
+        parent.change(parent.config.model_copy(update={"n_actors": 1}))
+        state, begun = parent.state(), int(parent.counts.of(1)[EPISODES_BEGUN])
+    with learning(script, monkeypatch, ends) as resumed:
+        resumed.restore(state)
+        resumed.change(resumed.config.model_copy(update={"n_actors": 2}))
+        resumed.state()  # when both have started
+        assert Scripted.seeds[-1] == episode_seed(0, 1, begun)

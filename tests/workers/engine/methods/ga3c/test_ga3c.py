@@ -262,6 +262,16 @@ def test_restore_limits_the_adjusted_agents_to_the_claimed_memory() -> None:
         assert learner.thread_counts == ThreadCounts(5, 2, 1)
 
 
+def test_restore_keeps_the_adjusted_numbers_that_a_fork_does_not_change() -> None:
+    with at_work(n_actors=2, adjustment_interval_s=60.0) as learner:
+        learner.resize(ThreadCounts(3, 2, 2))  # as the walk does
+        state = learner.state()
+        learner.change(learner.config.model_copy(update={"n_actors": 1, "n_trainers": 3}))
+        learner.restore(state)
+        assert learner.thread_counts == ThreadCounts(1, 2, 3)
+        assert len(agents(learner)) == 1
+
+
 def test_tps_excludes_evaluation_and_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 0.0
     monkeypatch.setattr(ga3c_model, "time", SimpleNamespace(monotonic=lambda: now_s))

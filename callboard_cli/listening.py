@@ -49,16 +49,15 @@ def refuse_open_bind(settings: Settings) -> None:
 
     if settings.binds_loopback:
         return
-    has_failed = False
+    reason = ""
     while True:
         try:
             with opened(settings.database) as engine, reading(engine) as session:
                 protected = auth.has_admin_with_password(session)
             break
-        except OperationalError:
-            if not has_failed:
-                typer.echo("callboard: waiting for the database, which is not available", err=True)
-            has_failed = True
+        except OperationalError as error:
+            if reason != (reason := str(error.orig).strip().partition("\n")[0]):
+                typer.echo(f"callboard: waiting for the database, which is not available: {reason}", err=True)
             sleep(_DATABASE_RETRY_S)
     if not protected:
         raise fail(

@@ -61,16 +61,16 @@ def prepare(context: Context, claim: Claim) -> str | None:
     checkpoint = _newest_intact(context, claim)
     with context.writing() as session:
         spec = claims.resume_from(session, claim.run_id, claim.attempt, checkpoint)
-    if checkpoint is not None:
-        _fetch_best(context, claim.run_id)
     _set_aside(folder / str(claim.attempt))
     written = write_spec(context.run_dir(claim.run_id), spec)
+    if checkpoint is not None and written.config.scores_best_kept:
+        _fetch_best(context, claim.run_id)
     _write_starts(context, claim.run_id, written.evaluation_protocol)
     return checkpoint.file if checkpoint else None
 
 
 def _fetch_best(context: Context, run_id: str) -> None:
-    """Fetch the checkpoint that the engine scores again at its end: another host may have saved it."""
+    """Fetch the best checkpoint, which the engine scores again at its end: another host may have saved it."""
     with context.reading() as session:
         files = retention.needed_by_engine(session, run_id, 0)
         rows = [row for file in files if (row := checkpoints.of_file(session, run_id, file)) is not None]

@@ -45,15 +45,10 @@ class TokenOrigin:
 COMMAND_LINE = TokenOrigin("command line")
 
 
-def set_owner_password(session: Session, password: str, password_hash: str) -> None:
-    """Set the owner's password, which is required before the service accepts other machines.
-
-    Another one ends the owner's sessions; the same one, as the container's setup sets it at every start, does
-    not.
-    """
-    owner = _owner(session)
-    if not passwords.verify_password(password, owner.password_hash):
-        set_password(session, owner, password_hash)
+def set_owner_password(session: Session, password_hash: str) -> None:
+    """Set the owner's password, which is required before the service accepts other machines, and end the
+    owner's sessions."""
+    set_password(session, _owner(session), password_hash)
 
 
 def create_login_link(session: Session) -> str:

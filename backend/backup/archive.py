@@ -135,12 +135,14 @@ def verify(path: Path) -> tuple[BackupManifest, str]:
         for name, file, size_bytes in _members(path, tar):
             if name in checksums:
                 raise BackupError(f"{path} is damaged: it contains {name} twice")
-            # Both are read as a whole; the checksums come last, and have a line for each other member.
-            most = {MANIFEST: MAX_MANIFEST_BYTES, CHECKSUMS: sum(map(_line_bytes, checksums))}.get(name)
-            if most is not None and size_bytes > most:
-                raise BackupError(f"{path} is not a backup of Callboard: its {name} has {size_bytes:,} bytes")
             digesting = _Digesting(file)
-            if name in (MANIFEST, CHECKSUMS):
+            if name in (MANIFEST, CHECKSUMS):  # read as a whole
+                # The checksums come last, and have a line for each other member.
+                most = MAX_MANIFEST_BYTES if name == MANIFEST else sum(map(_line_bytes, checksums))
+                if size_bytes > most:
+                    raise BackupError(
+                        f"{path} is not a backup of Callboard: its {name} has {size_bytes:,} bytes"
+                    )
                 content[name] = digesting.read()
             while digesting.read(_BLOCK_BYTES):
                 pass

@@ -178,7 +178,7 @@ def removable_episodes(
     Args:
         policy: policy of the run.
         episodes: all of the run, latest first.
-        awaited: ids of those whose video is being rendered.
+        awaited: ids of those that jobs need: for videos, thumbnails, branches and saliency maps.
     """
     if not policy.thins_episodes:
         return []

@@ -171,7 +171,10 @@ class StudyFigure(Strict):
     )
     x: XAxis = Field(default="agent_steps", description="Horizontal axis of `curves`.")
     setting: str | None = Field(
-        default=None, max_length=200, description="Setting on the horizontal axis of `scatter` and of bars."
+        default=None,
+        max_length=200,
+        description="Setting on the horizontal axis of `scatter` and of bars, or whose best values "
+        "`mean_of_best` of settings takes: by default the first that is drawn.",
     )
     log: bool | None = Field(
         default=None, description="Whether a setting's axis is logarithmic; default: as suits its values."

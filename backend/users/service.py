@@ -29,8 +29,8 @@ def create(session: Session, request: UserRequest) -> User:
 
 
 def change(session: Session, user_id: str, changes: UserChanges, oidc_issuer: str | None = None) -> User:
-    """Change role, password or identity; a new password ends the user's sessions, a lower role lowers the
-    roles of their tokens.
+    """Change role, password or identity. A new password ends the user's sessions, another identity those by
+    OpenID Connect; a lower role lowers the roles of their tokens.
 
     Raises:
         NotFound: there is no such user.

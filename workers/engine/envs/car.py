@@ -86,7 +86,7 @@ class RaceSimulation(CarRacing):
         In a new world: which of two bodies that touch Box2D takes for the first depends on numbers that it
         uses again within a world, so that an episode would depend on those before it.
         """
-        self.road = None  # that of the former world is not removed from the new one
+        self._destroy()  # type: ignore[no-untyped-call] # else pybox2d keeps what its bodies refer to
         self.world = type(self.world)((0, 0), contactListener=self.contactListener_keepref)
         self.reset(seed=seed)
         assert self.car is not None

@@ -148,10 +148,8 @@ class ActorLearner:
         network = factories.network(self._config, self._runner.env)
         self._flat = FlatParameters(network)
         self._optimizer = self._vectors.optimizer(self._config, number)
-        # An actor that replaces a dead one continues with seeds that were not used.
-        self._runner.episodes_begun = int(self._mine[EPISODES_BEGUN])
-        seed = np.random.SeedSequence((spec.seed, ACTION_STREAM + number, self._runner.episodes_begun))
-        self._rng = np.random.default_rng(seed)
+        self._number = number
+        self._rng = self._first_rng()
         self._algorithm = factories.algorithm(
             ActorContext(
                 self._config,
@@ -289,7 +287,17 @@ class ActorLearner:
         rng = rng_state(self._rng, self._seed)
         return {"rng": rng, "play": self._runner.state(), "method": self._algorithm.state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _first_rng(self) -> np.random.Generator:
+        """Continue with seeds that were not used, by a dead actor before this one, for example."""
+        self._runner.episodes_begun = begun = int(self._mine[EPISODES_BEGUN])
+        seed = np.random.SeedSequence((self._seed, ACTION_STREAM + self._number, begun))
+        return np.random.default_rng(seed)
+
+    def _restore(self, state: dict[str, Any] | None) -> None:
+        if state is None:
+            self._rng.bit_generator.state = self._first_rng().bit_generator.state
+            self._begin_episode()
+            return
         restore_rng(self._rng, state["rng"], self._seed)
         if self._runner.restore(state["play"]):
             self._mine[EPISODES_BEGUN] = self._runner.episodes_begun

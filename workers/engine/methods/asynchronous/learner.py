@@ -142,7 +142,8 @@ class HogwildLearner:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state`; each actor continues its episode.
+        """Continue from `state`: each actor continues its episode, and one that did not run then begins its
+        next one.
 
         Raises:
             ValueError: the state is of another network.
@@ -157,10 +158,10 @@ class HogwildLearner:
         self.counts.restore(self._counted, state["episodes_begun"])
         self._memory.copied_at_frames[0] = self._counted[FRAMES]
         self._gate = MetricsGate()
-        kept = state["actors"]
-        for k in self._actors.numbers[: len(kept)]:
-            del self._paused[k]
-            self._actors.send(k, "restore", kept[k])
+        kept = dict(enumerate(state["actors"]))
+        self._paused.clear()
+        for k in self._actors.numbers:
+            self._actors.send(k, "restore", kept.get(k))
         self._await_paused()
 
     def close(self) -> None:

@@ -79,6 +79,10 @@ export async function unwrap<T>(request: Promise<ApiResponse<T>>): Promise<T> {
   return data as T;
 }
 
+/** A key under which the service executes the request of one click once, also when it is repeated. Over plain HTTP
+ * there is no `crypto.randomUUID`. */
+export const newKey = (): string => crypto.getRandomValues(new Uint32Array(4)).join('-');
+
 /** Gets another ticket for addresses before the present one expires. */
 export async function renewTicket(): Promise<void> {
   if (isTicketOld()) await unwrap(api.GET('/api/v1/auth/me'));

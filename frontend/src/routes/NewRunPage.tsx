@@ -36,9 +36,9 @@ export default function NewRunPage() {
   };
 
   const form = () => {
-    const error = algorithms.error ?? environments.error ?? source.error;
-    if (error) return <PageProblem error={error} onRetry={() => location.reload()} />;
     if (!algorithms.data || !environments.data || (sourceId && !source.data)) {
+      const error = algorithms.error ?? environments.error ?? source.error;
+      if (error) return <PageProblem error={error} onRetry={() => location.reload()} />;
       return <Loading label="Loading the catalogue" lines={10} />;
     }
     const catalogue = { algorithms: algorithms.data, environments: environments.data };

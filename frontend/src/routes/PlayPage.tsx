@@ -63,7 +63,7 @@ function NewSession() {
     mutationFn: openPlaySession,
     onSuccess: ({ id }) => navigate({ to: '/play/$sessionId', params: { sessionId: id } }),
   });
-  if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+  if (error && !environments) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!chosen)
     return (
       <div className={classes.loadingForm}>

@@ -34,14 +34,21 @@ export function AuditFilterForm({ filter, actions, onChange }: Props) {
   const current = typedOf(filter);
   const [typed, setTyped] = useState(current);
   const [previous, setPrevious] = useState(current);
+  const [submitted, setSubmitted] = useState(current);
   const trimmed = { ...typed, user: typed.user.trim(), address: typed.address.trim() };
-  // Navigating back or forward changes the filter without typing.
+  // Navigating back or forward replaces the text; what the form has submitted may have been extended since.
   if (!isSame(previous, current)) {
     setPrevious(current);
-    if (!isSame(typedOf(auditSearch(trimmed)), current)) setTyped(current);
+    if (!isSame(submitted, current)) {
+      setSubmitted(current);
+      setTyped(current);
+    }
   }
   // All fields together: another one may have been typed within the delay.
-  const apply = useDebouncedCallback(() => onChange(trimmed), TYPING_MS);
+  const apply = useDebouncedCallback(() => {
+    setSubmitted(typedOf(auditSearch(trimmed)));
+    onChange(trimmed);
+  }, TYPING_MS);
   const type = (name: keyof Typed, value: string) => {
     setTyped({ ...typed, [name]: value });
     apply();

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import type { RunDetail } from '@/api/runs';
 import { type Axes, type Chart, chartQuery, NO_SMOOTHING } from '@/api/series';
 import { Problem } from '@/components/feedback';
-import { DASH, formatBytes, formatCount, formatNumber, plural } from '@/lib/format';
+import { DASH, formatBytes, formatCount, formatNumber, formatRate, plural } from '@/lib/format';
 import classes from './gorila.module.css';
 
 /** A metric's value by source, such as `actor 3`; the source '' is the whole run. */
@@ -82,17 +82,17 @@ export function GorilaFigure({ run }: { run: RunDetail }) {
     <section className={`panel ${classes.figure}`} aria-label="Gorila architecture">
       {problem}
       <Box title={`Parameter server, ${count('n_shards', 'shard')}`} symbol="θ⁺">
-        <Fact name="Updates per second">{formatCount(total('speed/updates_per_s'))}</Fact>
+        <Fact name="Updates per second">{formatRate(total('speed/updates_per_s'))}</Fact>
         <Fact name="Stale gradients discarded">{formatCount(total('gorila/stale_discards'))}</Fact>
         <Fact name="Updates lost with a shard">{formatCount(total('gorila/lost_updates'))}</Fact>
         <Strip name="Updates by shard" values={latest('gorila/shard_updates')} text={formatCount} />
       </Box>
       <div className={classes.between}>
         <Flow direction="up" name="gradients">
-          {formatCount(total('gorila/pushes_per_s'))}/s, {formatBytes(total('gorila/push_bytes_per_s'))}/s
+          {formatRate(total('gorila/pushes_per_s'))}/s, {formatBytes(total('gorila/push_bytes_per_s'))}/s
         </Flow>
         <Flow direction="down" name="changed θ⁺">
-          {formatCount(total('gorila/pulls_per_s'))}/s, {formatBytes(total('gorila/pull_bytes_per_s'))}/s
+          {formatRate(total('gorila/pulls_per_s'))}/s, {formatBytes(total('gorila/pull_bytes_per_s'))}/s
         </Flow>
       </div>
       <div className={classes.work} data-bundled={bundled || undefined}>
@@ -125,7 +125,7 @@ export function GorilaFigure({ run }: { run: RunDetail }) {
           <Strip name="Filled" values={fills} text={percent} max={1} />
         </Box>
         <Flow direction="left" name="(s, a, r, s′)">
-          {formatCount(total('speed/agent_steps_per_s'))}/s
+          {formatRate(total('speed/agent_steps_per_s'))}/s
         </Flow>
         <Box title={count('n_actors', 'actor')} symbol="argmax Q(s, a; θ)">
           <Fact name="Exploration ε">{formatNumber(total('exploration/epsilon'))}</Fact>

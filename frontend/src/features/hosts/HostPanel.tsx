@@ -8,7 +8,7 @@ import { ProgressBar } from '@/components/ProgressBar';
 import { StateBadge } from '@/components/run/StateBadge';
 import { Term } from '@/components/Term';
 import { TruncatedName, RelativeTime } from '@/components/text';
-import { DASH, formatBytes, formatCount, formatInteger, plural } from '@/lib/format';
+import { DASH, formatBytes, formatInteger, formatRate, plural } from '@/lib/format';
 import classes from './hosts.module.css';
 import { Meter } from './Meter';
 
@@ -134,7 +134,7 @@ export function HostPanel({ host }: { host: Host }) {
                 />
               )}
               {run.agent_steps_per_s !== null && (
-                <span className="num muted nowrap">{formatCount(run.agent_steps_per_s)} agent steps/s</span>
+                <span className="num muted nowrap">{formatRate(run.agent_steps_per_s)} agent steps/s</span>
               )}
             </span>
           ))}

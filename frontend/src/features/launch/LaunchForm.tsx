@@ -2,6 +2,7 @@ import { Button } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useState, type SubmitEvent } from 'react';
 import { flushSync } from 'react-dom';
+import { newKey } from '@/api/client';
 import { hostsQuery } from '@/api/hosts';
 import { asProblem, type FieldProblem } from '@/api/problem';
 import { checkpointsQuery } from '@/api/runResources';
@@ -51,9 +52,6 @@ type Props = {
   onStarted: (runs: Run[]) => void;
   onSweepStarted: (id: string) => void;
 };
-
-/** A key under which the service starts the runs of one click once, also when the request is repeated. */
-const newKey = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join('-');
 
 /** The errors that remain after an edit, which clears those of its field, of its section and of the form. */
 const withoutPath = (errors: readonly FieldProblem[], path: string): FieldProblem[] =>

@@ -45,12 +45,15 @@ export const logQuery = (client: QueryClient, run: string, find: string) => {
         return { items, older: items.length === PAGE_SIZE };
       }
       let lines = previous;
-      while (last) {
+      for (let page = 0; last && page < MAX_LINES / PAGE_SIZE; page += 1) {
         const { items }: { items: LogLine[] } = await fetchLines(run, find, { after: last.id }, signal);
         lines = appendLines(lines, items);
         last = items.length === PAGE_SIZE ? items.at(-1) : undefined;
       }
-      return lines;
+      if (!last) return lines;
+      // Nothing that was shown would be left: after a long gap the log begins anew.
+      const { items } = await fetchLines(run, find, { tail: true }, signal);
+      return { items, older: true };
     },
     structuralSharing: false,
   });

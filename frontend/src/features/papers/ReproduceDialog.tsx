@@ -1,6 +1,7 @@
 import { Button, Group, Modal, NativeSelect, SegmentedControl } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { newKey } from '@/api/client';
 import { keys } from '@/api/keys';
 import { startSetsQuery, type StartSet } from '@/api/startSets';
 import { estimateQuery, startStudy, type PaperItem, type Scale } from '@/api/studies';
@@ -41,7 +42,7 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
   const client = useQueryClient();
   const [scale, setScale] = useState<Scale>(item.scales[0]?.scale ?? 'minutes');
   const [wanted, setWanted] = useState<Players | null>(null);
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(newKey);
   const chosen = item.scales.find((candidate) => candidate.scale === scale);
   const games = item.needs_people ? (chosen?.environments ?? []) : [];
   const offersStarts = games.length > 0 && games.every((game) => game.startsWith('ALE/'));

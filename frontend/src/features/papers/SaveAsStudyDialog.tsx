@@ -1,6 +1,7 @@
 import { Button, Group, Modal, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type SubmitEvent } from 'react';
+import { newKey } from '@/api/client';
 import { keys } from '@/api/keys';
 import { MAX_NAME } from '@/api/runBounds';
 import { draftQuery, startDraft, type StudyDraft, type StudySource } from '@/api/studies';
@@ -16,7 +17,7 @@ type Props = { source: StudySource; onClose: () => void; onStarted: (study: stri
 export default function SaveAsStudyDialog({ source, onClose, onStarted }: Props) {
   const client = useQueryClient();
   const [typed, setTyped] = useState<string | null>(null);
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(newKey);
   const draft = useQuery(draftQuery(source));
   const start = useMutation({
     mutationFn: (made: StudyDraft) => startDraft(made, name, key),

@@ -61,11 +61,14 @@ export function PlayView({ session, mine }: Props) {
   const isSuspect = isOpen && session.state === 'running' && (isSilent || !isReady);
   useEffect(() => {
     if (!isSuspect) return undefined;
-    const timer = setInterval(
-      () => void client.invalidateQueries({ queryKey: keys.playSession(session.id) }),
-      REFETCH_MS,
-    );
-    return () => clearInterval(timer);
+    const refetch = (): void => {
+      void client.invalidateQueries({ queryKey: keys.playSession(session.id) });
+    };
+    const timer = setInterval(refetch, REFETCH_MS);
+    return () => {
+      clearInterval(timer);
+      refetch(); // a refetch that has failed in the meantime would leave its error
+    };
   }, [isSuspect, client, session.id]);
 
   const paused = status?.paused ?? false;

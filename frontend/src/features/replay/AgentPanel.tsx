@@ -125,7 +125,7 @@ export function AgentPanel({ run, running, ended, selected, onDeselect, ref }: P
       </header>
       {isLive ? (
         <LiveView key={run} run={run} />
-      ) : error ? (
+      ) : error && !current ? (
         <Problem error={error} onRetry={() => void (selected ? single : list).refetch()} />
       ) : current ? (
         <>

@@ -290,8 +290,10 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
 
 function Members({ ids, n }: { ids: readonly string[]; n: number }) {
   const { data, error } = useInfiniteQuery(runsByIdQuery(ids));
-  if (error) return <Problem error={error} />;
-  if (!data) return <Loading label="Loading the runs of the group" lines={2} />;
+  if (!data) {
+    if (error) return <Problem error={error} />;
+    return <Loading label="Loading the runs of the group" lines={2} />;
+  }
   return (
     <ul className={classes.members}>
       {data.pages.flatMap(({ items }) =>

@@ -43,7 +43,7 @@ export default function SaliencyPanel({ run, episode, decision, onClose }: Props
           Hide
         </Button>
       </div>
-      {error ? (
+      {error && !saliency ? (
         <Problem error={error} onRetry={() => setRetries(retries + 1)} />
       ) : saliency ? (
         <Map saliency={saliency} of={of} />

@@ -138,7 +138,7 @@ def verify(path: Path) -> tuple[BackupManifest, str]:
             digesting = _Digesting(file)
             if name in (MANIFEST, CHECKSUMS):  # read as a whole
                 # The checksums come last, and have a line for each other member.
-                most = MAX_MANIFEST_BYTES if name == MANIFEST else sum(map(_line_bytes, checksums))
+                most = MAX_MANIFEST_BYTES if name == MANIFEST else sum(map(line_bytes, checksums))
                 if size_bytes > most:
                     raise BackupError(
                         f"{path} is not a backup of Callboard: its {name} has {size_bytes:,} bytes"
@@ -198,7 +198,7 @@ def _reading(path: Path) -> Iterator[tarfile.TarFile]:
         raise BackupError(f"{path} is damaged, or not a backup of Callboard: {error}") from None
 
 
-def _line_bytes(name: str) -> int:
+def line_bytes(name: str) -> int:
     """The size of the line of a member in the checksums."""
     return len("0" * 64 + f"  {name}\n")
 

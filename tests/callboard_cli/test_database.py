@@ -58,7 +58,7 @@ def test_open_address_is_refused_once_the_database_is_available(
     with pytest.raises(typer.Exit):
         listening.refuse_open_bind(Settings(database_url=f"sqlite:///{file}", host="0.0.0.0"))
     waiting, refused = capsys.readouterr().err.splitlines()
-    assert waiting == "callboard: waiting for the database, which is not available"
+    assert waiting.startswith("callboard: waiting for the database, which is not available: unable to open ")
     assert refused.startswith("callboard: CALLBOARD_HOST=0.0.0.0 would admit other machines while no admin ")
     assert len(waits) == 2
 

@@ -620,7 +620,16 @@ def test_checksums_longer_than_the_largest_manifest_are_read(
     with tarfile.open(path) as tar:
         monkeypatch.setattr(archive, "MAX_MANIFEST_BYTES", tar.getmember("manifest.json").size)
         assert tar.getmember("SHA256SUMS").size > archive.MAX_MANIFEST_BYTES
+    measured: list[str] = []
+    line_bytes = archive.line_bytes
+
+    def measure(name: str) -> int:
+        measured.append(name)
+        return line_bytes(name)
+
+    monkeypatch.setattr(archive, "line_bytes", measure)
     assert archive.verify(path)[0] == _manifest("9999")
+    assert len(measured) == len(set(measured)), "the limit is summed once, not for every file"
     assert [artifact for artifact, _ in archive.artifacts(path)] == files
 
 

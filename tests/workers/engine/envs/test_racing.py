@@ -1,5 +1,7 @@
 """Racing against gymnasium's own car, and against who can drive."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -233,6 +235,18 @@ def test_collision_is_the_same_after_episodes_with_other_seeds() -> None:
         collisions.append(moves)
     env.close()
     assert collisions[0] == collisions[2]
+
+
+def test_tiles_and_wheels_of_earlier_episodes_are_freed() -> None:
+    simulation = RaceSimulation(1.0)
+    simulation.restart(0)
+    assert simulation.road is not None
+    assert simulation.car is not None
+    earlier = [weakref.ref(part) for part in (*simulation.road, *simulation.car.wheels)]
+    simulation.restart(1)
+    gc.collect()
+    assert [part for part in earlier if part() is not None] == []
+    simulation.close()
 
 
 def test_opponent_brakes_for_the_car_ahead_of_it() -> None:

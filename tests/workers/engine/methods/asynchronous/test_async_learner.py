@@ -142,3 +142,6 @@ def test_actor_that_starts_after_a_resume_continues_the_episodes_of_its_number(
         resumed.change(resumed.config.model_copy(update={"n_actors": 2}))
         resumed.state()  # when both have started
         assert Scripted.seeds[-1] == episode_seed(0, 1, begun)
+    with learning(script, monkeypatch, ends, n_actors=2) as fork:
+        fork.restore(state)
+        assert Scripted.seeds[-1] == episode_seed(0, 1, begun)

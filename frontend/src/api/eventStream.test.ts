@@ -185,6 +185,39 @@ describe('EventStream', () => {
     expect(connection.status).toBe('live');
   });
 
+  it('is shared by the tabs under one base path, not by those of another installation', async () => {
+    const names: string[] = [];
+    vi.stubGlobal(
+      'BroadcastChannel',
+      class extends FakeChannel {
+        constructor(name: string) {
+          super();
+          names.push(name);
+        }
+      },
+    );
+    const request = (name: string): Promise<void> => Promise.resolve(void names.push(name));
+    vi.stubGlobal('navigator', { onLine: true, locks: { request } });
+    for (const base of ['/lab', '/office']) {
+      vi.resetModules();
+      document.head.innerHTML = `<meta name="callboard-base" content="${base}" />`;
+      const { EventStream: Stream } = await import('./eventStream');
+      const other = new Stream({
+        onEvent: () => undefined,
+        onResync: () => undefined,
+        onConnection: () => undefined,
+        probe: () => Promise.resolve(),
+      });
+      other.start();
+      other.stop();
+    }
+    document.head.innerHTML = '';
+    const [channel, lock, ...others] = names;
+    expect(lock).toBe(channel);
+    expect(others).toHaveLength(2);
+    expect(others).not.toContain(channel);
+  });
+
   it('opens no stream after it was stopped', () => {
     stream.stop();
     vi.advanceTimersByTime(60_000);

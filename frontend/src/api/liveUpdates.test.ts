@@ -99,6 +99,28 @@ describe('isAffected', () => {
     expect(isAffected(keys.sweeps(), finished)).toBe(false);
   });
 
+  it('refetches the metrics that runs have when one of them has a new metric, and at its end', () => {
+    const key = keys.metrics([B, A]);
+    expect(isAffected(key, { ...points, changed: ['metrics', 'series/loss'] })).toBe(true);
+    expect(isAffected(key, { run: A, revision: 5, state: 'stopped' })).toBe(true);
+    expect(isAffected(key, points)).toBe(false);
+    expect(isAffected(keys.metrics([B]), { ...points, changed: ['metrics'] })).toBe(false);
+  });
+
+  it('refetches a comparison of evaluations after each of them, and any at the end of a run', () => {
+    const evaluations = keys.comparison([B, A], 'evaluation', 'common', undefined, undefined);
+    const training = keys.comparison([B, A], 'training', 'common', undefined, undefined);
+    const evaluated = { ...points, changed: ['evaluations'] };
+    expect(isAffected(evaluations, evaluated)).toBe(true);
+    expect(isAffected(evaluations, { job: B, kind: 'evaluation', run: A, state: 'done' })).toBe(true);
+    expect(isAffected(evaluations, { ...evaluated, run: 'another' })).toBe(false);
+    for (const key of [evaluations, training]) {
+      expect(isAffected(key, points)).toBe(false);
+      expect(isAffected(key, { run: A, revision: 5, state: 'stopped' })).toBe(true);
+    }
+    expect(isAffected(training, evaluated)).toBe(false);
+  });
+
   it('refetches hosts after events of hosts alone', () => {
     expect(isAffected(keys.hosts(), { host: 'here' })).toBe(true);
     expect(isAffected(keys.run(A), { host: 'here' })).toBe(false);
@@ -201,6 +223,13 @@ describe('startLiveUpdates', () => {
     resync({});
     await vi.advanceTimersByTimeAsync(0);
     expect(requests).toEqual([3, 3]);
+  });
+
+  it('refetches a comparison and its metrics after events were missed', async () => {
+    const requests = await watching(keys.comparison([A, B], 'training'), keys.metrics([A, B]));
+    resync({});
+    await vi.advanceTimersByTimeAsync(0);
+    expect(requests).toEqual([2, 2]);
   });
 
   it('refetches lists after a change of state, whatever else of runs is shown', async () => {

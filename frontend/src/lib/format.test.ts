@@ -9,6 +9,7 @@ import {
   formatDuration,
   formatExact,
   formatNumber,
+  formatRate,
   formatScore,
   formatTick,
   formatTimeLeft,
@@ -65,6 +66,17 @@ describe('formatNumber', () => {
     [Infinity, '∞'],
     [NaN, 'NaN'],
   ])('formats %d as %s', (value, text) => expect(formatNumber(value)).toBe(text));
+});
+
+describe('formatRate', () => {
+  it.each([
+    [0.04, '0.04'],
+    [9.96, '9.96'],
+    [10.4, '10'],
+    [12_345, '12.3k'],
+  ])('formats %d per second as %s', (value, text) => expect(plain(formatRate(value))).toBe(text));
+
+  it('returns a dash without a rate', () => expect([null, undefined].map(formatRate)).toEqual(['–', '–']));
 });
 
 describe('formatDuration', () => {

@@ -9,6 +9,7 @@ import {
 } from '@tanstack/react-router';
 import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
+import { runsByIdQuery } from '@/api/runs';
 import { compareSearch } from '@/lib/search';
 import ComparePage from './ComparePage';
 
@@ -19,15 +20,17 @@ vi.hoisted(() => {
 
 type Charts = {
   runs: readonly string[];
+  trainedS: number;
   metrics: readonly string[];
   onMetrics: (metrics: readonly string[]) => void;
 };
 
 // Charts have tests of their own; here is what they report.
 vi.mock('@/features/compare/CompareCharts', () => ({
-  CompareCharts: ({ runs, metrics, onMetrics }: Charts) => (
+  CompareCharts: ({ runs, trainedS, metrics, onMetrics }: Charts) => (
     <>
       <output aria-label="Drawn">{runs.join(',')}</output>
+      <output aria-label="Trained">{trainedS}</output>
       <button onClick={() => onMetrics(metrics.toReversed())}>Move</button>
       <button onClick={() => onMetrics([...metrics, 'loss/entropy'])}>Add</button>
     </>
@@ -36,8 +39,20 @@ vi.mock('@/features/compare/CompareCharts', () => ({
 
 afterEach(cleanup);
 
-/** Opens the page at an address. */
-async function open(search: string) {
+const id = (at: number): string => String(at).padStart(26, '0');
+const RUN = {
+  ...{ name: 'a run', algorithm: 'paac', environment: 'Catch-v0', origin: 'callboard', tags: [] },
+  ...{ state: 'finished', seed: 0, agent_steps: 100, score: null, spec: { config: {} } },
+};
+
+/** Opens the page at an address, with the runs that are known. */
+async function open(search: string, runs: readonly object[] = []) {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
+  if (runs.length > 0) {
+    const ids = runs.map((_, at) => id(at));
+    const page = { items: runs.map((run, at) => ({ ...RUN, ...run, id: ids[at] })), total: runs.length };
+    client.setQueryData(runsByIdQuery(ids).queryKey, { pages: [page as never], pageParams: [null] });
+  }
   const rootRoute = createRootRoute();
   const shell = createRoute({ getParentRoute: () => rootRoute, id: 'shell' });
   const page = createRoute({
@@ -50,7 +65,7 @@ async function open(search: string) {
   const router = createRouter({ routeTree: rootRoute.addChildren([shell.addChildren([page])]), history });
   await router.load();
   render(
-    <QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}>
+    <QueryClientProvider client={client}>
       <MantineProvider env="test">
         <RouterProvider router={router as never} />
       </MantineProvider>
@@ -58,8 +73,6 @@ async function open(search: string) {
   );
   return history;
 }
-
-const id = (at: number): string => String(at).padStart(26, '0');
 
 it('ComparePage adds a metric to the history, but not its moves', async () => {
   const history = await open(`?runs=${id(1)}&metrics=loss%2Fvalue%2Closs%2Fpolicy`);
@@ -94,4 +107,15 @@ it.each([
   fireEvent.click(screen.getByRole('button', { name: 'Keep only these 100' }));
   await waitFor(() => expect(screen.queryByText(/At most 100 runs/)).toBeNull());
   expect(new URLSearchParams(history.location.search).get('runs')).toBe(all.slice(0, 100).join(','));
+});
+
+it('ComparePage sums the training time of the runs that have not ended', async () => {
+  const runs = [
+    { state: 'running', wall_time_s: 30 },
+    { state: 'running', wall_time_s: 9 },
+    { state: 'queued', wall_time_s: null },
+    { state: 'finished', wall_time_s: 500 },
+  ];
+  await open(`?runs=${runs.map((_, at) => id(at)).join(',')}`, runs);
+  expect((await screen.findByLabelText('Trained')).textContent).toBe('39');
 });

@@ -1,5 +1,5 @@
 import { MantineProvider } from '@mantine/core';
-import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import type { Data } from 'plotly.js';
 import { afterEach, expect, it, vi } from 'vitest';
 import { Chart } from './Chart';
@@ -8,8 +8,9 @@ import { CurveViewProvider } from './CurveViewProvider';
 const library = vi.hoisted(() => {
   let arrive: () => void = () => undefined;
   const arrived = new Promise<void>((resolve) => (arrive = resolve));
+  const [events, drawings] = [[] as string[], [] as unknown[]];
   /** `failures`: drawings that are to fail; `watched`: elements whose size is. */
-  return { arrived, arrive, failures: 0, events: [] as string[], watched: new Set<Element>() };
+  return { arrived, arrive, failures: 0, events, drawings, watched: new Set<Element>() };
 });
 
 vi.mock('plotly.js-basic-dist-min', async () => {
@@ -18,10 +19,12 @@ vi.mock('plotly.js-basic-dist-min', async () => {
   const axis = { c2p: same, p2c: same, range: [0, 100], _offset: 0, _length: 100 };
   const on = (event: string) => library.events.push(event);
   const drawn = { on, _fullLayout: { xaxis: axis, yaxis: axis } };
-  const react = (element: HTMLElement) =>
-    library.failures-- > 0
+  const react = (element: HTMLElement, data: Data[]) => {
+    library.drawings.push(data);
+    return library.failures-- > 0
       ? Promise.reject(new Error('cannot draw'))
       : Promise.resolve(Object.assign(element, drawn));
+  };
   return { default: { react, purge: () => undefined } };
 });
 
@@ -33,7 +36,10 @@ vi.stubGlobal(
   },
 );
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  vi.useRealTimers();
+});
 
 it('a chart is a skeleton until the chart library has drawn it', async () => {
   const { container } = render(
@@ -82,4 +88,29 @@ it('a chart that could not be drawn is drawn on request, with its events and its
   const chart = await screen.findByRole('img', { name: 'Losses' });
   expect(library.events).toEqual(['plotly_relayout', 'plotly_afterplot']);
   expect([...library.watched]).toEqual([chart]);
+});
+
+it('a chart is drawn at most once a second, also after the clock was set back', async () => {
+  library.arrive();
+  vi.useFakeTimers();
+  const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
+  const chart = (...data: Data[]) => (
+    <MantineProvider env="test">
+      <CurveViewProvider search={{}} onSearch={() => undefined}>
+        <Chart label="Rates" data={data} layout={{}} height={200} view="" />
+      </CurveViewProvider>
+    </MantineProvider>
+  );
+  await pass(1);
+  const { rerender } = render(chart());
+  await pass(10_000);
+  vi.setSystemTime(Date.now() - 3_600_000);
+  library.drawings.length = 0;
+  for (let n = 0; n < 10; n += 1) {
+    rerender(chart({ name: `${n}` }));
+    await pass(10);
+  }
+  expect(library.drawings).toEqual([[{ name: '0' }]]);
+  await pass(1000);
+  expect(library.drawings.slice(1)).toEqual([[{ name: '9' }]]);
 });

@@ -1,6 +1,6 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, render, waitFor } from '@testing-library/react';
+import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import type { Data, Layout } from 'plotly.js';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { ChartPanel } from './ChartPanel';
@@ -11,25 +11,24 @@ type Drawing = { data: Data[]; layout: Partial<Layout> };
 const service = vi.hoisted(() => {
   const drawings: unknown[] = [];
   const answer: { data: object[] } = { data: [] };
+  const state = { drawings, answer, n_total: 6, fails: false };
   // The client keeps the function that it finds when it is loaded.
-  globalThis.fetch = () =>
-    Promise.resolve(
-      Response.json({
-        items: [
-          {
-            ...answer,
-            layout: {},
-            x: 'agent_steps',
-            revisions: [1, 1],
-            n_total: 6,
-            n_shown: 6,
-            bands: [],
-            scale: null,
-          },
-        ],
-      }),
-    );
-  return { drawings, answer };
+  globalThis.fetch = () => {
+    if (state.fails)
+      return Promise.resolve(Response.json({ title: 'Internal Server Error' }, { status: 500 }));
+    const n = { n_total: state.n_total, n_shown: state.n_total };
+    const figure = {
+      ...answer,
+      layout: {},
+      x: 'agent_steps',
+      revisions: [1, 1],
+      ...n,
+      bands: [],
+      scale: null,
+    };
+    return Promise.resolve(Response.json({ items: [figure] }));
+  };
+  return state;
 });
 
 vi.mock('plotly.js-basic-dist-min', () => {
@@ -50,6 +49,8 @@ vi.stubGlobal(
 
 beforeEach(() => {
   service.drawings.length = 0;
+  service.n_total = 6;
+  service.fails = false;
 });
 afterEach(cleanup);
 
@@ -64,12 +65,13 @@ const line = (run: string) => ({
 });
 const EVALUATIONS = { type: 'scatter', name: 'evaluations', x: [1], y: [1], meta: { kind: 'evaluations' } };
 
-/** What is drawn of a figure of these runs, in a chart without room for names. */
-async function drawn(runs: readonly string[], ...others: object[]): Promise<Drawing> {
+/** Shows a figure of these runs, in a chart without room for names. */
+function show(runs: readonly string[], ...others: object[]): QueryClient {
   service.answer.data = [...runs.map(line), ...others];
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   render(
     <MantineProvider env="test">
-      <QueryClientProvider client={new QueryClient()}>
+      <QueryClientProvider client={client}>
         <CurveViewProvider search={{}} onSearch={() => undefined}>
           <ChartPanel
             runs={runs}
@@ -82,11 +84,18 @@ async function drawn(runs: readonly string[], ...others: object[]): Promise<Draw
             figure={{}}
             height={300}
             points={100}
+            empty="No episode yet."
           />
         </CurveViewProvider>
       </QueryClientProvider>
     </MantineProvider>,
   );
+  return client;
+}
+
+/** What is drawn of a figure of these runs. */
+async function drawn(runs: readonly string[], ...others: object[]): Promise<Drawing> {
+  show(runs, ...others);
   return waitFor(() => {
     const last = service.drawings.at(-1);
     expect(last).toBeDefined();
@@ -108,4 +117,20 @@ it('names several runs by their list alone, also where their lines have no room 
 
 it('distinguishes the training of one run from its evaluations by a legend', async () => {
   expect(inLegend(await drawn(['R'], EVALUATIONS))).toEqual(['R', 'evaluations']);
+});
+
+it.each([
+  ['a chart', 6, () => screen.getByRole('img', { name: 'Learning curves of the runs' })],
+  ['the text of an empty chart', 0, () => screen.getByText('No episode yet.')],
+])('keeps %s beside the error of a failed refetch', async (_, n_total, shown) => {
+  service.n_total = n_total;
+  const client = show(['R']);
+  await waitFor(shown);
+  service.fails = true;
+  await act(() => client.refetchQueries());
+  expect((await screen.findByRole('alert')).textContent).toContain('Internal server error');
+  expect(shown()).toBeTruthy();
+  service.fails = false;
+  fireEvent.click(screen.getByRole('button', { name: 'Try again' }));
+  await waitFor(() => expect(screen.queryByRole('alert')).toBeNull());
 });

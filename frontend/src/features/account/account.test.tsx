@@ -16,6 +16,7 @@ const service = vi.hoisted(() => {
     const { pathname: path, searchParams } = new URL(url);
     state.requests.push(`${method} ${path}`);
     if (method === 'DELETE') return Promise.resolve(new Response(null, { status: 204 }));
+    if (method === 'POST') return Promise.resolve(Response.json({ name: 'nightly', token: 'cb_secret' }));
     const isLast = searchParams.has('cursor') || state.more.length === 0;
     const items = searchParams.has('cursor') ? state.more : (state.items[path] ?? []);
     return Promise.resolve(Response.json({ items, next_cursor: isLast ? null : 'next' }));
@@ -65,6 +66,7 @@ beforeEach(() => {
 afterEach(() => {
   cleanup();
   vi.useRealTimers();
+  vi.unstubAllGlobals();
 });
 
 const show = (children: ReactNode) =>
@@ -120,6 +122,16 @@ it('TokensPanel shows more than one page of tokens', async () => {
   await screen.findByRole('button', { name: 'Revoke oldest' });
   expect(screen.getByRole('button', { name: 'Revoke nightly' })).toBeTruthy();
   expect(screen.queryByRole('button', { name: 'Show more' })).toBeNull();
+});
+
+it('TokensPanel selects a new token over plain HTTP where the browser does not copy it', async () => {
+  vi.stubGlobal('navigator', { userAgent: '', onLine: true });
+  Object.assign(document, { execCommand: () => false });
+  show(<TokensPanel role="admin" />);
+  fireEvent.change(screen.getByRole('textbox', { name: 'Name' }), { target: { value: 'nightly' } });
+  fireEvent.click(screen.getByRole('button', { name: 'Create token' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'Copy' }));
+  await waitFor(() => expect(getSelection()?.toString()).toBe('cb_secret'));
 });
 
 it('browserName names browser and system', () => {

@@ -3,7 +3,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, expect, it, vi } from 'vitest';
-import { auditExportUrl, auditParameters, type AuditEntry } from '@/api/audit';
+import { auditExportUrl, auditParameters, type AuditEntry, type AuditFilter } from '@/api/audit';
 import { auditSearch } from '@/lib/search';
 import { AuditFilterForm } from './AuditFilterForm';
 import { AuditTable } from './AuditTable';
@@ -78,6 +78,20 @@ it('AuditFilterForm keeps a year while it is typed, and offers an action without
     expect(onChange).toHaveBeenLastCalledWith({ user: '', address: '', from: '2026-11-22', to: '' }),
   );
   expect(onChange).toHaveBeenCalledTimes(1);
+});
+
+it('AuditFilterForm shows the filter of another address, and keeps what is typed before its own arrives', async () => {
+  const onChange = vi.fn();
+  const form = (filter: AuditFilter) => <AuditFilterForm filter={filter} actions={[]} onChange={onChange} />;
+  const field = (label: string) => screen.getByLabelText<HTMLInputElement>(label);
+  const { rerender } = render(form({ user: 'Anna' }), { wrapper: Providers });
+  rerender(form({ user: 'Bob', from: '2026-11-22' }));
+  expect([field('User').value, field('From').value]).toEqual(['Bob', '2026-11-22']);
+  fireEvent.change(field('User'), { target: { value: 'Ann ' } });
+  await waitFor(() => expect(onChange).toHaveBeenCalledWith(expect.objectContaining({ user: 'Ann' })));
+  fireEvent.change(field('User'), { target: { value: 'Ann L' } });
+  rerender(form({ user: 'Ann', from: '2026-11-22' }));
+  expect(field('User').value).toBe('Ann L');
 });
 
 it('AuditFilterForm shows why an export was refused', async () => {

@@ -1,26 +1,30 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { type ReactNode, useState } from 'react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
-import type { Spread } from '@/api/series';
+import { EPISODE_RETURN, type Spread } from '@/api/series';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { CompareCharts } from './CompareCharts';
 
-const { requests } = vi.hoisted(() => {
-  const sent: URL[] = [];
+const service = vi.hoisted(() => {
+  const state = { requests: [] as URL[], answers: false };
+  const empty = { data: [], layout: {}, revisions: [1, 1], n_total: 0, n_shown: 0, bands: [], scale: null };
   // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (request) => {
     const { pathname, searchParams } = new URL((request as Request).url);
-    sent.push(new URL(`${pathname}?${searchParams}`, 'http://service'));
-    return new Promise(() => undefined);
+    state.requests.push(new URL(`${pathname}?${searchParams}`, 'http://service'));
+    if (!state.answers || pathname !== '/api/v1/figures') return new Promise(() => undefined);
+    return Promise.resolve(Response.json({ items: [empty] }));
   };
-  return { requests: sent };
+  return state;
 });
+const { requests } = service;
 
 beforeEach(() => {
   requests.length = 0;
+  service.answers = false;
   vi.stubGlobal('IntersectionObserver', InView);
 });
 
@@ -40,18 +44,19 @@ const RUNS = ['00000000000000000000000001', '00000000000000000000000002'];
 const MEDIAN: Spread = { centre: 'median', interval: 'ci95', seeds: false };
 
 /** Renders a page whose runs have recorded three metrics. */
-function renderPage(page: ReactNode): void {
+function renderPage(page: ReactNode) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const recorded = ['loss/entropy', 'loss/value', 'system/cpu_percent'];
   client.setQueryData(
     keys.metrics(RUNS),
     recorded.map((metric) => ({ metric, title: metric, n_runs: 2 })),
   );
-  render(
+  const wrapper = ({ children }: { children: ReactNode }) => (
     <MantineProvider env="test">
-      <QueryClientProvider client={client}>{page}</QueryClientProvider>
-    </MantineProvider>,
+      <QueryClientProvider client={client}>{children}</QueryClientProvider>
+    </MantineProvider>
   );
+  return { client, ...render(page, { wrapper }) };
 }
 
 type More = { metrics?: string[]; environments?: string[]; grouped?: boolean; spread?: Spread };
@@ -63,6 +68,7 @@ function show(more: More = {}) {
     <CurveViewProvider search={{}} onSearch={onSearch}>
       <CompareCharts
         runs={RUNS}
+        trainedS={0}
         environments={['ALE/Pong-v5']}
         metrics={[]}
         grouped={false}
@@ -145,8 +151,10 @@ const sent = (path: string): Record<string, string>[] =>
     pathname === path ? [Object.fromEntries(searchParams)] : [],
   );
 
-function Page() {
-  const [metrics, setMetrics] = useState<readonly string[]>([]);
+type PageProps = { trainedS?: number; initial?: readonly string[] };
+
+function Page({ trainedS = 0, initial = [] }: PageProps) {
+  const [metrics, setMetrics] = useState(initial);
   const [grouped, setGrouped] = useState(false);
   const [spread, setSpread] = useState(MEDIAN);
   const [view, setView] = useState({});
@@ -154,6 +162,7 @@ function Page() {
     <CurveViewProvider search={view} onSearch={setView}>
       <CompareCharts
         runs={RUNS}
+        trainedS={trainedS}
         environments={['ALE/Pong-v5']}
         metrics={metrics}
         onMetrics={setMetrics}
@@ -214,4 +223,21 @@ it('runs of several environments have a panel for each of them', async () => {
       'CartPole-v1',
     ]),
   );
+});
+
+it('evaluations of a compared run are drawn at once, and its checkpoints with the next points', async () => {
+  service.answers = true;
+  const page = (trainedS: number) => <Page trainedS={trainedS} initial={[EPISODE_RETURN]} />;
+  const { client, rerender } = renderPage(page(19));
+  const refetched = (n: number) => {
+    expect(sent('/api/v1/figures')).toHaveLength(n);
+    return sent('/api/v1/figures').at(-1)?.layout;
+  };
+  await screen.findByText('None of these runs has finished an episode yet.');
+  void client.refetchQueries({ queryKey: keys.runResource(RUNS[1] ?? '', 'marks') });
+  await waitFor(() => expect(refetched(2)).toBe('true'));
+  await waitFor(() => expect(client.isFetching()).toBe(0));
+  rerender(page(21));
+  void client.refetchQueries({ queryKey: ['series'] });
+  await waitFor(() => expect(refetched(3)).toBe('true'));
 });

@@ -180,3 +180,43 @@ it('shows that a run is not counted if it is a fork, or repeats another', () => 
   );
   expect(cells()[1]).toBe('1');
 });
+
+it('names what is counted up to the threshold, beside each group where groups differ in it', () => {
+  const [group] = scored('training', null, 0).groups;
+  const reached = (id: string, step_unit: string) => ({
+    ...group,
+    ...{ id, step_unit, n_reached: 1 },
+    agent_steps_to_threshold: { value: 60, low: null, high: null },
+  });
+  const show = (...groups: object[]) => {
+    const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
+    client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], names: ['black'], symbols: [''] });
+    client.setQueryData(keys.comparison(['R'], 'training', 'common', 5, undefined), {
+      ...scored('training', null, 0),
+      threshold: 5,
+      groups,
+    });
+    render(
+      <MantineProvider>
+        <QueryClientProvider client={client}>
+          <Statistics
+            runs={runs}
+            grouped={false}
+            wanted={new Map()}
+            onStyle={() => undefined}
+            view={{ ...training, threshold: 5 }}
+            onView={() => undefined}
+          />
+        </QueryClientProvider>
+      </MantineProvider>,
+    );
+  };
+  show(reached('g', 'iterations'));
+  expect(screen.getByRole('columnheader', { name: 'Iterations to 5.00 [95 % CI]' })).toBeTruthy();
+  expect(cells()).toContain('60');
+  cleanup();
+  show(reached('g', 'iterations'), reached('h', 'agent_steps'));
+  const header = 'Agent steps or iterations to 5.00 [95 % CI]';
+  expect(screen.getByRole('columnheader', { name: header })).toBeTruthy();
+  expect(cells()).toEqual(expect.arrayContaining(['60 iterations', '60 agent steps']));
+});

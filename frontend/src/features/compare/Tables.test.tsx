@@ -99,3 +99,8 @@ it('ScoresTable names what the steps of the runs count', () => {
     expect.arrayContaining(['20 iterations', '20 agent steps', '10 iterations/s']),
   );
 });
+
+it('ScoresTable shows the digits of a rate below one step per second', () => {
+  show([counting('agent_steps', { wall_time_s: 500 })]);
+  expect(texts('cell')).toContain('0.04');
+});

@@ -1,15 +1,20 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { act, cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import type { Run } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { MetricCharts } from './MetricCharts';
 
-// The client keeps the function that it finds when it is loaded.
-vi.hoisted(() => {
-  globalThis.fetch = () => new Promise(() => undefined);
+const service = vi.hoisted(() => {
+  const state = { fails: false };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = (input) =>
+    state.fails && (input as Request).url.includes('/api/v1/runs/')
+      ? Promise.resolve(Response.json({ title: 'Internal Server Error' }, { status: 500 }))
+      : new Promise(() => undefined);
+  return state;
 });
 
 /** Whether every chart is in the viewport, or none. */
@@ -24,6 +29,7 @@ class Viewport {
 beforeEach(() => {
   localStorage.clear();
   inView = true;
+  service.fails = false;
   vi.stubGlobal('IntersectionObserver', Viewport);
 });
 
@@ -34,7 +40,7 @@ afterEach(() => {
 
 const RUN = { id: '00000000000000000000000001', name: 'one', state: 'running' } as unknown as Run;
 
-function show(metrics = ['loss/entropy', 'loss/value', 'optim/grad_norm', 'rollout/episode_return']): void {
+function show(metrics = ['loss/entropy', 'loss/value', 'optim/grad_norm', 'rollout/episode_return']) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.runResource(RUN.id, 'series-names'), {
     items: metrics.map((metric) => ({ metric, source: '' })),
@@ -48,6 +54,7 @@ function show(metrics = ['loss/entropy', 'loss/value', 'optim/grad_norm', 'rollo
       </QueryClientProvider>
     </MantineProvider>,
   );
+  return client;
 }
 
 const METRICS = ['loss/entropy', 'loss/value', 'optim/grad_norm', 'rollout/episode_return'];
@@ -118,6 +125,17 @@ describe('MetricCharts', () => {
     show();
     expect(charts()).toEqual([]);
     expect(fold('loss')).toBeDefined();
+  });
+
+  it.each([
+    ['its charts', METRICS, () => expect(charts()).toHaveLength(3)],
+    ['that there are none', [], () => expect(screen.getByText(/^No metrics yet/)).toBeDefined()],
+  ])('keeps %s beside the error of a failed refetch', async (_, metrics, expectShown) => {
+    const client = show(metrics);
+    service.fails = true;
+    await act(() => client.refetchQueries({ queryKey: keys.runResource(RUN.id, 'series-names') }));
+    expect((await screen.findByRole('alert')).textContent).toContain('Internal server error');
+    expectShown();
   });
 
   it('shows that a live run has no metrics yet', () => {

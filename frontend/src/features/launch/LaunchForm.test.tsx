@@ -107,6 +107,7 @@ type Options = {
   missingExtras?: string[];
   /** Of the run `parent`, for a fork. */
   checkpoint?: string;
+  host?: string;
 };
 
 function show({
@@ -115,6 +116,7 @@ function show({
   warnings = [],
   missingExtras = [],
   checkpoint,
+  host = '',
 }: Options = {}): QueryClient {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   // Nothing can be fetched again after a start.
@@ -153,7 +155,7 @@ function show({
       <LaunchForm
         name="new"
         catalogue={CATALOGUE}
-        initialDraft={newDraft(CATALOGUE, {})}
+        initialDraft={{ ...newDraft(CATALOGUE, {}), host }}
         {...(checkpoint !== undefined && { parent, checkpoint })}
         all={all}
         onAll={setAll}
@@ -442,6 +444,16 @@ describe('LaunchForm', () => {
     const [first, again, changed] = vi.mocked(createRuns).mock.calls.map(([, key]) => key);
     expect(again).toBe(first);
     expect(changed).not.toBe(first);
+  });
+
+  it('shows the host of a copied run though it is no longer registered, and offers the others', async () => {
+    show({ host: 'old' });
+    const select = screen.getByRole<HTMLSelectElement>('combobox', { name: 'Host' });
+    expect(select.value).toBe('old');
+    expect([...select.options].map(({ text }) => text)).toEqual(['any host', 'h', 'old (not registered)']);
+    submit();
+    await waitFor(() => expect(createRuns).toHaveBeenCalledOnce());
+    expect(vi.mocked(createRuns).mock.calls[0]?.[0]).toMatchObject({ host: 'old' });
   });
 
   it('shows why a viewer cannot start runs', async () => {

@@ -1,6 +1,21 @@
-import { expect, it } from 'vitest';
+import { QueryClient } from '@tanstack/react-query';
+import { expect, it, vi } from 'vitest';
 import type { LogLine } from '@/api/runResources';
-import { appendLines, MAX_LINES, type Lines } from './lines';
+import { appendLines, logQuery, MAX_LINES, type Lines } from './lines';
+
+/** The number of lines of the log that the service has. */
+const service = vi.hoisted(() => {
+  const state = { count: 0 };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = (input) => {
+    const { searchParams } = new URL((input as Request).url);
+    const limit = Number(searchParams.get('limit'));
+    const first = searchParams.has('after') ? Number(searchParams.get('after')) + 1 : state.count - limit;
+    const items = Array.from({ length: state.count }, (_, id) => ({ id })).slice(Math.max(0, first));
+    return Promise.resolve(Response.json({ items: items.slice(0, limit) }));
+  };
+  return state;
+});
 
 const lines = (from: number, count: number): LogLine[] =>
   Array.from({ length: count }, (_, index) => ({ id: from + index }) as LogLine);
@@ -20,4 +35,13 @@ it('appendLines drops the oldest lines beyond the maximum and reports older ones
   expect(after.items).toHaveLength(MAX_LINES);
   expect(after.items[0]?.id).toBe(10);
   expect(after.older).toBe(true);
+});
+
+it('logQuery fetches all new lines, however many pages they fill', async () => {
+  const client = new QueryClient();
+  service.count = 20;
+  await client.query({ ...logQuery(client, 'R', ''), staleTime: 0 });
+  service.count = 1200;
+  const { items } = await client.query({ ...logQuery(client, 'R', ''), staleTime: 0 });
+  expect(items.map(({ id }) => id)).toEqual(lines(0, 1200).map(({ id }) => id));
 });

@@ -195,6 +195,29 @@ it('offers the start sets of its games where the paper needs games played by peo
   expect(within(dialog).queryByLabelText('Starts of the evaluations')).toBeNull();
 });
 
+it('offers imported games of people as human starts, and those of scripts as agent starts', async () => {
+  const set = (source: string) => ({
+    ...{ name: source, environment: 'ALE/Assault-v5', source, state: 'ready', version: 1, caption: '' },
+    protocols: [`${source}@1`],
+  });
+  const scales = [{ ...ITEM.scales[0], scale: 'hours', environments: ['ALE/Assault-v5'] }];
+  const item = { ...ITEM, needs_people: true, scales } as unknown as PaperItem;
+  for (const [source, human, agent] of [
+    ['human_imported', '', ' (1 game without a set)'],
+    ['scripted', ' (1 game without a set)', ''],
+  ] as const) {
+    requests.sets = [set(source)];
+    await show(<ReproduceDialog paper="Gorila" item={item} onClose={() => undefined} onStarted={vi.fn()} />);
+    const missing = await screen.findByRole('option', { name: /1 game without a set/ });
+    const options = [...(missing.closest('select')?.options ?? [])].map(({ text }) => text);
+    expect(options.slice(1)).toEqual([
+      `Human starts: states of games played by people${human}`,
+      `Agent starts: states of games played by stored agents or scripts${agent}`,
+    ]);
+    cleanup();
+  }
+});
+
 it('labels published columns and missing values of a table', async () => {
   const table: StudyTable = {
     columns: [

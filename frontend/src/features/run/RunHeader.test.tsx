@@ -168,3 +168,8 @@ it('RunHeader names no seed of a run whose script has named none', async () => {
   await show('viewer', { ...RUN, origin: 'external', seed: 0, seed_is_known: false });
   expect(screen.getByText(/paac on CartPole-v1/).textContent).not.toContain('seed');
 });
+
+it('RunHeader shows the digits of a rate below one step per second', async () => {
+  await show('viewer', { ...RUN, agent_steps_per_s: 0.04 });
+  expect(screen.getByText('Agent steps/s').closest('div')?.textContent).toBe('Agent steps/s0.04');
+});

@@ -9,16 +9,18 @@ import { groupFilter, groupSort, toQuery, type RunsSearch } from './filters';
 import { RunGroups } from './RunGroups';
 
 const service = vi.hoisted(() => {
-  const state = { requests: [] as URL[], answer: {} as unknown };
+  const state = { requests: [] as URL[], answer: {} as object, fails: false };
   globalThis.fetch = (input) => {
     state.requests.push(new URL((input as Request).url));
-    return Promise.resolve(Response.json(state.answer));
+    const answer = state.fails ? { title: 'Internal Server Error' } : state.answer;
+    return Promise.resolve(Response.json(answer, { status: state.fails ? 500 : 200 }));
   };
   return state;
 });
 afterEach(() => {
   cleanup();
   service.requests.length = 0;
+  service.fails = false;
 });
 
 const id = (n: number): string => String(n).padStart(26, '0');
@@ -37,8 +39,13 @@ const GROUP = {
   iterations: 0,
 };
 
-async function show(by: GroupBy, search: RunsSearch, onSort: (sort: string) => void = () => undefined) {
-  service.answer = { items: [GROUP], total: 1, next_cursor: null };
+async function show(
+  by: GroupBy,
+  search: RunsSearch,
+  onSort: (sort: string) => void = () => undefined,
+  next_cursor: string | null = null,
+) {
+  service.answer = { items: [GROUP], total: 1, next_cursor };
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role: 'operator', missing_extras: [] });
   const rootRoute = createRootRoute({
@@ -84,6 +91,22 @@ describe('RunGroups', () => {
     await show('seed', {});
     const cells = screen.getAllByRole('cell').map(({ textContent }) => textContent);
     expect(cells.slice(-4)).toEqual(['470.9', '[424.8, 500.0]', '2,850', '100']);
+  });
+
+  it('keeps its groups when the next page fails, which is fetched again on request', async () => {
+    await show('seed', {}, undefined, 'next');
+    service.fails = true;
+    fireEvent.click(screen.getByRole('button', { name: /show more$/ }));
+    const retry = await screen.findByRole('button', { name: 'Try again' });
+    expect(screen.getByText('PAAC on Pong')).toBeTruthy();
+    service.fails = false;
+    service.answer = { items: [{ ...GROUP, key: 'h', name: 'A3C on Pong' }], total: 2, next_cursor: null };
+    fireEvent.click(retry);
+    expect(await screen.findByText('A3C on Pong')).toBeTruthy();
+    expect(screen.getByText('PAAC on Pong')).toBeTruthy();
+    expect(screen.queryByRole('alert')).toBeNull();
+    const cursors = service.requests.map(({ searchParams }) => searchParams.get('cursor'));
+    expect(cursors).toEqual([null, 'next', 'next']);
   });
 
   it('links a config to the comparison of its seeds, and another group to its runs', async () => {

@@ -40,3 +40,9 @@ it('the tag of a run keeps the view of the list', async () => {
   const { href } = screen.getByRole<HTMLAnchorElement>('link', { name: 'Runs with tag lr' });
   expect(new URL(href).search).toBe('?archived=true&q=tag%3Dlr&sort=name');
 });
+
+it('a rate below one step per second has its digits', () => {
+  const rate = COLUMNS.find(({ id }) => id === 'rate');
+  render(<>{rate?.cell({ agent_steps: 20, agent_steps_per_s: 0.04 } as Run, {} as never)}</>);
+  expect(screen.getByTitle('20 agent steps so far').textContent).toBe('0.04');
+});

@@ -7,7 +7,7 @@ import {
   createRouter,
   RouterProvider,
 } from '@tanstack/react-router';
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import { forgetSession } from '@/api/session';
@@ -19,7 +19,10 @@ vi.hoisted(() => {
 });
 
 beforeEach(() => localStorage.clear());
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
 
 /** Shows the box above the list to a user; returns what the address searches for. */
 async function show(user = 'ada'): Promise<() => unknown> {
@@ -144,4 +147,27 @@ it('Tab leaves a box of blanks, which offers the latest queries', async () => {
   type('  ');
   expect(offered()).toEqual(['tag:a']);
   expect(takes('Tab')).toBe(false);
+});
+
+it('a search on another page leads to the list, without the parameters of that page', async () => {
+  const rootRoute = createRootRoute();
+  const routes = ['/', '/compare'].map((path) =>
+    createRoute({ getParentRoute: () => rootRoute, path, component: SearchBox }),
+  );
+  const history = createMemoryHistory({ initialEntries: ['/compare?group=seed'] });
+  vi.stubGlobal('location', { pathname: '/compare' });
+  const router = createRouter({ routeTree: rootRoute.addChildren(routes), history });
+  await router.load();
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <MantineProvider env="test">
+        <RouterProvider router={router as never} />
+      </MantineProvider>
+    </QueryClientProvider>,
+  );
+  type('tag:a');
+  fireEvent.submit(box());
+  await waitFor(() => expect(history.location.pathname).toBe('/'));
+  expect(history.location.search).toBe('?q=tag%3Aa');
+  expect(history.length).toBe(2);
 });

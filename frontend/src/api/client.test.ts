@@ -1,0 +1,18 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { createQueryClient } from './client';
+
+afterEach(() => void dispatchEvent(new Event('online')));
+
+it('a mutation fails while the page is offline, and is not sent when it is online again', async () => {
+  const client = createQueryClient();
+  client.mount();
+  dispatchEvent(new Event('offline'));
+  const mutationFn = vi.fn().mockRejectedValue(new TypeError('Failed to fetch'));
+  const mutation = client.getMutationCache().build(client, { mutationFn });
+  mutation.execute(undefined).catch(() => undefined);
+  await vi.waitFor(() => expect(mutation.state.status).toBe('error'));
+  dispatchEvent(new Event('online'));
+  await client.resumePausedMutations();
+  expect(mutationFn).toHaveBeenCalledTimes(1);
+  client.unmount();
+});

@@ -1,0 +1,100 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
+import {
+  createMemoryHistory,
+  createRootRoute,
+  createRouter,
+  RouterContextProvider,
+} from '@tanstack/react-router';
+import { act, cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { playSessionQuery } from '@/api/play';
+import { PlayView } from './PlayView';
+
+const service = vi.hoisted(() => {
+  const state = { ended: false, requests: 0 };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = (input) => {
+    if ((input as Request).method === 'DELETE') {
+      state.ended = true;
+      return Promise.resolve(new Response(null, { status: 204 }));
+    }
+    state.requests += 1;
+    const session = { id: 'S', environment: 'Catch-v0', player: 'ada', source: null, agent: null };
+    const how = state.ended ? { state: 'ended', end_reason: 'over' } : { state: 'running', end_reason: null };
+    return Promise.resolve(Response.json({ ...session, ...how, action_names: ['LEFT', 'RIGHT'] }));
+  };
+  return state;
+});
+
+/** A stream of which the test sends the frames. */
+class FakeSocket {
+  static readonly OPEN = 1;
+  static opened: FakeSocket[] = [];
+  readyState = FakeSocket.OPEN;
+  onmessage: ((event: { data: ArrayBuffer }) => void) | undefined;
+  send = (): void => undefined;
+  close = (): void => undefined;
+
+  constructor() {
+    FakeSocket.opened.push(this);
+  }
+}
+
+function sendFrame(): void {
+  const text = new TextEncoder().encode(JSON.stringify({ score: 0, frames: 1, speed: 1, game: 1 }));
+  const data = new Uint8Array([text.length & 255, text.length >> 8, ...text]).buffer;
+  FakeSocket.opened.at(-1)?.onmessage?.({ data });
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal('WebSocket', FakeSocket);
+  Object.assign(navigator, { getGamepads: () => [] });
+  Object.assign(service, { ended: false, requests: 0 });
+});
+afterEach(() => {
+  cleanup();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
+
+function Page() {
+  const { data } = useQuery(playSessionQuery('S'));
+  return data && <PlayView session={data} mine />;
+}
+
+async function show(): Promise<void> {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
+  const router = createRouter({ routeTree: createRootRoute(), history: createMemoryHistory() });
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={client}>
+        <RouterContextProvider router={router as never}>
+          <Page />
+        </RouterContextProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  await pass(100);
+}
+
+it('PlayView shows that its button has ended the session, although no frame arrives', async () => {
+  await show();
+  act(sendFrame);
+  fireEvent.click(screen.getByRole('button', { name: 'End session' }));
+  await pass(100);
+  expect(screen.getByText(/^The session has ended: over/)).toBeTruthy();
+});
+
+it('PlayView polls a session without frames until it has ended', async () => {
+  await show();
+  service.ended = true;
+  await pass(10_000);
+  expect(screen.getByText(/^The session has ended: over/)).toBeTruthy();
+  const { requests } = service;
+  await pass(60_000);
+  expect(service.requests).toBe(requests);
+});

@@ -9102,7 +9102,7 @@ export interface components {
             /**
              * Time
              * Format: date-time
-             * @description When it was written; without a time zone, in UTC.
+             * @description When it was written, in a year from 1970 to 9998; without a time zone, in UTC.
              */
             time: string;
             /**
@@ -10310,7 +10310,7 @@ export interface components {
             x: "agent_steps" | "frames" | "hours" | "epochs" | "wall_time_s";
             /**
              * Setting
-             * @description Setting on the horizontal axis of `scatter` and of bars.
+             * @description Setting on the horizontal axis of `scatter` and of bars, or whose best values `mean_of_best` of settings takes: by default the first that is drawn.
              */
             setting?: string | null;
             /**
@@ -14998,10 +14998,7 @@ export interface operations {
     create_user: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
-                "Idempotency-Key"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };

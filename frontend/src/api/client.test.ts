@@ -1,7 +1,10 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { createQueryClient } from './client';
+import { createQueryClient, newKey } from './client';
 
-afterEach(() => void dispatchEvent(new Event('online')));
+afterEach(() => {
+  vi.unstubAllGlobals();
+  dispatchEvent(new Event('online'));
+});
 
 it('a mutation fails while the page is offline, and is not sent when it is online again', async () => {
   const client = createQueryClient();
@@ -15,4 +18,11 @@ it('a mutation fails while the page is offline, and is not sent when it is onlin
   await client.resumePausedMutations();
   expect(mutationFn).toHaveBeenCalledTimes(1);
   client.unmount();
+});
+
+it('a key of a request is made over plain HTTP, too, which has no randomUUID', () => {
+  const getRandomValues = crypto.getRandomValues.bind(crypto);
+  vi.stubGlobal('crypto', { getRandomValues });
+  expect(newKey()).toMatch(/^\d+(-\d+){3}$/);
+  expect(newKey()).not.toBe(newKey());
 });

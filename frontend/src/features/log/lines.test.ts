@@ -5,9 +5,10 @@ import { appendLines, logQuery, MAX_LINES, type Lines } from './lines';
 
 /** The number of lines of the log that the service has. */
 const service = vi.hoisted(() => {
-  const state = { count: 0 };
+  const state = { count: 0, requests: 0 };
   // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
+    state.requests += 1;
     const { searchParams } = new URL((input as Request).url);
     const limit = Number(searchParams.get('limit'));
     const first = searchParams.has('after') ? Number(searchParams.get('after')) + 1 : state.count - limit;
@@ -44,4 +45,17 @@ it('logQuery fetches all new lines, however many pages they fill', async () => {
   service.count = 1200;
   const { items } = await client.query({ ...logQuery(client, 'R', ''), staleTime: 0 });
   expect(items.map(({ id }) => id)).toEqual(lines(0, 1200).map(({ id }) => id));
+});
+
+it('logQuery begins anew at the end of the log when more lines are new than are kept', async () => {
+  const client = new QueryClient();
+  service.count = 20;
+  await client.query({ ...logQuery(client, 'S', ''), staleTime: 0 });
+  service.count = 3 * MAX_LINES;
+  service.requests = 0;
+  const { items, older } = await client.query({ ...logQuery(client, 'S', ''), staleTime: 0 });
+  expect(items.at(-1)?.id).toBe(3 * MAX_LINES - 1);
+  expect(items.every(({ id }, at) => at === 0 || id === (items[at - 1]?.id ?? 0) + 1)).toBe(true);
+  expect(older).toBe(true);
+  expect(service.requests).toBe(MAX_LINES / 500 + 1);
 });

@@ -12,7 +12,7 @@ import { playSessionQuery } from '@/api/play';
 import { PlayView } from './PlayView';
 
 const service = vi.hoisted(() => {
-  const state = { ended: false, requests: 0 };
+  const state = { ended: false, fails: false, requests: 0 };
   // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     if ((input as Request).method === 'DELETE') {
@@ -20,6 +20,7 @@ const service = vi.hoisted(() => {
       return Promise.resolve(new Response(null, { status: 204 }));
     }
     state.requests += 1;
+    if (state.fails) return Promise.reject(new TypeError('Failed to fetch'));
     const session = { id: 'S', environment: 'Catch-v0', player: 'ada', source: null, agent: null };
     const how = state.ended ? { state: 'ended', end_reason: 'over' } : { state: 'running', end_reason: null };
     return Promise.resolve(Response.json({ ...session, ...how, action_names: ['LEFT', 'RIGHT'] }));
@@ -51,7 +52,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal('WebSocket', FakeSocket);
   Object.assign(navigator, { getGamepads: () => [] });
-  Object.assign(service, { ended: false, requests: 0 });
+  Object.assign(service, { ended: false, fails: false, requests: 0 });
 });
 afterEach(() => {
   cleanup();
@@ -62,8 +63,13 @@ afterEach(() => {
 const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
 
 function Page() {
-  const { data } = useQuery(playSessionQuery('S'));
-  return data && <PlayView session={data} mine />;
+  const { data, error } = useQuery(playSessionQuery('S'));
+  return (
+    <>
+      {error && <p>Unreachable</p>}
+      {data && <PlayView session={data} mine />}
+    </>
+  );
 }
 
 async function show(): Promise<void> {
@@ -97,4 +103,15 @@ it('PlayView polls a session without frames until it has ended', async () => {
   const { requests } = service;
   await pass(60_000);
   expect(service.requests).toBe(requests);
+});
+
+it('PlayView refetches the session once frames arrive, so that no error stays', async () => {
+  await show();
+  service.fails = true;
+  await pass(10_000);
+  expect(screen.getByText('Unreachable')).toBeTruthy();
+  service.fails = false;
+  act(sendFrame);
+  await pass(100);
+  expect(screen.queryByText('Unreachable')).toBeNull();
 });

@@ -120,9 +120,9 @@ def stored_points(engine: Engine, run_id: str, metric: str = "loss/policy") -> l
 FAKE_ENGINE = (sys.executable, str(Path(__file__).parent / "fake_engine.py"))
 
 
-def fake_run(engine: Engine, *, agent_steps: int = 50, **notes: Any) -> Run:
+def fake_run(engine: Engine, *, agent_steps: int = 50, algorithm: str = "paac", **notes: Any) -> Run:
     """Store a run for the fake engine; `notes` control its behaviour."""
-    return make_run(engine, stop={"agent_steps": agent_steps}, notes=json.dumps(notes))
+    return make_run(engine, algorithm=algorithm, stop={"agent_steps": agent_steps}, notes=json.dumps(notes))
 
 
 def until_state(engine: Engine, run_id: str, *states: str, timeout_s: float = PATIENCE_S) -> Run:

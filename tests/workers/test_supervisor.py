@@ -328,8 +328,8 @@ def test_lose_ends_supervisor_and_leaves_run_state(context: Context, engine: Eng
     assert run_row(engine, run.id).state == "running"  # another attempt is responsible now
 
 
-def _die_and_queue(context: Context, engine: Engine) -> Run:
-    run = fake_run(engine, die={"1": {"at": 35, "how": signal.SIGKILL}})
+def _die_and_queue(context: Context, engine: Engine, algorithm: str = "paac") -> Run:
+    run = fake_run(engine, algorithm=algorithm, die={"1": {"at": 35, "how": signal.SIGKILL}})
     _supervise(context, engine).join(PATIENCE_S)
     assert run_row(engine, run.id).state == "queued"
     return run
@@ -352,7 +352,7 @@ def test_missing_local_checkpoint_is_fetched_from_store(context: Context, engine
 
 def test_best_checkpoint_is_fetched_from_store_for_its_second_score(context: Context, engine: Engine) -> None:
     """As on another host than that which saved it."""
-    run = _die_and_queue(context, engine)
+    run = _die_and_queue(context, engine, "dqn")
     with writing(engine) as session:
         session.add_all(evaluation_row(run.id, at, score) for at, score in ((10, 9.0), (20, 5.0)))
     folder = context.run_dir(run.id) / "checkpoints"

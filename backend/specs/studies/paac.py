@@ -136,13 +136,13 @@ FIGURES_3_4 = Definition(
         ),
         "hours": AtScale(
             arms=by_n_e("full-frame-centred", 0.0014, evaluation_episodes=0),
-            environments=games("Breakout", "Pong"),
+            environments=games("Pong"),
             draws=Draws(n=1),
-            stop={"agent_steps": 600_000, "wall_time_s": 580},
+            stop={"agent_steps": 800_000, "wall_time_s": 580},
             concurrency=1,
             differs=(
-                "Two games instead of six",
-                "600,000 agent steps instead of 115 million, at a rate from 0.0014 nₑ/32 down to 0",
+                "One game instead of six",
+                "800,000 agent steps instead of 115 million, at a rate from 0.0014 nₑ/32 down to 0",
                 "2 workers",
                 CENTRED,
             ),

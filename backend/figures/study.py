@@ -198,8 +198,15 @@ def curves_figure(
         looks = look(frame.style(curve.arm), frame.theme)
         x_name, y_name = grid.axes(curve.panel)
         place = {"xaxis": x_name, "yaxis": y_name, "legendgroup": curve.arm}
+        about = {"group": curve.arm, "source": curve.panel}
         if curve.n_runs > 1:
-            edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+            edge = {
+                "mode": "lines",
+                "line": {"width": 0},
+                "hoverinfo": "skip",
+                "showlegend": False,
+                "meta": about | {"kind": "range"},
+            }
             figure.add_scatter(x=curve.x, y=curve.low, **edge, **place)
             fill = {"fill": "tonexty", "fillcolor": faint(looks.colour, _BAND_OPACITY)}
             figure.add_scatter(x=curve.x, y=curve.high, **edge, **fill, **place)
@@ -213,6 +220,7 @@ def curves_figure(
             name=plain_text(curve.arm),
             showlegend=curve.arm not in legend,
             hovertemplate=f"{plain_text(curve.arm)}<br>%{{x:.4{form}}}: %{{y:.5~g}}{of}<extra></extra>",
+            meta=about | {"kind": "line"},
             **place,
         )
         legend.add(curve.arm)
@@ -234,6 +242,7 @@ def dots_figure(
     """
     shown = _present(frame.arms, [dot.arm for dot in dots])
     axis = {"title": {"text": plain_text(x)}} | _setting_axis([dot.x for dot in dots], log=log)
+    form = "" if axis["type"] == "category" else ":.4~g"
     vertical = {"title": {"text": y}, "exponentformat": "SI"}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
     figure.n_total = figure.n_shown = len(dots)
@@ -259,7 +268,8 @@ def dots_figure(
                 name=plain_text(arm),
                 legendgroup=arm,
                 showlegend=arm not in legend,
-                hovertemplate="%{text}<br>%{x:.4~g}: %{y:.5~g}<extra></extra>",
+                hovertemplate=f"%{{text}}<br>%{{x{form}}}: %{{y:.5~g}}<extra></extra>",
+                meta={"source": panel},
                 xaxis=x_name,
                 yaxis=y_name,
             )
@@ -327,6 +337,7 @@ def sorted_figure(
             legendgroup=arm,
             showlegend=arm not in legend,
             hovertemplate=f"{plain_text(arm)}<br>run %{{x}}: %{{y:.5~g}}<extra></extra>",
+            meta={"source": panel},
             xaxis=x_name,
             yaxis=y_name,
         )
@@ -391,6 +402,7 @@ def bars_figure(
                     "hovertemplate": (
                         f"{plain_text(part)}<br>%{{x}}: %{{y:.4~g}} (%{{text}})<extra></extra>"
                     ),
+                    "meta": {"source": panel},
                     "xaxis": x_name,
                     "yaxis": y_name,
                 }

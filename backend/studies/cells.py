@@ -25,6 +25,13 @@ class CellRow:
     wall_time_s: float
     revision: int
     """Of its run's data, which do not change without it."""
+    is_changed: bool
+    """Whether its run no longer trains as planned: somebody has resumed it with another limit."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its run is finished as planned, so that its score is one of the study."""
+        return self.run_id is not None and self.state == RunState.FINISHED and not self.is_changed
 
     @property
     def standing(self) -> str:

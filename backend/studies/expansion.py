@@ -133,8 +133,8 @@ def refuse(problems: Mapping[str, str]) -> None:
         raise Invalid([FieldProblem(field=field, message=text) for field, text in problems.items()])
 
 
-def protocols_of(spec: StudySpec, at: int = 0) -> dict[str, str]:
-    """The protocol of an arm's evaluations on each environment; of figures, that of the first arm."""
+def protocols_of(spec: StudySpec, at: int) -> dict[str, str]:
+    """The protocol of an arm's evaluations on each environment."""
     protocols = {}
     arm = spec.arms[at]
     for name in spec.environments:
@@ -143,7 +143,8 @@ def protocols_of(spec: StudySpec, at: int = 0) -> dict[str, str]:
         own = str(arm.config.get("evaluation_protocol", "auto"))
         chosen = spec.starts.get(name, own)
         if environment is not None and algorithm is not None and chosen == "auto":
-            chosen = environment.default_protocol(algorithm.evaluation_protocol, environment.config())
+            config = environment.config.model_validate(arm.environment_config)
+            chosen = environment.default_protocol(algorithm.evaluation_protocol, config)
         protocols[name] = chosen
     return protocols
 

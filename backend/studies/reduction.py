@@ -31,7 +31,6 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
 from backend.specs.protocols import protocol_title, starts_protocol
 from backend.specs.run import default_config
-from backend.specs.states import RunState
 from backend.specs.study import MAX_CURVES, Arm, ReductionRule, StudyFigure, StudySpec
 from backend.starts import service as starts
 from backend.statistics.across import across_environments
@@ -98,7 +97,8 @@ class _Data:
     spec: StudySpec
     cells: list[CellRow]
     protocols: dict[str, str]
-    """Evaluation protocol of each environment."""
+    """Evaluation protocol of each environment, of the first arm that is shown; where references matter, the
+    others have the same."""
     settings: dict[int, dict[str, Any]]
     """Settings that were drawn for each cell, by its number and their paths."""
     shown_arms: tuple[str, ...] = ()
@@ -216,8 +216,14 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
         {*figure.arms, *filter(None, (rule.reference_arm, rule.ratio_to))} if figure.arms else set(labels)
     )
     cells = [cell for cell in repository.cells(session, study.id) if labels[cell.arm] in needed]
+    first = next((at for at, arm in enumerate(spec.arms) if rules.is_shown(figure, arm)), 0)
     data = _Data(
-        spec, cells, expansion.protocols_of(spec), {}, figure.arms, setting=rules.setting_of(figure, spec)
+        spec,
+        cells,
+        expansion.protocols_of(spec, first),
+        {},
+        figure.arms,
+        setting=rules.setting_of(figure, spec),
     )
     for environment in spec.environments:
         for label in labels:
@@ -230,7 +236,7 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
     path = data.setting
     if path is not None:
         data.settings = repository.settings(session, study.id)
-    done = [cell for cell in cells if cell.state == RunState.FINISHED and cell.run_id is not None]
+    done = [cell for cell in cells if cell.counts]
     needs_evaluations = rule.source == "evaluations" or rule.rule == "best_kept"
     evaluations = repository.evaluations(session, study.id) if needs_evaluations else {}
     kept = repository.best_kept(session, study.id) if rule.rule == "best_kept" else {}
@@ -292,6 +298,11 @@ def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
     reduction = reducer.reduce(members, planned)
     shown = {arm.label for arm in data.arms}
     cells = tuple(cell for cell in reduction.cells if cell.arm in shown)
+    if rule.rule == "top" and rule.ratio_to is None:
+        divisor = describe(rule.metric or "").divisor  # as charts of the metric: bytes are shown in MiB
+        cells = tuple(
+            replace(cell, value=None if cell.value is None else cell.value / divisor) for cell in cells
+        )
     in_words = reduction.rule
     if len(cells) < len(reduction.cells):
         # The words have a number if all cells have as many runs, and a hidden reference arm may have another.
@@ -352,7 +363,7 @@ def _curves(
             draws = range(data.spec.draws.n)
         places = [(cell.arm, cell.environment, draw) for draw in draws]
         rows = [data.by_draw[place] for place in places if place in data.by_draw]
-        known = [row for row in rows if row.run_id and row.agent_steps > 0]
+        known = [row for row in rows if row.run_id and row.agent_steps > 0 and not row.is_changed]
         chosen[cell.arm, cell.environment] = known
     if any(len(of_cell) > MAX_RUNS_PER_CURVE for of_cell in chosen.values()):
         left_out.append(f"each curve is of the {'best' if selects else 'first'} {MAX_RUNS_PER_CURVE} runs")

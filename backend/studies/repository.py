@@ -132,6 +132,7 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
         .where(StudyCell.study_id == study_id)
         .order_by(StudyCell.number)
     )
+    changed = _changed_runs(session, study_id)
     return [
         CellRow(
             *row[:8],
@@ -141,9 +142,20 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
             row[11] or 0,
             row[12] or 0.0,
             row[13] or 0,
+            row[7] in changed,
         )
         for row in session.execute(query)
     ]
+
+
+def _changed_runs(session: Session, study_id: str) -> set[str]:
+    """Runs of a study that have been resumed, and no longer have the specification of their cell."""
+    query = (
+        select(Run.id, Run.spec, StudyCell.key)
+        .join(StudyCell, StudyCell.run_id == Run.id)
+        .where(StudyCell.study_id == study_id, Run.attempt > 1)
+    )
+    return {run_id for run_id, spec, key in session.execute(query) if key_of_stored(spec) != key}
 
 
 def rows(session: Session, study_id: str, numbers: Collection[int]) -> dict[int, StudyCell]:

@@ -94,18 +94,25 @@ def references_of(target: str, protocols: Mapping[str, str]) -> dict[str, Refere
     return references
 
 
-def missing_references(spec: StudySpec, protocols: Mapping[str, str]) -> dict[str, str]:
-    """Errors of figures whose rule needs references that environments lack, by field."""
+def missing_references(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Errors of figures whose rule needs references that environments lack, by field.
+
+    Args:
+        spec: the study.
+        protocols: by arm, the evaluation protocol of each environment.
+    """
     errors = {}
     for at, figure in enumerate(spec.figures):
         rule = figure.reduction
-        if rule.reference_arm is not None:
+        shown = (of for arm, of in zip(spec.arms, protocols, strict=True) if is_shown(figure, arm))
+        of_first = next(shown, None)
+        if rule.reference_arm is not None or of_first is None:
             continue
-        missing = reducer_of(rule, protocols).missing_references(spec.environments)
+        missing = reducer_of(rule, of_first).missing_references(spec.environments)
         if not missing:
             continue
         name = "normalise" if rule.normalise else "reference" if rule.reference else "references"
-        under = "" if name == "references" else f" under {_titles(missing, protocols)}"
+        under = "" if name == "references" else f" under {_titles(missing, of_first)}"
         message = f"has no such score for {', '.join(missing)}{under}"
         errors[f"figures.{at}.reduction.{name}"] = message
     return errors
@@ -126,7 +133,7 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
             continue
         used: dict[str, dict[str, str]] = {}
         for arm, of_arm in zip(spec.arms, protocols, strict=True):
-            if _shows(figure, arm):
+            if is_shown(figure, arm):
                 for environment, protocol in of_arm.items():
                     used.setdefault(environment, {}).setdefault(protocol, arm.label)
         mixed = next((by_protocol for by_protocol in used.values() if len(by_protocol) > 1), None)
@@ -156,7 +163,7 @@ def differing_observations(
         for cell in planned:
             environment, arm = ENVIRONMENTS.get(cell.environment), spec.arms[cell.arm]
             is_another = cell.draw == 0 or spec.draws.space
-            if environment is None or not is_another or not _shows(figure, arm):
+            if environment is None or not is_another or not is_shown(figure, arm):
                 continue
             config = cell.spec.environment_config.model_dump(mode="json")
             unlike = unlike_published(config, environment, protocols[cell.arm][cell.environment])
@@ -184,7 +191,7 @@ def missing_settings(spec: StudySpec) -> dict[str, str]:
             {
                 f"the arm {arm.label}": ALGORITHMS.get(arm.algorithm)
                 for arm in spec.arms
-                if _shows(figure, arm)
+                if is_shown(figure, arm)
             }
             if section == "config"
             else {environment: ENVIRONMENTS.get(environment) for environment in spec.environments}
@@ -210,7 +217,7 @@ def settings_without_best(spec: StudySpec, planned: Sequence[PlannedCell]) -> di
             continue
         path = setting_of(figure, spec)
         section, _, name = (path or "").partition(".")
-        shown = (cell.spec for cell in planned if _shows(figure, spec.arms[cell.arm]))
+        shown = (cell.spec for cell in planned if is_shown(figure, spec.arms[cell.arm]))
         values = (getattr(getattr(run, section, None), name, None) for run in shown)
         if path is None:
             message = "no setting is drawn: name one in the figure's setting, or choose runs"
@@ -222,7 +229,8 @@ def settings_without_best(spec: StudySpec, planned: Sequence[PlannedCell]) -> di
     return errors
 
 
-def _shows(figure: StudyFigure, arm: Arm) -> bool:
+def is_shown(figure: StudyFigure, arm: Arm) -> bool:
+    """Whether a figure shows an arm."""
     return not figure.arms or arm.label in figure.arms
 
 

@@ -257,9 +257,7 @@ def _progress(spec: StudySpec, cells: Sequence[CellRow]) -> list[ArmProgress]:
     for environment in spec.environments:
         for number, arm in enumerate(spec.arms):
             group = by_place.get((number, environment), [])
-            scores = [
-                cell.score for cell in group if cell.state == RunState.FINISHED and cell.score is not None
-            ]
+            scores = [cell.score for cell in group if cell.counts and cell.score is not None]
             progress.append(
                 ArmProgress(
                     arm=arm.label,

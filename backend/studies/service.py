@@ -96,7 +96,7 @@ def _unfit_figures(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str,
     """Errors of figures whose rules need what arms and environments lack, by field."""
     protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
     return (
-        rules.missing_references(spec, protocols[0])
+        rules.missing_references(spec, protocols)
         | rules.differing_protocols(spec, protocols)
         | rules.missing_settings(spec)
         | rules.settings_without_best(spec, planned)

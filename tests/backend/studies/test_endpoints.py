@@ -289,6 +289,10 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
       "environments": ["ALE/Pong-v5"],
       "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
      "figures.0.reduction.normalise", "A3C on ALE/Pong-v5 differs from the published scores in frame_skip"),
+    ({"arms": [{"label": "A3C", "algorithm": "a3c", "environment_config": {"sticky_actions": 0.25}}],
+      "environments": ["ALE/Pong-v5"],
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
+     "figures.0.reduction.normalise", "has no such score for ALE/Pong-v5 under sticky actions"),
 ]  # fmt: skip
 
 

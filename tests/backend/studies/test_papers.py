@@ -43,7 +43,7 @@ def finish(service: RunningService, study_id: str) -> None:
         study = session.get_one(Study, study_id)
         spec = studies.spec_of(study)
         shown = {metric for figure in spec.figures for metric in figure.metrics}
-        protocols = expansion.protocols_of(spec)
+        protocols = expansion.protocols_of(spec, 0)
         for cell in session.scalars(select(StudyCell).where(StudyCell.study_id == study_id)).all():
             run_spec = expansion.run_spec_of(
                 spec, cell.arm, cell.environment, cell.draw, cell.settings, study.spec["custom"]

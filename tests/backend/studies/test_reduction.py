@@ -150,6 +150,60 @@ def test_each_arm_of_a_table_is_headed_by_its_own_protocol(sqlite_service: Runni
     assert (a3c["how"].split(";")[0], dqn["how"].split(";")[0]) == ("no-op starts", "no-op starts, 5 min")
 
 
+def test_shown_arms_are_normalised_by_the_references_of_their_own_protocol(
+    sqlite_service: RunningService,
+) -> None:
+    study = started(
+        sqlite_service.client,
+        {"kind": "table", "reduction": {"normalise": "human", "source": "evaluations"}, "arms": ["DQN"]},
+        environments=["ALE/Pong-v5"], draws={"n": 1},
+        arms=[{"label": "A3C", "algorithm": "a3c"}, {"label": "DQN", "algorithm": "dqn"}],
+    )  # fmt: skip
+    finish(sqlite_service, study, evaluated=0.0)
+    # DQN scores -11; of noop_starts_5min random play has -20.7, a human tester 9.3.
+    value = cells_of(figure(sqlite_service.client, study)["table"])["Pong"]
+    assert value == [pytest.approx(100 * (-11 + 20.7) / (9.3 + 20.7))]
+
+
+def test_run_that_was_resumed_with_another_limit_is_not_in(sqlite_service: RunningService) -> None:
+    study = started(sqlite_service.client, {"kind": "table"}, {"kind": "curves"})
+    finish(sqlite_service, study)
+    with writing(sqlite_service.engine) as session:
+        first, second = session.scalars(
+            select(Run)
+            .join(StudyCell, StudyCell.run_id == Run.id)
+            .where(StudyCell.study_id == study, StudyCell.environment == "CartPole-v1", StudyCell.arm == 0)
+            .order_by(StudyCell.draw)
+            .limit(2)
+        )
+        first.attempt = second.attempt = 2
+        first.spec = first.spec | {"stop": first.spec["stop"] | {"agent_steps": 20_000}}
+        first.score = 500.0
+    answer = figure(sqlite_service.client, study)
+    assert cells_of(answer["table"])["CartPole"] == [25.0, 21.0]
+    assert (answer["n_in"], answer["n_planned"]) == (11, 12)
+    curve = next(t for t in figure(sqlite_service.client, study, "f1")["figure"]["data"] if t.get("name"))
+    assert "of 2 runs" in curve["hovertemplate"]
+    progress = sqlite_service.client.get(f"{STUDIES}/{study}").json()["progress"]
+    assert next(group["score"] for group in progress if group["environment"] == "CartPole-v1") == 25.0
+
+
+def test_values_of_a_metric_have_the_unit_of_its_charts(sqlite_service: RunningService) -> None:
+    rule = {"rule": "top", "k": 1, "metric": "system/rss_bytes"}
+    study = started(sqlite_service.client, {"kind": "games", "reduction": rule}, draws={"n": 1})
+    with writing(sqlite_service.engine) as session:
+        for run_id in session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study)):
+            points = PointsEvent(
+                metric="system/rss_bytes", source="", agent_steps=[1], frames=[1], wall_time_s=[1.0],
+                episodes=[0], value=[400.0 * 2**20],
+            )  # fmt: skip
+            metrics.append(session, run_id or "", 1, 1, [points])
+    finish(sqlite_service, study)
+    drawn = figure(sqlite_service.client, study)["figure"]
+    assert drawn["layout"]["xaxis"]["title"]["text"] == "Memory (MiB)"
+    assert {value for bars in drawn["data"] for value in numbers(bars["x"])} == {400.0}
+
+
 def test_table_names_the_protocol_of_kept_parameters_and_the_published_columns_of_one(
     sqlite_service: RunningService,
 ) -> None:
@@ -361,6 +415,11 @@ def test_scatter_has_each_run_at_its_setting(service: RunningService) -> None:
     assert numbers(drawn["PAAC", "x"]["x"]) == rates
     assert numbers(drawn["PAAC", "x"]["y"]) == [10.0, 20.0, 30.0]
     assert answer["figure"]["layout"]["xaxis"]["type"] == "log"
+    assert "%{x:.4~g}" in drawn["PAAC", "x"]["hovertemplate"]
+    named = started(service.client, {"kind": "scatter", "setting": "config.optimizer"}, arms=ARMS[1:])
+    finish(service, named)
+    [dots, *_] = figure(service.client, named)["figure"]["data"]
+    assert "%{x}" in dots["hovertemplate"], "no number format of a word"
     assert "CartPole: highest score 31" in answer["finding"]
 
 
@@ -506,7 +565,8 @@ def test_figure_is_a_file_for_a_paper_in_every_format(service: RunningService) -
         assert answer.headers["content-disposition"] == f'attachment; filename="f0.{ending}"'
         texts[form] = answer.text
     rows = list(csv.DictReader(io.StringIO(texts["csv"])))
-    assert {row["series"] for row in rows} >= {"PAAC", "A3C"}
+    assert {row["series"] for row in rows} == {"PAAC", "A3C"}, "bands stand beside their lines"
+    assert {row["source"] for row in rows} == {"CartPole", "Acrobot"}
     drawn = figure(service.client, study)
     assert texts["caption"].lower().startswith(drawn["caption"].lower())
     assert texts["caption"].strip().endswith(drawn["finding"])

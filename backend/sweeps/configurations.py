@@ -65,7 +65,7 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     if problems:
         raise Invalid([*problems.values()][:_SHOWN_PROBLEMS])
     if spec.objective == "evaluation":
-        _check_evaluations(spec, configurations[0])
+        _check_evaluations(spec, configurations)
     return configurations
 
 
@@ -107,13 +107,17 @@ def pinned(session: Session, spec: SweepSpec, settings: sampling.ConfigValues) -
     return spec.model_copy(update={"protocol": versions.get(spec.protocol or "", spec.protocol)})
 
 
-def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None:
-    """Refuse evaluations that the runs do not make."""
-    run_spec = parse_run_spec(grid.merge_settings(spec.run, settings))
-    if run_spec.config.evaluation_episodes == 0:
-        raise Invalid.field("objective", "the runs are not evaluated: config.evaluation_episodes is 0")
-    if spec.protocol not in (None, run_spec.evaluation_protocol):
-        message = f"the runs are evaluated under {run_spec.evaluation_protocol}, got {quoted(spec.protocol)}"
+def _check_evaluations(spec: SweepSpec, configurations: Sequence[sampling.ConfigValues]) -> None:
+    """Refuse evaluations that runs do not make, or that cannot be compared."""
+    run_specs = [parse_run_spec(grid.merge_settings(spec.run, settings)) for settings in configurations]
+    if any(run_spec.config.evaluation_episodes == 0 for run_spec in run_specs):
+        raise Invalid.field("objective", "runs are not evaluated where config.evaluation_episodes is 0")
+    used, *others = dict.fromkeys(run_spec.evaluation_protocol for run_spec in run_specs)
+    if others:
+        message = f"the configurations are evaluated under different protocols: {', '.join((used, *others))}"
+        raise Invalid.field("objective", f"{message}; set run.config.evaluation_protocol")
+    if spec.protocol not in (None, used):
+        message = f"the runs are evaluated under {used}, got {quoted(spec.protocol)}"
         raise Invalid.field("protocol", f"{message}: set run.config.evaluation_protocol")
 
 

@@ -123,7 +123,10 @@ def retry(session: Session, sweep_id: str) -> Sweep:
     sweep = get(session, sweep_id, for_update=True)
     n_retried = _retry_members(session, sweep)
     if not n_retried and sweep.state != "stopped":
-        raise Conflict("none of its runs has failed, was stopped or was deleted")
+        raise Conflict(
+            "none of its runs has failed, was stopped or was deleted, but for those of configurations that "
+            "are worse than another, which stay as they are"
+        )
     _set_state(session, sweep, "running", f"{n_retried} runs retried")
     _touch(session, sweep)
     return sweep

@@ -64,6 +64,13 @@ it('actionsOf a sweep follow from its state', () => {
   expect(ids({})).toEqual(['stop', 'delete']);
   expect(actionsOf(sweep).at(-1)?.unavailable).toContain('stop it before');
   expect(ids({ state: 'finished' })).toEqual(['delete']);
-  expect(ids({ state: 'finished', runs: { failed: 1 } })).toEqual(['retry', 'delete']);
+  const failed = (configuration: typeof middle) => ({
+    configurations: [
+      { ...configuration, runs: configuration.runs.map((run) => ({ ...run, state: 'failed' as const })) },
+    ],
+  });
+  expect(ids({ state: 'finished', ...failed(middle) })).toEqual(['retry', 'delete']);
+  // A retry leaves those that are worse than another as they are.
+  expect(ids({ state: 'finished', ...failed(low) })).toEqual(['delete']);
   expect(ids({ state: 'stopped' })).toEqual(['retry', 'delete']);
 });

@@ -1,5 +1,5 @@
 /** The actions on a sweep, and what they do. */
-import type { Sweep } from '@/api/sweeps';
+import type { Sweep, SweepDetail } from '@/api/sweeps';
 import { plural } from '@/lib/format';
 
 export type SweepAction = {
@@ -12,15 +12,22 @@ export type SweepAction = {
 };
 
 const ACTIVE = ['queued', 'starting', 'running', 'lost'] as const;
-const RETRIED = ['failed', 'stopped', 'deleted'] as const;
+const RETRIED: readonly string[] = ['failed', 'stopped', 'deleted'];
 
 const count = ({ runs }: Sweep, states: readonly string[]): number =>
   states.reduce((sum, state) => sum + (runs[state] ?? 0), 0);
 
+/** The number of runs that a retry queues again: not those of a configuration that is worse than another. */
+const countRetried = ({ configurations }: SweepDetail): number =>
+  configurations
+    .filter(({ eliminated, n }) => eliminated === null || n === 0)
+    .flatMap(({ runs }) => runs)
+    .filter(({ state }) => RETRIED.includes(state)).length;
+
 /** The actions that its state allows, and those that it will allow later, with the reason. */
-export function actionsOf(sweep: Sweep): SweepAction[] {
+export function actionsOf(sweep: SweepDetail): SweepAction[] {
   const isRunning = sweep.state === 'running';
-  const n_retried = count(sweep, RETRIED);
+  const n_retried = countRetried(sweep);
   const n_active = count(sweep, ACTIVE);
   const stop: SweepAction = {
     id: 'stop',

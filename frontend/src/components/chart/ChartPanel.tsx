@@ -179,7 +179,7 @@ export function ChartPanel(props: ChartPanelProps) {
           source={curveSource(
             { name: fileName, title },
             { ...request, theme: 'light', spread, styles, environment, ...drawn },
-            { hidden, log, names },
+            { hidden, log, names, scale: data?.scale ?? null },
           )}
           name={fileName}
           log={log}

@@ -68,13 +68,15 @@ type Shown = {
   log: boolean;
   /** What runs are called in the legend. */
   names: LegendNames | undefined;
+  /** The width of the smoothing that the chart has; null without any. */
+  scale: number | null;
 };
 
 /** A figure of runs over training, as a chart shows it. */
 export function curveSource(
   named: Pick<ExportSource, 'name' | 'title'>,
   request: FigureRequest,
-  { hidden, log, names }: Shown,
+  { hidden, log, names, scale }: Shown,
 ): ExportSource {
   const { runs, axes, metrics, panel, source = [], spread, environment, styles } = request;
   const { x, smoothing, zoom, points } = axes;
@@ -90,9 +92,12 @@ export function curveSource(
     ...(kind === 'seed_curve' && spread),
     ...(environment !== undefined && { environment }),
     ...(panel === undefined && styles),
-    // Each run keeps its style while others are hidden.
+    // Each run keeps its style while others are hidden, and its curve: neither a width that suits the remaining runs
+    // alone nor the band of a single run.
     ...(hidden.size > 0 && {
       style: runs.flatMap((run, at) => (hidden.has(run) ? [] : [styles?.style?.[at] ?? at])),
+      ...(kind !== 'diagnostic' && { band: 'none' }),
+      ...(smoothing.kind !== 'points' && scale !== null && { scale }),
     }),
   };
   return sourceAt(named, `/api/v1/figures/${kind}`, query, ({ data, layout }) => {

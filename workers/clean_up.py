@@ -37,6 +37,9 @@ URGENT_INTERVAL_S = 60.0
 RUNS_PER_STEP = 50
 MIN_AGE_S = 3600.0
 """A deleted run's folder is removed once it has been unchanged for this long."""
+JOB_FOLDER_MIN_AGE_S = 7200.0
+"""A job's folder that has been unchanged for this long, twice `workers.jobs.TIMEOUT_S`, is of a worker that
+was killed."""
 
 log = structlog.get_logger(__name__)
 
@@ -97,9 +100,10 @@ class CleanUpThread:
         if host_pass_due:
             self._next_host_pass_at = monotonic() + HOST_INTERVAL_S
             self._step("deleted_runs", partial(remove_deleted_runs, context))
+            self._step("job_folders", partial(remove_abandoned_job_folders, context))
             self._step("copies", partial(host_files.remove_all_copies, context, stopping))
         self._step("retention", partial(apply_retention, context, stopping))
-        self._step("purge", partial(purge_deleted_runs, context))
+        self._step("purge", partial(purge_deleted_runs, context, stopping))
         if host_pass_due:
             self._step("play", partial(remove_ended_sessions, context, stopping))
         self._step("delete", delete)
@@ -202,12 +206,16 @@ def _delete(context: Context, row: RemovedFile) -> bool:
     return True
 
 
-def purge_deleted_runs(context: Context) -> list[str]:
+def purge_deleted_runs(context: Context, stopping: Callable[[], bool] = lambda: False) -> list[str]:
     """Delete the runs that can no longer be restored, and record their files as removed; return their ids."""
-    with context.writing() as session:
-        purged = runs.purge(session)
-    for run_id in purged:
+    purged: list[str] = []
+    while not stopping():
+        with context.writing() as session:  # one transaction each, so that others can write in between
+            run_id = runs.purge(session)
+        if run_id is None:
+            break
         log.info("run.purged", run_id=run_id)
+        purged.append(run_id)
     return purged
 
 
@@ -244,3 +252,18 @@ def remove_deleted_runs(context: Context) -> list[str]:
 
 def _is_old_worker_folder(folder: Path) -> bool:
     return host_files.is_of_worker(folder) and time.time() - folder.stat().st_mtime > MIN_AGE_S
+
+
+def remove_abandoned_job_folders(context: Context) -> None:
+    """Remove the folders of jobs whose worker was killed. They may hold checkpoints."""
+    for folder in context.settings.runs_dir.glob("*/jobs/*"):
+        if _is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            log.info("job.folder_removed", folder=str(folder))
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        return time.time() - folder.stat().st_mtime > JOB_FOLDER_MIN_AGE_S
+    except FileNotFoundError:  # its job has just ended
+        return False

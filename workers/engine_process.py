@@ -57,16 +57,20 @@ class EngineProcess:
         argv = [*command, *arguments, "--parent", str(os.getpid())]
         if control:
             argv += ["--control-fd", str(theirs.fileno())]
-        with theirs, output.open("ab") as error, (stdout or output).open("ab") as out:
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=error,
-                pass_fds=[theirs.fileno()] if control else [],
-                start_new_session=True,
-                env=os.environ | (environment or {}),
-            )
+        try:
+            with theirs, output.open("ab") as error, (stdout or output).open("ab") as out:
+                self._process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=error,
+                    pass_fds=[theirs.fileno()] if control else [],
+                    start_new_session=True,
+                    env=os.environ | (environment or {}),
+                )
+        except BaseException:
+            self._control.close()
+            raise
         if niceness:
             self.yield_cpu(niceness)
 
@@ -161,10 +165,13 @@ class EngineProcess:
         return total
 
     def output_tail(self) -> str:
-        """The end of its output file."""
-        with self._output.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _STDERR_TAIL_BYTES))
-            return file.read().decode(errors="replace").strip()
+        """The end of its output file; empty if that cannot be read, for example because it was removed."""
+        try:
+            with self._output.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _STDERR_TAIL_BYTES))
+                return file.read().decode(errors="replace").strip()
+        except OSError:
+            return ""
 
 
 def kill_tree(pid: int) -> None:

@@ -14,7 +14,7 @@ import structlog
 
 from backend.coordination import claims
 from backend.coordination.context import TRANSIENT_ERRORS, Context
-from backend.coordination.lease_expiry import DatabaseLiveness, expire
+from backend.coordination.lease_expiry import DatabaseLiveness, expire, since_boot_s
 from backend.coordination.reconciler import Reconciler
 from backend.db.clock import database_now
 from backend.hosts import service as hosts
@@ -213,7 +213,7 @@ class HostAgent:
     def _reconcile(self) -> None:
         self._stop_revoked()
         draining = self._renew()
-        self.liveness.record_success(monotonic())
+        self.liveness.record_success(since_boot_s())
         if self.liveness.may_expire():
             expire(self._context)
         claims_nothing = draining or self._disk_problem is not None
@@ -243,6 +243,7 @@ class HostAgent:
             self._clean_up.run_now()
         lag_s = max((supervisor.recorder_lag_s() for supervisor in supervisors), default=0.0)
         load = self._load.read() | disk | {"recorder_lag_s": round(lag_s, 3)}
+        load["claimable_memory_bytes"] = max(0, self._free_memory_bytes())
         with self._context.writing() as session:
             row = hosts.find(session, self._host, for_update=True)
             now = database_now(session)

@@ -24,7 +24,7 @@ from backend.artifacts import encoded_file, game_file, observations_file, states
 from backend.branches import service as branches
 from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
-from backend.db import Branch, Checkpoint, Episode, Evaluation, Run, StoredSaliency, Video
+from backend.db import Branch, Episode, Evaluation, Run, StoredSaliency, Video
 from backend.db.job import BRANCH, EVALUATION, GAME, OF_EPISODES, SALIENCY, THUMBNAIL, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 from backend.episodes import service as episodes
@@ -107,6 +107,7 @@ class JobRunner(threading.Thread):
         self._run_dir = context.run_dir(job.run_id or job.target_id)
         self._jobs_dir = self._run_dir / "jobs"
         self._cancelled = threading.Event()
+        self._ended = threading.Event()
         self._renew_at = 0.0
         self._deadline = 0.0
 
@@ -117,6 +118,8 @@ class JobRunner(threading.Thread):
     def run(self) -> None:
         """Run the job."""
         self._deadline = monotonic() + TIMEOUT_S
+        renewal = threading.Thread(target=self._keep_lease, name=f"{self.name}-lease", daemon=True)
+        renewal.start()
         with structlog.contextvars.bound_contextvars(run_id=self._job.run_id, job=self._job.id):
             try:
                 write = self._execute()
@@ -136,6 +139,8 @@ class JobRunner(threading.Thread):
                 with suppress(JobLost, JobFailed):
                     self._write(lambda session: jobs.fail(session, self._job.id, self._job.tries, message))
             finally:
+                self._ended.set()
+                renewal.join()
                 self._on_end()
 
     def _requeue(self) -> None:
@@ -276,13 +281,14 @@ class JobRunner(threading.Thread):
         )
 
     def _evaluate(self, run: Run, evaluation: Evaluation) -> Result:
-        checkpoint = self._retry(partial(self._checkpoint, evaluation.run_id, evaluation.checkpoint))
-        if checkpoint is None:
-            raise JobFailed(f"the checkpoint {evaluation.checkpoint} is missing or damaged")
-        file = self._run_dir / "checkpoints" / checkpoint.file
-        options = ["--checkpoint", str(file), "--protocol", evaluation.protocol]
-        options += ["--episodes", str(evaluation.n_episodes), "--seed", str(evaluation.seed)]
-        with self._starts(evaluation.protocol) as of_starts:
+        with self._starts(evaluation.protocol) as of_starts, self._job_folder() as folder:
+            # Not into the run's folder, from which its training engine removes old checkpoints.
+            fetch = partial(self._fetch_checkpoint, run.id, evaluation.checkpoint, folder)
+            if not self._retry(fetch):
+                raise JobFailed(f"the checkpoint {evaluation.checkpoint} is missing or damaged")
+            options = ["--checkpoint", str(folder / evaluation.checkpoint)]
+            options += ["--protocol", evaluation.protocol]
+            options += ["--episodes", str(evaluation.n_episodes), "--seed", str(evaluation.seed)]
             result = json.loads(self._run_engine(run, "evaluate", *options, *of_starts))
         return partial(
             evaluations.record_returns,
@@ -469,14 +475,6 @@ class JobRunner(threading.Thread):
             n_bytes=n_bytes,
         )
 
-    def _checkpoint(self, run_id: str, file: str) -> Checkpoint | None:
-        """A checkpoint of a run, with its file fetched to this host; None unless intact."""
-        with self._context.reading() as session:
-            checkpoint = checkpoints.of_file(session, run_id, file)
-        if checkpoint is None or resume.fetch(self._context, checkpoint) is None:
-            return None
-        return checkpoint
-
     def _fetch_checkpoint(self, run_id: str, file: str, folder: Path) -> bool:
         """Fetch a checkpoint of a run into a folder; return whether it is intact."""
         with self._context.reading() as session:
@@ -486,7 +484,7 @@ class JobRunner(threading.Thread):
         )
 
     def _run_engine(self, run: Run, subcommand: str, *options: str) -> str:
-        """Run the engine to its end while renewing the lease; return its standard output.
+        """Run the engine to its end; return its standard output.
 
         It runs in a temporary folder: the run folder's spec belongs to its training and may change.
 
@@ -508,20 +506,21 @@ class JobRunner(threading.Thread):
 
     def _wait_for_engine(self, folder: Path, subcommand: str, options: Sequence[str]) -> str:
         stdout = folder / "stdout.log"
-        process = EngineProcess(
+        start = partial(
+            EngineProcess,
             [subcommand, str(folder), *options],
             output=folder / "stderr.log",
             stdout=stdout,
             command=self._command,
             niceness=self._context.settings.engine_niceness,
         )
+        process = self._retry(start)
         try:
             while not process.has_exited():
                 if self._cancelled.wait(_TICK_S):
                     raise JobLost
                 if monotonic() > self._deadline:
                     raise JobFailed(f"it took longer than {TIMEOUT_S:.0f} s")
-                self._renew()
         finally:
             status = process.reap()
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
@@ -530,9 +529,21 @@ class JobRunner(threading.Thread):
             raise JobFailed(process.output_tail() or f"the engine exited with status {status}")
         return stdout.read_text()
 
+    def _keep_lease(self) -> None:
+        """Renew the lease until the job ends, also while a slow store transfers a file; cancel the job if the
+        lease is lost."""
+        while not self._ended.wait(_TICK_S):
+            try:
+                self._renew()
+            except JobLost:
+                self._cancelled.set()
+                return
+            except Exception:
+                log.exception("job.not_renewed", job=self._job.id)
+
     def _renew(self) -> None:
         now = monotonic()
-        if now < self._renew_at:
+        if now < self._renew_at or now > self._deadline:
             return
         self._renew_at = now + self._context.settings.lease_s / 3
         with suppress(*TRANSIENT_ERRORS), self._context.writing() as session:
@@ -555,7 +566,8 @@ class JobRunner(threading.Thread):
         self._retry(write)
 
     def _retry(self, action: Callable[[], T]) -> T:
-        """Retry an action while the database or the artifact store is unavailable, renewing the lease.
+        """Retry an action while the database or the artifact store is unavailable, or the host lacks memory,
+        processes or open files for it.
 
         Raises:
             JobFailed: they were unavailable for too long.
@@ -573,7 +585,6 @@ class JobRunner(threading.Thread):
                 raise JobFailed(f"it took longer than {TIMEOUT_S:.0f} s: {error}") from error
             if self._cancelled.wait(1.0):
                 raise JobLost from None
-            self._renew()
 
         return retry_until_available(action, wait)
 

@@ -171,10 +171,11 @@ class Supervisor:
         recorder = Recorder(self._context, self.claim.run_id, self.claim.attempt)
         try:
             checkpoint = self._retry(partial(resume.prepare, self._context, self.claim), interruptible=True)
+            # A host that cannot start a process now would fail every run that it claims.
+            self._process = self._retry(partial(self._start_engine, checkpoint), interruptible=True)
         except _Interrupted:
             self._retry(partial(self._conclude_unstarted, recorder))
             return
-        self._process = self._start_engine(checkpoint)
         self._caught_up_at = monotonic()
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
         has_lowered_priority = False
@@ -209,7 +210,11 @@ class Supervisor:
             command=self._command,
             environment=None if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu},
         )
-        ProcessIdentity(self._attempt_dir).write(process.pid)
+        try:
+            ProcessIdentity(self._attempt_dir).write(process.pid)
+        except BaseException:
+            process.reap()
+            raise
         return process
 
     def _forward_frames(self) -> None:
@@ -322,7 +327,8 @@ class Supervisor:
             log.warning("run.superseded")
 
     def _retry(self, action: Callable[[], T], *, interruptible: bool = False) -> T:
-        """Retry an action while the database or the artifact store is unavailable.
+        """Retry an action while the database or the artifact store is unavailable, or the host lacks memory,
+        processes or open files for it.
 
         Raises:
             Superseded: the run was lost meanwhile.

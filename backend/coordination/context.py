@@ -17,7 +17,13 @@ from backend.settings import Settings
 
 T = TypeVar("T")
 
-TRANSIENT_ERRORS = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, OSError)
+TRANSIENT_ERRORS = (
+    exc.OperationalError,
+    exc.InterfaceError,
+    exc.InternalError,  # a PostgreSQL server that is read-only, such as a standby after a failover
+    exc.TimeoutError,
+    OSError,
+)
 """Errors of an unavailable database or artifact store: retried, as the event logs keep everything."""
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, or_, select, tuple_, update
+from sqlalchemy import and_, delete, insert, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
+from backend.db import Attempt, Checkpoint, CleanUp, Episode, Evaluation, Host, Run
 from backend.db.json_values import json_text
 from backend.hosts.repository import CLAIM_ORDER
 from backend.specs.algorithms import ALGORITHMS
@@ -55,6 +55,12 @@ def has_expired(session: Session, now: datetime) -> bool:
     """Whether a run's lease has expired."""
     late = select(Run.id).where(Run.state.in_(LEASED), Run.lease_expires_at < now)
     return session.scalars(late.limit(1)).first() is not None
+
+
+def check_writable(session: Session) -> None:
+    """Write a row that no other transaction sees: it fails if the database is read-only, locked or full."""
+    session.execute(insert(CleanUp).values(id=0))
+    session.execute(delete(CleanUp).where(CleanUp.id == 0))
 
 
 def expired(session: Session, now: datetime) -> Sequence[Run]:

@@ -30,7 +30,13 @@ class ActiveHost:
     @property
     def accepts(self) -> bool:
         """Whether it claims runs when it has a free slot."""
-        return self.alive and not self.host.draining
+        return self.alive and self.disk_problem is None and not self.host.draining
+
+    @property
+    def disk_problem(self) -> str | None:
+        """Why its disk keeps it from claiming runs, as its worker has reported it."""
+        problem: str | None = self.host.load.get("disk_problem")
+        return problem
 
 
 def serves(host: Host, run: Run) -> bool:
@@ -63,7 +69,10 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
     if not (alive := [candidate for candidate in allowed if candidate.alive]):
         stopped = all(candidate.host.stopped_at is not None for candidate in allowed)
         return f"{subject} is {'stopped' if stopped else 'offline'}"
-    if not (accepting := [candidate for candidate in alive if candidate.accepts]):
+    if not (sound := [candidate for candidate in alive if candidate.disk_problem is None]):
+        problems = "; ".join(f"{candidate.host.id}: {candidate.disk_problem}" for candidate in alive)
+        return f"{subject} has a disk problem ({problems})"
+    if not (accepting := [candidate for candidate in sound if candidate.accepts]):
         return f"{subject} is draining"
     free = [candidate for candidate in accepting if len(candidate.runs) < candidate.host.slots]
     if not free:
@@ -190,6 +199,9 @@ def _has_device(host: Host, run: Run) -> bool:
 
 
 def _free_memory_bytes(host: Host) -> float:
+    claimable_bytes: int | None = host.load.get("claimable_memory_bytes")
+    if claimable_bytes is not None:
+        return claimable_bytes
     return host.memory_bytes - float(host.load.get("memory_used_bytes") or 0.0)
 
 

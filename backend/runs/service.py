@@ -248,13 +248,16 @@ def remove(session: Session, run: Run) -> None:
     repository.delete(session, run)
 
 
-def purge(session: Session, limit: int = 100) -> list[str]:
-    """Delete the runs whose time to be restored has passed, and return their ids."""
+def purge(session: Session) -> str | None:
+    """Delete a run whose time to be restored has passed, and return its id; None if there is none.
+
+    One run only, because its rows may be many and SQLite's write lock is held meanwhile.
+    """
     before = database_now(session) - timedelta(seconds=RESTORABLE_S)
-    expired = repository.deleted_before(session, before, limit)
-    for run in expired:
+    for run in repository.deleted_before(session, before, limit=1):
         remove(session, run)
-    return [run.id for run in expired]
+        return run.id
+    return None
 
 
 def has_any(session: Session) -> bool:

@@ -42,6 +42,8 @@ class HostLoad(Schema):
     """Utilisation of all cores together since the previous measurement."""
     memory_used_bytes: float | None = None
     """Memory of the host that is in use."""
+    claimable_memory_bytes: int | None = None
+    """Largest memory estimate of a run that it claims: free memory, less what its runs may still grow by."""
     disk_bytes: int | None = None
     """Size of the disk of its run directories."""
     disk_free_bytes: int | None = None

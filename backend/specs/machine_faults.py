@@ -1,4 +1,4 @@
-"""Faults of a machine's disk: full, over quota, unreadable. They are never a run's fault.
+"""Faults of a machine's disk: full, over quota, unreadable, read-only. They are never a run's fault.
 
 An engine that meets one ends without a final event, which it could hardly write, and with an exit status that
 states which one it was.
@@ -8,8 +8,9 @@ import errno
 import os
 import re
 
-ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
-"""Errors of a machine's disk. EFBIG is the limit of a file's size that `ulimit -f` sets."""
+ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
+"""Errors of a machine's disk. EFBIG is the limit of a file's size that `ulimit -f` sets. EROFS is a disk that
+the kernel has mounted again as read-only, usually after errors."""
 
 UNREADABLE_CHECKPOINT_STATUS = 63
 """Exit status of an engine that cannot read the checkpoint to resume from. It has no final event either: the

@@ -217,11 +217,12 @@ def main() -> int:
         source = Path(given.get("--video") or given["--replay"]).read_bytes()
         Path(given["--out"]).write_bytes(b"thumbnail of " + source)
     else:
+        Path(given["--checkpoint"]).read_bytes()
         n = int(given["--episodes"])
         scores = {"protocol": given["--protocol"], "seed": int(given["--seed"]), "returns": [1.0] * n}
         sys.stdout.write(json.dumps(scores | {"lengths_frames": [10] * n, "mean_return": 1.0}))
         sys.stdout.flush()
-        while notes.get("job_waits") and not (Path(given["--checkpoint"]).parents[1] / "go").exists():
+        while notes.get("job_waits") and not (Path(run_dir).parents[1] / "go").exists():
             time.sleep(0.01)
     return 0
 

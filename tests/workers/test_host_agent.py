@@ -93,6 +93,7 @@ def test_agent_sends_host_facts_and_load(agents: Agents, engine: Engine, tmp_pat
     assert "numpy" in host.versions
     first = HostLoad.model_validate(host.load)
     assert first.memory_used_bytes
+    assert first.claimable_memory_bytes
 
     def announced_again() -> Host | None:
         row = announced()
@@ -288,7 +289,7 @@ def test_run_of_dead_host_is_claimed_after_lease_expiry(
     agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock_s = [0.0]
-    monkeypatch.setattr(host_agent, "monotonic", lambda: clock_s[0])
+    monkeypatch.setattr(host_agent, "since_boot_s", lambda: clock_s[0])
     for host in ("a", "dead"):
         add_host(engine, host)
     run = fake_run(engine, agent_steps=20)
@@ -320,7 +321,7 @@ def test_first_host_after_database_outage_waits_one_lease_before_expiring_others
 ) -> None:
     """Leases expire while no host can renew them; the rival reconnects first and waits one full lease."""
     clock_s = [0.0]
-    monkeypatch.setattr(host_agent, "monotonic", lambda: clock_s[0])
+    monkeypatch.setattr(host_agent, "since_boot_s", lambda: clock_s[0])
 
     run = fake_run(engine, agent_steps=ENDLESS)
     outage: list[bool] = []

@@ -1,10 +1,13 @@
 import hashlib
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
+from backend.artifacts import ArtifactKind
 from backend.coordination.context import Context
 from backend.db import Episode, Evaluation, Job, Run
 from backend.db.changes import take_changes
@@ -213,6 +216,21 @@ def test_job_waits_for_artifact_store_before_it_ends(
     assert (_row(engine, job).state, _row(engine, job).error, _row(engine, job).tries) == ("done", None, 1)
 
 
+def _expire_lease(engine: Engine, job: Job) -> None:
+    with writing(engine) as session:
+        row = session.get_one(Job, job.id)
+        row.lease_expires_at = database_now(session) - timedelta(seconds=1)
+
+
+def _is_renewed(engine: Engine, job: Job) -> bool:
+    with writing(engine) as session:
+        ends_at = session.get_one(Job, job.id).lease_expires_at
+        assert ends_at is not None
+        if ends_at < database_now(session) + timedelta(seconds=1):
+            return False
+        return jobs.claim(session, "b", 60, ["CartPole-v1"]) is None
+
+
 def test_job_renews_its_lease_while_it_runs(
     context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,24 +240,54 @@ def test_job_renews_its_lease_while_it_runs(
     run = fake_run(engine, job_waits=True)
     job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())
     runner = _do(context, engine)
-
-    def is_renewed() -> bool:
-        with writing(engine) as session:
-            ends_at = session.get_one(Job, job.id).lease_expires_at
-            assert ends_at is not None
-            if ends_at < database_now(session) + timedelta(seconds=1):
-                return False
-            return jobs.claim(session, "b", 60, ["CartPole-v1"]) is None
-
     for _ in range(3):
-        with writing(engine) as session:
-            row = session.get_one(Job, job.id)
-            row.lease_expires_at = database_now(session) - timedelta(seconds=1)
+        _expire_lease(engine, job)
         clock_s[0] += context.settings.lease_s / 3
-        until(is_renewed)
+        until(lambda: _is_renewed(engine, job))
     (context.run_dir(run.id) / "go").touch()
     runner.join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).tries) == ("done", 1)
+
+
+def test_job_renews_its_lease_while_the_store_is_slow(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock_s = [0.0]
+    monkeypatch.setattr("workers.jobs.monotonic", lambda: clock_s[0])
+    job = _episode(context, engine, fake_run(engine))
+    transfers, may_end, get = threading.Event(), threading.Event(), context.store.get
+
+    def get_slowly(run_id: str, kind: ArtifactKind, file: str, folder: Path) -> Path:
+        transfers.set()
+        assert may_end.wait(PATIENCE_S)
+        return get(run_id, kind, file, folder)
+
+    monkeypatch.setattr(context.store, "get", get_slowly)
+    runner = _do(context, engine)
+    assert transfers.wait(PATIENCE_S)
+    _expire_lease(engine, job)
+    clock_s[0] += context.settings.lease_s / 3
+    until(lambda: _is_renewed(engine, job))
+    may_end.set()
+    runner.join(PATIENCE_S)
+    assert (_row(engine, job).state, _row(engine, job).tries) == ("done", 1)
+
+
+def test_evaluation_does_not_need_the_checkpoint_that_its_training_engine_removes(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fake_run(engine)
+    job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())
+    get = context.store.get
+
+    def get_and_thin(run_id: str, kind: ArtifactKind, file: str, folder: Path) -> Path:
+        path = get(run_id, kind, file, folder)
+        (context.run_dir(run.id) / "checkpoints" / file).unlink(missing_ok=True)
+        return path
+
+    monkeypatch.setattr(context.store, "get", get_and_thin)
+    _do(context, engine).join(PATIENCE_S)
+    assert (_row(engine, job).state, _row(engine, job).error) == ("done", None)
 
 
 def test_cancelled_job_is_queued_again(context: Context, engine: Engine) -> None:

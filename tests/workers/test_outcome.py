@@ -149,6 +149,21 @@ def test_stopped_outcome_of_an_engine_that_a_disk_fault_ended_names_the_fault(re
     assert (outcome.state, outcome.reason) == ("stopped", reason)
 
 
+def test_engine_on_a_disk_mounted_read_only_is_queued_again_with_the_reason() -> None:
+    fault = machine_faults.errno_of(OSError(errno.EROFS, "Read-only file system"))
+    assert fault is not None
+    run = Run(stop_requested=None, attempts_without_checkpoint=1, host="a")
+    outcome = attempt_outcome(
+        run,
+        None,
+        machine_faults.exit_status(fault),
+        is_shutting_down=False,
+        stop_timed_out=False,
+        output_tail="tail",
+    )
+    assert (outcome.state, outcome.reason) == ("queued", "the disk of a failed: Read-only file system")
+
+
 @pytest.mark.parametrize(("attempts", "expected"), [(1, "queued"), (3, "failed")])
 def test_engine_whose_final_event_is_damaged_counts_as_dead(attempts: int, expected: str) -> None:
     outcome = attempt_outcome(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -45,7 +46,7 @@ from tests.workers.support import (
 )
 from workers import supervisor
 from workers.engine.training.event_log import EventLog
-from workers.engine_process import MAX_NICENESS, ProcessIdentity
+from workers.engine_process import MAX_NICENESS, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
 from workers.supervisor import Supervisor
 
@@ -223,6 +224,50 @@ def test_full_disk_before_the_engine_starts_queues_run_again(context: Context, e
     _supervise(full, engine).join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert (row.state, row.state_reason) == ("queued", "the disk of a failed: Disk quota exceeded")
+
+
+def test_run_starts_once_its_host_can_start_a_process_and_store_its_identity(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_MAX_BACKOFF_S", 0.01)
+    write = ProcessIdentity.write
+    started: list[EngineProcess] = []
+    no_process = [BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")]
+    no_file = [OSError(errno.EMFILE, "Too many open files")]
+
+    def start(*arguments: Any, **options: Any) -> EngineProcess:
+        if no_process:
+            raise no_process.pop()
+        started.append(EngineProcess(*arguments, **options))
+        return started[-1]
+
+    def write_or_fail(identity: ProcessIdentity, pid: int) -> None:
+        if no_file:
+            raise no_file.pop()
+        write(identity, pid)
+
+    monkeypatch.setattr(supervisor, "EngineProcess", start)
+    monkeypatch.setattr(ProcessIdentity, "write", write_or_fail)
+    run = fake_run(engine, agent_steps=5, wait_at=1)
+    thread = _supervise(context, engine)
+    until(lambda: len(started) == 2 or not thread.is_alive())
+    _continue(context, run)
+    thread.join(PATIENCE_S)
+    row = run_row(engine, run.id)
+    assert (row.state, row.attempt) == ("finished", 1)
+    assert [process.returncode for process in started] == [-signal.SIGKILL, 0]
+
+
+def test_killed_run_whose_folder_was_removed_ends(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, wait_at=5)
+    thread = _supervise(context, engine)
+    _await_recorded(engine, run.id, 5)
+    shutil.rmtree(context.run_dir(run.id))
+    _request_stop(engine, run.id, kill=True)
+    thread.request("kill")
+    thread.join(PATIENCE_S)
+    row = run_row(engine, run.id)
+    assert (row.state, row.state_reason) == ("stopped", "killed on request")
 
 
 def test_stopped_and_resumed_run_has_one_continuous_series(context: Context, engine: Engine) -> None:

@@ -5513,6 +5513,11 @@ export interface components {
              */
             memory_used_bytes?: number | null;
             /**
+             * Claimable Memory Bytes
+             * @description Largest memory estimate of a run that it claims: free memory, less what its runs may still grow by.
+             */
+            claimable_memory_bytes?: number | null;
+            /**
              * Disk Bytes
              * @description Size of the disk of its run directories.
              */
@@ -18419,6 +18424,7 @@ export interface operations {
                      *           "load": {
                      *             "cpu_pct": null,
                      *             "memory_used_bytes": null,
+                     *             "claimable_memory_bytes": null,
                      *             "disk_bytes": null,
                      *             "disk_free_bytes": null,
                      *             "disk_problem": null,
@@ -18513,6 +18519,7 @@ export interface operations {
                      *       "load": {
                      *         "cpu_pct": null,
                      *         "memory_used_bytes": null,
+                     *         "claimable_memory_bytes": null,
                      *         "disk_bytes": null,
                      *         "disk_free_bytes": null,
                      *         "disk_problem": null,
@@ -18597,6 +18604,7 @@ export interface operations {
                      *       "load": {
                      *         "cpu_pct": null,
                      *         "memory_used_bytes": null,
+                     *         "claimable_memory_bytes": null,
                      *         "disk_bytes": null,
                      *         "disk_free_bytes": null,
                      *         "disk_problem": null,

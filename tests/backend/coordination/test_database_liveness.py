@@ -1,4 +1,9 @@
-from backend.coordination.lease_expiry import DatabaseLiveness
+import time
+
+import pytest
+
+from backend.coordination import lease_expiry
+from backend.coordination.lease_expiry import DatabaseLiveness, since_boot_s
 
 
 def test_may_expire_waits_one_lease_after_database_outage() -> None:
@@ -18,3 +23,10 @@ def test_may_expire_waits_one_lease_after_database_outage() -> None:
     liveness.record_success(30.0)
     liveness.record_success(31.0)
     assert liveness.may_expire()
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="a clock of Linux")
+def test_time_since_boot_includes_a_suspension(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks_s = {time.CLOCK_MONOTONIC: 60.0, time.CLOCK_BOOTTIME: 660.0}
+    monkeypatch.setattr(lease_expiry, "clock_gettime", clocks_s.__getitem__)
+    assert since_boot_s() == 660.0

@@ -72,6 +72,11 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
             "every host that can run it is draining",
         ),
         (_run(), [_host(draining=True)], "every host that can run it is draining"),
+        (
+            _run(),
+            [_host(draining=True, load={"disk_problem": "No space left on device"})],
+            "every host that can run it has a disk problem (a: No space left on device)",
+        ),
         (_run(), [_host(runs=(_run(),))], "all slots are in use"),
         (
             _run(),
@@ -100,6 +105,11 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
         (
             _run(memory_estimate_bytes=4 * GIB),
             [_host(load={"memory_used_bytes": 6.0 * GIB})],
+            "no host has the 4.0 GiB of free memory that it may need",
+        ),
+        (
+            _run(memory_estimate_bytes=4 * GIB),
+            [_host(load={"memory_used_bytes": 1.0 * GIB, "claimable_memory_bytes": 3 * GIB})],
             "no host has the 4.0 GiB of free memory that it may need",
         ),
     ],

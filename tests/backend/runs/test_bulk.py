@@ -233,7 +233,7 @@ def test_deleted_runs_are_hidden_until_they_are_restored_or_purged(service: Runn
     assert client.get(f"/api/v1/runs/{ids[0]}").status_code == 404
     assert client.get("/api/v1/comparisons/groups", params={"by": "seed"}).json()["items"] == []
     with writing(service.engine) as session:
-        assert run_service.purge(session) == []  # too early
+        assert run_service.purge(session) is None  # too early
     restored = _bulk(service, action="restore", ids=ids)
     assert restored["n_done"] == 2
     # A run that waited for a host must not start by itself.
@@ -246,7 +246,7 @@ def test_deleted_runs_are_hidden_until_they_are_restored_or_purged(service: Runn
         past = datetime.now(UTC) - timedelta(seconds=RESTORABLE_S + 60)
         session.execute(update(Run).where(Run.id == ids[1]).values(deleted_at=past))
     with writing(service.engine) as session:
-        assert run_service.purge(session) == [ids[1]]
+        assert run_service.purge(session) == ids[1]
     assert client.post(f"/api/v1/runs/{ids[1]}/restore").status_code == 404
     with reading(service.engine) as session:
         assert run_service.deleted_among(session, ids) == {ids[1]}

@@ -72,7 +72,11 @@ class ServiceCollector(Collector):
 
 
 def _of_hosts(active_hosts: Sequence[ActiveHost]) -> Iterator[Metric]:
-    alive = _gauge("callboard_host_alive", "Whether a host has sent a heartbeat recently.", "host")
+    alive = _gauge(
+        "callboard_host_alive",
+        "Whether a host has sent a heartbeat recently; no value for one whose worker was stopped.",
+        "host",
+    )
     draining = _gauge("callboard_host_draining", "Whether a host accepts no new runs.", "host")
     slots = _gauge(
         "callboard_host_slots", "Maximum number of runs that a host trains at the same time.", "host"
@@ -85,7 +89,8 @@ def _of_hosts(active_hosts: Sequence[ActiveHost]) -> Iterator[Metric]:
     )
     for active in active_hosts:
         name = [active.host.id]
-        alive.add_metric(name, active.alive)
+        if active.host.stopped_at is None:
+            alive.add_metric(name, active.alive)
         draining.add_metric(name, active.host.draining)
         slots.add_metric(name, active.host.slots)
         busy.add_metric(name, len(active.runs))

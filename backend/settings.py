@@ -271,7 +271,7 @@ class Settings(BaseSettings):
             return None
         try:
             parts = urlsplit(url)
-            host = parts.hostname
+            host, _ = parts.hostname, parts.port  # urlsplit itself checks no port
         except ValueError:
             parts, host = urlsplit(""), None
         extra = parts.query or parts.fragment or parts.username

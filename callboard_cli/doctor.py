@@ -1,6 +1,7 @@
 """`callboard doctor`: checks that everything this installation needs is there and works."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -130,10 +131,17 @@ def _database(settings: Settings) -> str:
 def _redis(settings: Settings) -> str:
     from callboard_cli.servers import redis_answers
 
+    where = _without_password(settings.redis)
     if not redis_answers(settings.redis, REDIS_TIMEOUT_S):
         hint = "check CALLBOARD_REDIS_URL" if settings.redis_url else "`callboard up` starts it"
-        raise CheckFailed(f"{settings.redis}: no answer; {hint}")
-    return settings.redis
+        raise CheckFailed(f"{where}: no answer; {hint}")
+    return where
+
+
+def _without_password(url: str) -> str:
+    """A URL without its user and password, even if they contain characters that should be quoted."""
+    url = re.sub(r"(?<=[?&]password=)[^&]*", "***", url)
+    return re.sub(r"(?<=://)(?!/).*(?=@)", "***", url)
 
 
 def _artifacts(settings: Settings) -> str:

@@ -131,11 +131,13 @@ def figure(
     if bool(run_ids) == bool(filter_text):
         raise fail("run: name the runs to draw, or choose them by --filter")
     given: dict[str, Any] = {"metric": metric, "source": sources, "panel": panel, "environment": environment}
-    if kind == "scatter":
-        given |= {"x": setting, "y": score, "group_by": group_by}
-    else:
-        given |= {"x": x, "x_from": x_from, "x_to": x_to, "points": points, "smooth": smooth}
-        given |= {"smoothing": smoothing, "scale": scale, "centre": centre, "interval": interval}
+    of_scatter: dict[str, Any] = {"setting": setting, "score": score, "group_by": group_by}
+    of_lines: dict[str, Any] = {"x": x, "x_from": x_from, "x_to": x_to, "points": points, "smooth": smooth}
+    of_lines |= {"smoothing": smoothing, "scale": scale, "centre": centre, "interval": interval}
+    for name, value in (of_lines if kind == "scatter" else of_scatter).items():
+        if value is not None:
+            raise fail(f"--{name.replace('_', '-')}: not an option of {kind}")
+    given |= {"x": setting, "y": score, "group_by": group_by} if kind == "scatter" else of_lines
     given |= {"seeds": seeds or None, "band": band, "style": styles, "group_style": group_styles}
     given |= {"width_in": width_in, "line_width_pt": line_width_pt, "legend": legend, "heading": title}
     params = {name: value for name, value in given.items() if value is not None} | {"log_y": log_y}
@@ -147,6 +149,8 @@ def figure(
             run_ids = [run["id"] for run in runs]
         if not run_ids:
             raise fail(f"filter: no run matches {quoted(filter_text)}")
+        if kind == "diagnostic" and len(run_ids) > 1:
+            raise fail(f"run: diagnostic draws one run, not {len(run_ids)}")
         for form in formats or Format:
             file = target.with_name(f"{target.name}.{ENDINGS[form]}")
             _write(remote, f"/figures/{kind}", params | {"run": run_ids, "format": form.value}, file)

@@ -2,6 +2,8 @@
 
 import os
 import socket
+from contextlib import suppress
+from ipaddress import ip_address
 from time import sleep
 
 import typer
@@ -32,6 +34,14 @@ def listen(settings: Settings) -> socket.socket:
         where = f"port {settings.port} of {settings.host}"
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise fail(f"{where}: {why}; set CALLBOARD_PORT to another port, or to 0 for any free one") from None
+
+
+def url_of(host: str, port: int) -> str:
+    """The URL at which this machine reaches a web process that listens on `host`."""
+    with suppress(ValueError):
+        if ip_address(host).is_unspecified:
+            host = "localhost"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def refuse_open_bind(settings: Settings) -> None:

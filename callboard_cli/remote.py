@@ -14,6 +14,7 @@ from backend.settings import Settings
 from callboard_cli import BAD_INPUT, fail
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
+from callboard_cli.listening import url_of
 from callboard_cli.tokens import create_token
 
 TIMEOUT_S = 30.0
@@ -178,7 +179,7 @@ def _url(settings: Settings) -> str:
         if settings.token is None:
             running.require_database(settings)
         return running.url
-    return f"http://{settings.host}:{settings.port}"
+    return url_of(settings.host, settings.port)
 
 
 def _running_url(settings: Settings) -> str | None:

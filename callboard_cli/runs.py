@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -140,16 +141,13 @@ def stop(
     """Stop runs; each saves a last checkpoint."""
     action = "kill" if kill else "stop"
     with connect() as remote:
-        runs, refusal = [], None
-        for run_id in run_ids:
-            try:
-                runs.append(remote.request("POST", f"/runs/{run_id}/{action}"))
-            except typer.Exit as error:  # the others are stopped all the same
-                refusal = error
-        if runs:
-            _report(remote, runs, wait=wait, as_json=as_json)
-        if refusal is not None:
-            raise refusal
+        _act_on_all(
+            remote,
+            run_ids,
+            lambda run_id: remote.request("POST", f"/runs/{run_id}/{action}"),
+            wait=wait,
+            as_json=as_json,
+        )
 
 
 @app.command()
@@ -169,8 +167,7 @@ def resume(
         {"annealing": annealing} if annealing else {}
     )
     with connect() as remote:
-        runs = [_resume(remote, run_id, body) for run_id in run_ids]
-        _report(remote, runs, wait=wait, as_json=as_json)
+        _act_on_all(remote, run_ids, lambda run_id: _resume(remote, run_id, body), wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -276,6 +273,26 @@ def _console() -> Console:
     # In a pipe there is no width to fit into: a name that breaks would make two lines of a run.
     width = None if sys.stdout.isatty() else MAX_PIPED_WIDTH
     return Console(markup=False, emoji=False, width=width)
+
+
+def _act_on_all(
+    remote: "Remote", run_ids: list[str], act: Callable[[str], Any], *, wait: bool, as_json: bool
+) -> None:
+    """Act on every run, also after one was refused, and print those that were not.
+
+    Raises:
+        typer.Exit: one was refused; or one failed, if `wait`.
+    """
+    runs, refusal = [], None
+    for run_id in run_ids:
+        try:
+            runs.append(act(run_id))
+        except typer.Exit as error:
+            refusal = error
+    if runs:
+        _report(remote, runs, wait=wait, as_json=as_json)
+    if refusal is not None:
+        raise refusal
 
 
 def _report(remote: "Remote", runs: list[dict[str, Any]], *, wait: bool, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from callboard_cli import fail, require_engine
 from callboard_cli.database import refuse_unknown_schema, require_schema
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
-from callboard_cli.listening import listen, refuse_open_bind
+from callboard_cli.listening import listen, refuse_open_bind, url_of
 
 JOIN_TIMEOUT_S = 5.0
 """How long a transaction in progress may take at the end."""
@@ -108,7 +108,7 @@ def login_link() -> None:
     if running:
         running.require_database(settings)
     url = running.url if running else None
-    typer.echo(login_url(settings, url or f"http://{settings.host}:{settings.port}"))
+    typer.echo(login_url(settings, url or url_of(settings.host, settings.port)))
 
 
 def limit_memory_arenas() -> None:

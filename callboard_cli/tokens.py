@@ -6,10 +6,11 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from backend.principals import EXTERNAL_RUNS, Role
 from backend.settings import Settings
-from backend.specs.problems import quoted
+from backend.specs.problems import message_of, quoted
 from callboard_cli import CommandGroup, fail
 from callboard_cli.database import require_schema, upgrade
 from callboard_cli.home import make_home
@@ -45,8 +46,12 @@ def create(
     ] = None,
 ) -> None:
     """Create a token; it is shown only once."""
-    if not name.strip():
-        raise fail("name: must not be empty")
+    from backend.tokens.schemas import TokenRequest
+
+    try:
+        name = TokenRequest(name=name.strip()).name
+    except ValidationError as error:
+        raise fail(f"name: {message_of(error.errors()[0])}") from None
     if scope is not None and not role.covers(Role.OPERATOR):
         raise fail(f"--scope: requires the role {Role.OPERATOR}; the token has the role {role}")
     lifetime = timedelta(days=days) if days else None
@@ -73,13 +78,27 @@ def create_token(
         return auth.create_token_for(session, user, name, role, lifetime, scope)
 
 
-def password() -> None:
+def password(
+    if_unset: Annotated[
+        bool, typer.Option("--if-unset", help="Change nothing if the owner has a password.")
+    ] = False,
+) -> None:
     """Set the owner's password: typed twice at a terminal, else the first line of standard input."""
+    from backend.auth import repository
     from backend.auth import service as auth
     from backend.auth.passwords import MAX_CHARACTERS, hash_password, require_uncommon
     from backend.db.engine import opened, reading, writing
     from backend.errors import Invalid
 
+    settings = Settings()
+    if if_unset:
+        make_home(settings.home_dir)
+        upgrade(settings)
+        with opened(settings.database) as engine, reading(engine) as session:
+            owner = repository.user_by_name(session, auth.OWNER)
+            if owner is not None and owner.password_hash is not None:
+                typer.echo(f"{auth.OWNER} has a password already; nothing changed")
+                return
     if sys.stdin.isatty():
         new = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     else:
@@ -90,18 +109,9 @@ def password() -> None:
         require_uncommon("password", new, auth.OWNER)
     except Invalid as error:
         raise fail(error.detail) from None
-    settings = Settings()
     make_home(settings.home_dir)
     upgrade(settings)
-    with opened(settings.database) as engine:
-        # The container's setup sets the same password at every start, which must not end sessions. Both
-        # checking and hashing take a while, in which nobody should wait for the write lock.
-        with reading(engine) as session:
-            is_same = auth.check_password(session, auth.OWNER, new) is not None
-        if is_same:
-            typer.echo(f"password of {auth.OWNER} is the same as before")
-            return
-        new_hash = hash_password(new)
-        with writing(engine) as session:
-            auth.set_owner_password(session, new_hash)
+    new_hash = hash_password(new)  # slow: before anything is locked
+    with opened(settings.database) as engine, writing(engine) as session:
+        auth.set_owner_password(session, new_hash)
     typer.echo(f"password of {auth.OWNER} changed")

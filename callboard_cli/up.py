@@ -25,7 +25,7 @@ from callboard_cli.database import require_schema, upgrade
 from callboard_cli.demo import add_demo_run
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
-from callboard_cli.listening import listen, refuse_open_bind
+from callboard_cli.listening import listen, refuse_open_bind, url_of
 from callboard_cli.remote import LocalToken
 
 START_TIMEOUT_S = 300.0
@@ -64,7 +64,7 @@ def run(settings: Settings) -> None:
         if settings.demo:
             add_demo_run(settings)
         with listen(settings) as listener:
-            url = _url(listener)
+            url = url_of(*listener.getsockname()[:2])
             _supervise(settings, installation, listener, url)
     finally:
         installation.release()
@@ -98,13 +98,6 @@ def _print_already_running(settings: Settings, installation: Installation) -> No
     running.require_database(settings)
     typer.echo(f"Callboard is already running here, as process {running.pid}.\n")
     typer.echo(f"  Open   {login_url(settings, running.url)}")
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - to print it, not to bind it
-        host = "localhost"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _children(settings: Settings, listener: socket.socket, url: str) -> list[ServiceProcess]:

@@ -1,10 +1,11 @@
 import asyncio
 import os
 import platform
+import shutil
 import signal
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any, BinaryIO
@@ -18,17 +19,18 @@ from backend import __version__, health
 from backend.app import create_app
 from backend.db import Run, Transition
 from backend.db.clock import database_now
-from backend.db.engine import writing
+from backend.db.engine import opened, writing
 from backend.db.migrate import downgrade
 from backend.http import limits
 from backend.http.transfer import JsonDocument
+from backend.instruments import ServiceCollector
 from backend.principals import Role
 from backend.settings import Settings
 from backend.specs.states import RunState
 from tests.support import asynchronous
 from tests.support.databases import Databases
 from tests.support.redis_server import RedisServer
-from tests.support.rows import host_row, make_run
+from tests.support.rows import add_host, host_row, make_run
 from tests.support.service import RunningServer, RunningService, running_service
 from tests.support.waiting import PATIENCE_S, until
 
@@ -218,3 +220,16 @@ def test_metrics_say_versions_rates_hosts_and_how_long_the_queue_has_waited(serv
     assert samples_by_name['callboard_host_recorder_lag_seconds{host="lab-1"}'] == 2.5
     assert samples_by_name['callboard_host_draining{host="lab-1"}'] == 0.0
     assert 3_600 <= samples_by_name['callboard_oldest_waiting_run_seconds{queue="gpu"}'] < 7_200
+
+
+def test_host_whose_worker_was_stopped_is_not_reported_as_one_that_is_not_alive(
+    tmp_path: Path, sqlite_template: Path
+) -> None:
+    shutil.copyfile(sqlite_template, tmp_path / "callboard.sqlite3")
+    silent_since = datetime.now(UTC) - timedelta(hours=1)
+    with opened(Settings(home=tmp_path).database) as engine:
+        add_host(engine, "killed", last_seen_at=silent_since)
+        add_host(engine, "stopped", last_seen_at=silent_since, stopped_at=silent_since)
+        families = {family.name: family for family in ServiceCollector(engine, lease_s=15.0).collect()}
+    samples = families["callboard_host_alive"].samples
+    assert {sample.labels["host"]: sample.value for sample in samples} == {"killed": 0.0}

@@ -79,6 +79,11 @@ def test_doctor_says_when_the_worker_stopped(doctor: Doctor, context: Context) -
         ),
         ("database", {"CALLBOARD_DATABASE_URL": "sqlite:////proc/no.sqlite3"}, "/proc/no.sqlite3"),
         ("redis", {"CALLBOARD_REDIS_URL": "unix:///nowhere.sock"}, "CALLBOARD_REDIS_URL"),
+        (
+            "redis",
+            {"CALLBOARD_REDIS_URL": "redis://lab:s@cret@127.0.0.1:1/0?password=secret"},
+            "redis://***@127.0.0.1:1/0?password=***: no answer",
+        ),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "file:///proc/nowhere"}, "/proc/nowhere"),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "gcs://nowhere"}, "install gcsfs"),
         ("pages", {"CALLBOARD_FRONTEND_DIR": "/nowhere"}, "make up"),

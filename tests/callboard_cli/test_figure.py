@@ -117,6 +117,20 @@ def test_runs_of_a_figure_can_be_chosen_by_filter(
     assert bad[0] not in rows
 
 
+def test_options_and_runs_that_a_figure_would_leave_out_are_refused(callboard: Callboard) -> None:
+    runs = ("01M7W7C9JWHJM9YNCV5T8SCRXZ", "01M7W7C9JWHJM9YNCV5T8SCRXY")
+    for arguments, message in (
+        (
+            ("scatter", *runs, "--setting", "config.n_e", "--x-from", "1"),
+            "--x-from: not an option of scatter",
+        ),
+        (("seed_curve", *runs, "--group-by", "seed"), "--group-by: not an option of seed_curve"),
+        (("diagnostic", *runs, "--panel", "losses"), "run: diagnostic draws one run, not 2"),
+    ):
+        done = callboard("figure", *arguments)
+        assert (done.exit_code, done.stderr) == (2, f"callboard: {message}\n")
+
+
 def test_wrong_input_is_reported_in_one_line(
     callboard: Callboard, sqlite_service: RunningService, tmp_path: Path
 ) -> None:

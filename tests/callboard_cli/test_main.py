@@ -52,6 +52,10 @@ from callboard_cli.main import app
             "CALLBOARD_URL: must be a URL such as https://callboard.example, without a user name, ? and #",
         ),
         (
+            {"URL": "http://lab.example:86 42"},
+            "CALLBOARD_URL: must be a URL such as https://callboard.example, without a user name, ? and #",
+        ),
+        (
             {"TRUSTED_PROXIES": '["192.0.2.1", "proxy"]'},
             "CALLBOARD_TRUSTED_PROXIES: entry 2 is not an address or a network: use one such as "
             "172.18.0.0/16",

@@ -1,3 +1,4 @@
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -5,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from backend.settings import Settings
 from callboard_cli.installation import Installation
+from callboard_cli.main import app
 from callboard_cli.remote import Remote
 
 
@@ -95,6 +98,27 @@ def test_address_of_this_machine_is_never_asked_for_from_a_proxy(
         assert proxied(Settings(home=tmp_path, url="http://192.0.2.1:8642", token="t")) == ["http://"]
     finally:
         installation.release()
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("0.0.0.0", "http://localhost:8642"),
+        ("::", "http://localhost:8642"),
+        ("::1", "http://[::1]:8642"),
+        ("lab.example", "http://lab.example:8642"),
+    ],
+)
+def test_commands_and_login_link_use_an_address_at_which_the_web_process_can_be_reached(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sqlite_template: Path, host: str, url: str
+) -> None:
+    shutil.copyfile(sqlite_template, tmp_path / "callboard.sqlite3")
+    monkeypatch.setattr("backend.logging.configure", lambda _: None)  # of this process, for all later tests
+    env = {"CALLBOARD_HOME": str(tmp_path), "CALLBOARD_HOST": host, "CALLBOARD_PORT": "8642"}
+    link = CliRunner().invoke(app, ["login-link"], env=env)
+    assert link.stdout.startswith(f"{url}/login?token="), link.output
+    with Remote(Settings(home=tmp_path, host=host, port=8642, token="t")) as remote:
+        assert str(remote._client.base_url) == f"{url}/api/v1/"  # noqa: SLF001
 
 
 @pytest.mark.parametrize("breaking", [0], indirect=True)

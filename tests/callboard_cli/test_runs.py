@@ -11,6 +11,7 @@ from backend.db import Attempt
 from backend.db.engine import reading
 from backend.metrics import repository as metrics
 from backend.principals import Role
+from backend.specs.states import RunState
 from callboard_cli import demo
 from callboard_cli.main import app
 from tests.backend.comparisons.test_endpoints import two_rates
@@ -76,6 +77,17 @@ def test_run_is_stopped_and_resumed(
     )
     assert (again.exit_code, again.stderr) == (0, "")
     assert run_row(sqlite_service.engine, run_id).spec["annealing_agent_steps"] == end
+
+
+def test_resume_prints_the_resumed_runs_although_another_one_is_refused(
+    callboard: Callboard, sqlite_service: RunningService
+) -> None:
+    states = (RunState.STOPPED, RunState.QUEUED, RunState.STOPPED)
+    first, queued, last = (make_run(sqlite_service.engine, state).id for state in states)
+    resumed = callboard("runs", "resume", first, queued, last)
+    assert (resumed.exit_code, resumed.stdout) == (2, f"{first}\n{last}\n")
+    assert resumed.stderr.count("\n") == 1
+    assert run_row(sqlite_service.engine, last).state == RunState.QUEUED
 
 
 def test_start_with_several_seeds_creates_one_run_per_seed(callboard: Callboard) -> None:

@@ -1,4 +1,4 @@
-"""`callboard password`."""
+"""`callboard password` and `callboard token`."""
 
 import shutil
 from pathlib import Path
@@ -15,8 +15,9 @@ from callboard_cli.main import app
 PASSWORD = "seven unrelated walnuts"
 
 
-def _set_password(home: Path, password: str) -> Result:
-    return CliRunner().invoke(app, ["password"], input=f"{password}\n", env={"CALLBOARD_HOME": str(home)})
+def _set_password(home: Path, password: str, *options: str) -> Result:
+    env = {"CALLBOARD_HOME": str(home)}
+    return CliRunner().invoke(app, ["password", *options], input=f"{password}\n", env=env)
 
 
 def test_too_long_password_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -26,19 +27,27 @@ def test_too_long_password_is_refused_in_one_line(tmp_path: Path) -> None:
     assert not home.exists()
 
 
-def test_another_password_ends_the_sessions_of_the_owner_and_the_same_one_does_not(
+def test_new_password_ends_the_sessions_of_the_owner_and_if_unset_keeps_password_and_sessions(
     tmp_path: Path, sqlite_template: Path
 ) -> None:
     url = f"sqlite:///{shutil.copyfile(sqlite_template, tmp_path / 'callboard.sqlite3')}"
-    assert _set_password(tmp_path, PASSWORD).exit_code == 0
-    n_sessions = []
+    assert _set_password(tmp_path, PASSWORD, "--if-unset").stdout == "password of owner changed\n"
     with opened(url) as engine:
         with writing(engine) as session:
             owner = repository.user_by_name(session, auth.OWNER)
             assert owner is not None
             auth.open_session(session, owner, "password", auth.Browser("192.0.2.1", "a browser"))
-        for password in (PASSWORD, "nine borrowed umbrellas"):
-            assert _set_password(tmp_path, password).exit_code == 0
-            with reading(engine) as session:
-                n_sessions.append(session.scalar(select(func.count()).select_from(LoginSession)))
-    assert n_sessions == [1, 0]
+        kept = _set_password(tmp_path, "nine borrowed umbrellas", "--if-unset")
+        assert (kept.exit_code, kept.stdout) == (0, "owner has a password already; nothing changed\n")
+        with reading(engine) as session:
+            assert auth.check_password(session, auth.OWNER, PASSWORD)
+            assert session.scalar(select(func.count()).select_from(LoginSession)) == 1
+        assert _set_password(tmp_path, "nine borrowed umbrellas").exit_code == 0
+        with reading(engine) as session:
+            assert session.scalar(select(func.count()).select_from(LoginSession)) == 0
+
+
+def test_name_of_a_token_that_rest_refuses_is_refused_in_one_line() -> None:
+    result = CliRunner().invoke(app, ["token", "create", "n" * 101])
+    message = "callboard: name: must have at most 100 characters, has 101\n"
+    assert (result.exit_code, result.stderr) == (2, message)

@@ -88,6 +88,12 @@ def test_compose_services_reference_existing_services_volumes_and_stages() -> No
     assert services["web"]["ports"] == ["127.0.0.1:8642:8642"]
 
 
+def test_worker_of_another_host_takes_its_name_and_what_hosts_share_from_the_shell() -> None:
+    variables = COMPOSE["services"]["worker"]["environment"]
+    for name in ("DATABASE_URL", "REDIS_URL", "ARTIFACTS_URL", "HOST_NAME"):
+        assert variables[f"CALLBOARD_{name}"].startswith(f"${{CALLBOARD_{name}:-")
+
+
 def test_dockerfile_references_existing_files_extras_and_scripts() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     scripts = json.loads((ROOT / "frontend" / "package.json").read_text())["scripts"]
@@ -123,6 +129,7 @@ class Containers:
             "CALLBOARD_HOST": "127.0.0.1",
             "CALLBOARD_PORT": self._port,
             "CALLBOARD_ALLOWED_HOSTS": '["localhost", "127.0.0.1"]',
+            "CALLBOARD_HOST_NAME": "worker-1",
             "CALLBOARD_SLOTS": "1",
         }
 
@@ -158,7 +165,8 @@ class Containers:
         variables = COMPOSE["services"][service].get("environment", {})
         unknown = {name for name, value in variables.items() if "${" in str(value)} - set(self._replaced)
         assert not unknown
-        given = {name: self._replaced.get(name, value) for name, value in variables.items()}
+        set_here = {name: value for name, value in variables.items() if value is not None}
+        given = {name: self._replaced.get(name, value) for name, value in set_here.items()}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         home = environment(self._folder / service) | {"CALLBOARD_PORT": self._port, "PATH": path}
         return home | {name: str(value) for name, value in given.items()}
@@ -201,6 +209,8 @@ def test_setup_web_and_worker_commands_run_and_become_healthy(containers: Contai
     assert setup.returncode == 0, setup.stderr
     assert "latest schema" in setup.stdout
     assert "password of owner changed" in setup.stdout
+    again = containers.run("setup", COMPOSE["services"]["setup"]["command"])
+    assert "owner has a password already" in again.stdout
     for service in ("web", "worker"):
         assert containers.run(service, _health_check(service)).returncode != 0
         with containers.running(service, _command(service)):

@@ -53,7 +53,7 @@ class EpisodeEnd:
 
 @dataclass(slots=True)
 class StepResult:
-    """What one call of `Learner.advance` did."""
+    """What was done in one call of `Learner.advance`, or up to one of `Learner.settle`."""
 
     agent_steps: int
     frames: int
@@ -180,18 +180,28 @@ class Learner(Protocol):
             watched: whether live frames are wanted.
         """
 
+    def settle(self, progress: float) -> StepResult:
+        """Pause until the next `advance`, and return what was done since the last one.
+
+        `policy` and `state` come next: a checkpoint then counts all that it contains. Metrics that this call
+        does not return are returned by the next `advance`.
+
+        Args:
+            progress: as of `advance`.
+        """
+
     def change(self, config: Any) -> None:
         """Continue with this config of the run's algorithm; only live fields differ."""
 
     def policy(self, seed: int) -> Policy:
-        """The current policy for evaluation, with its own random numbers.
+        """The current policy for evaluation, with its own random numbers; `settle` comes before.
 
         Raises:
             DivergedError: theta is not finite.
         """
 
     def state(self) -> dict[str, Any]:
-        """Tensors and plain values from which `restore` continues.
+        """Tensors and plain values from which `restore` continues; `settle` comes before.
 
         Raises:
             DivergedError: theta is not finite.

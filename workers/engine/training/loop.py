@@ -14,7 +14,7 @@ from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, change_live
 from backend.specs.start_sets import STARTS_FILE
 from workers.engine.envs.info import MAX_NAMES
-from workers.engine.methods.base import EpisodeEnd, Learner
+from workers.engine.methods.base import EpisodeEnd, Learner, StepResult
 from workers.engine.methods.registry import METHODS
 from workers.engine.processes.child import ChildDiedError
 from workers.engine.processes.phases import enter_phase
@@ -170,19 +170,24 @@ class Training:
         while end is None:
             self._change_settings(learner)
             self._advance(learner)
-            if self._counted_until - self._reported_at >= REPORT_INTERVAL_S:
-                self._report()
             interval = self.spec.config.evaluation_interval_agent_steps
             if interval and counters.agent_steps // interval > self._last_evaluation_steps // interval:
+                self._settle(learner)
                 self._report()
                 end = self._stop_reason()
                 self._evaluate(learner, last=end is not None and end.state == "finished")
                 self._counted_until = self._reported_at = time.monotonic()  # evaluation is not training time
+            is_checkpoint_due = self._since_checkpoint_s() >= self.spec.config.checkpoint_interval_s
+            if is_checkpoint_due:
+                self._settle(learner)
             end = self._stop_reason()
             # The last checkpoint is saved below, after the last evaluation: no event of its step may follow.
-            if end is None and self._since_checkpoint_s() >= self.spec.config.checkpoint_interval_s:
+            if end is None and is_checkpoint_due:
                 self._report()
                 self._checkpoint(learner)
+            elif end is None and self._counted_until - self._reported_at >= REPORT_INTERVAL_S:
+                self._report()
+        self._settle(learner)
         self._report()
         if end.state == "finished" and self._is_evaluation_due():
             self._evaluate(learner, last=True)
@@ -193,8 +198,22 @@ class Training:
 
     def _advance(self, learner: Learner) -> None:
         """Train for a moment, and count and record what came of it."""
+        self._record_result(learner, learner.advance(self._progress(), watched=self._control.watched))
+
+    def _settle(self, learner: Learner) -> None:
+        """Pause the learner, and count and record what it did since `_advance`.
+
+        Comes before each report that an evaluation or a checkpoint follows, neither of which then contains
+        more than was counted.
+        """
+        result = learner.settle(self._progress())
+        if not result.agent_steps:  # the last checkpoint may be of this step: see `_report`
+            result.metrics, result.metrics_by_source = {}, {}
+        self._record_result(learner, result)
+
+    def _record_result(self, learner: Learner, result: StepResult) -> None:
+        """Count and record what the learner has returned."""
         counters = self._journal.counters
-        result = learner.advance(self._progress(), watched=self._control.watched)
         for jpeg in result.live_frames:
             self._control.send_frame(counters.agent_steps, jpeg)
         now = time.monotonic()

@@ -41,7 +41,7 @@ from workers.engine.processes.phases import COMPILING, enter_phase
 
 @dataclass(slots=True)
 class _Reports:
-    """Sums of the actors' reports since the last `advance`."""
+    """Sums of the actors' reports since the last `advance` or `settle`."""
 
     result: StepResult = field(default_factory=lambda: StepResult(0, 0, 0))
     sums: dict[str, float] = field(default_factory=dict)
@@ -51,7 +51,8 @@ class _Reports:
 class HogwildLearner:
     """Actor-learners on one theta in shared memory; see `workers.engine.methods.base.Learner`.
 
-    Actors run between the calls of `advance` too; `policy` and `state` pause them until the next `advance`.
+    Actors run between the calls of `advance` too; `settle`, `policy` and `state` pause them until the next
+    `advance`.
     """
 
     device = "cpu"
@@ -107,6 +108,11 @@ class HogwildLearner:
             self._receive(left)
         if self._done():
             self._pause()
+        return self._take(progress)
+
+    def settle(self, progress: float) -> StepResult:
+        """Pause the actors, and return their results since the last `advance`."""
+        self._pause()
         return self._take(progress)
 
     def change(self, config: AsynchronousConfig) -> None:

@@ -134,6 +134,10 @@ class DqnLearner(DqnNetworks):
         self._warn(result)
         return result
 
+    def settle(self, progress: float) -> StepResult:
+        """Nothing: the agent does not act between two calls of `advance`."""
+        return StepResult(0, 0, 0)
+
     def act(self, result: StepResult) -> None:
         """Take one decision, and add it to `result`."""
         c = self.config

@@ -143,7 +143,7 @@ class AgentLoop:
         put(self._ends.predictions, AgentRequest(me, self._generation, segment, place))
         while self._answer() != PREDICTED:
             pass
-        shared.waited_s_A[me] += time.monotonic() - started
+        self._add_waiting(started)
         self._send_live_frame()
         return float(shared.value_A[me])
 
@@ -163,8 +163,14 @@ class AgentLoop:
         started = time.monotonic()
         while not self._free:
             self._answer()
-        self._shared.waited_s_A[self._number] += time.monotonic() - started
+        self._add_waiting(started)
         return _Rollout(self._free.popleft(), [])
+
+    def _add_waiting(self, started: float) -> None:
+        """Add the time since `started`, from the end of a pause on if there was one."""
+        shared = self._shared
+        began = max(started, float(shared.opened_at_s[0]))
+        shared.waited_s_A[self._number] += max(0.0, time.monotonic() - began)
 
     def _answer(self) -> bytes:
         answer = self._ends.answers.recv(1)

@@ -61,13 +61,17 @@ class AgentPool:
         """Notify the agent that its segment is free again."""
         self._answer(request, bytes([request.segment]))
 
-    def receive(self, timeout_s: float, result: StepResult) -> None:
+    def receive(self, timeout_s: float, result: StepResult) -> bool:
         """Wait for messages of agents, and add episodes, frames and warnings to `result`.
+
+        Returns:
+            Whether there was any.
 
         Raises:
             ChildFailedError: an agent failed, or was killed too often before it took a decision.
         """
-        for _, kind, content in self._agents.receive(timeout_s):
+        messages = self._agents.receive(timeout_s)
+        for _, kind, content in messages:
             match kind:
                 case "episode":
                     result.episodes.append(content)
@@ -78,6 +82,7 @@ class AgentPool:
                 case _:
                     assert kind == REPLACED
                     result.warnings.append(content)
+        return bool(messages)
 
     def _start(self, k: int) -> Child:
         self._generation = (self._generation + 1) % 2**16

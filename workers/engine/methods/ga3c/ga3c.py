@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from backend.specs.algorithms.ga3c import MAX_AGENTS, Ga3cConfig
 from backend.specs.run import RunSpec
@@ -124,6 +125,8 @@ class Ga3cLearner:
         self.predictors: list[Predictor] = []
         self.trainers: list[Trainer] = []
         self._tuning: ThreadTuning | None = None
+        self._count_AC = self._experiences.count_AC.copy()
+        """The agents' counts as of the last `advance` or `settle`."""
         self._counted_before = self.counted()
         self.thread_counts = _configured(c)
         """Numbers of agents, predictors and trainers."""
@@ -145,6 +148,8 @@ class Ga3cLearner:
         c = self.config
         self._experiences.live_agent[0] = RECORDED if watched else NOT_WATCHED
         self.model.learning_rate = learning_rate(c.learning_rate, c.learning_rate_schedule, progress)
+        if not self.model.is_open:
+            self._experiences.opened_at_s[0] = time.monotonic()
         self.model.go()
         self.stats.begin_sample()
         started = time.monotonic()
@@ -157,6 +162,20 @@ class Ga3cLearner:
         if self._done():
             self.model.pause()
         return self.take(result, time.monotonic() - started)
+
+    def settle(self, progress: float) -> StepResult:
+        """Pause predictors and trainers, and return what was done since the last `advance`.
+
+        Each agent may still take the decision that was predicted last. It is not learned from before the next
+        `advance`, which returns it; the state does not contain it.
+        """
+        self.model.pause()
+        result = StepResult(0, 0, 0)
+        self._count(result)  # before the messages: a counted end of an episode has been sent
+        while self.agents.receive(0.0, result):
+            pass
+        result.updates = self.stats.take_updates()
+        return self._gate.pass_on(result)
 
     def change(self, config: Ga3cConfig) -> None:
         """Continue with this config; agents and threads are started or stopped if their numbers change.
@@ -186,8 +205,7 @@ class Ga3cLearner:
             "theta": self.model.theta.detach().cpu().clone(),
             "g": self.model.optimizer.g.cpu().clone(),
             "updates": self.model.updates,
-            "counts": self._experiences.count_AC.tolist(),
-            # Agents act between two calls of `take`: what they count then is reported after a resume.
+            "counts": self._count_AC.tolist(),
             "taken": list(self._counted_before),
             "setting": list(self.thread_counts),
             "configured": list(_configured(self.config)),
@@ -208,7 +226,9 @@ class Ga3cLearner:
             self.model.theta.copy_(state["theta"])
             self.model.optimizer.g.copy_(state["g"])
         self.model.updates = int(state["updates"])
-        self._experiences.count_AC[:] = np.asarray(state["counts"], np.int64)
+        self._count_AC = np.asarray(state["counts"], np.int64)
+        self._experiences.count_AC[:] = self._count_AC
+        # Less than the counts in older checkpoints: the rest is reported after the resume.
         agent_steps, frames = state["taken"]
         self._counted_before = agent_steps, frames
         self._gate = MetricsGate()
@@ -248,14 +268,11 @@ class Ga3cLearner:
 
     def counted(self) -> tuple[int, int]:
         """Agent steps and frames of all agents so far."""
-        count_AC = self._experiences.count_AC
-        return int(count_AC[:, STEPS].sum()), int(count_AC[:, FRAMES].sum())
+        return _totals(self._experiences.count_AC)
 
     def take(self, result: StepResult, passed_s: float) -> StepResult:
         """Complete a result with what was counted and measured since the last one."""
-        counted = self.counted()
-        before, self._counted_before = self._counted_before, counted
-        result.agent_steps, result.frames = (n - old for n, old in zip(counted, before, strict=True))
+        self._count(result)
         result.metrics, result.metrics_by_source, result.updates = self.stats.take(
             passed_s, self._experiences.waited_s_A, self.thread_counts
         )
@@ -263,6 +280,13 @@ class Ga3cLearner:
             result.metrics["optim/learning_rate"] = self.model.learning_rate
         self._adjust()
         return self._gate.pass_on(result)
+
+    def _count(self, result: StepResult) -> None:
+        """Add the agent steps and frames since the last call."""
+        self._count_AC = self._experiences.count_AC.copy()
+        counted = _totals(self._count_AC)
+        before, self._counted_before = self._counted_before, counted
+        result.agent_steps, result.frames = (n - old for n, old in zip(counted, before, strict=True))
 
     def _adjust(self) -> None:
         interval_s = self.config.adjustment_interval_s
@@ -275,6 +299,11 @@ class Ga3cLearner:
             self.stats.begin_interval()
         if (tps := self.stats.finish_sample(interval_s)) is not None:
             self.resize(self._tuning.judge(tps))
+
+
+def _totals(count_AC: NDArray[np.int64]) -> tuple[int, int]:
+    """Agent steps and frames of all agents."""
+    return int(count_AC[:, STEPS].sum()), int(count_AC[:, FRAMES].sum())
 
 
 def _configured(config: Ga3cConfig) -> ThreadCounts:

@@ -52,7 +52,10 @@ class Experiences(SharedArrays):
     count_AC: NDArray[np.int64]
     """Decisions, frames and episodes begun, over the run."""
     waited_s_A: NDArray[np.float64]
-    """Time each agent has waited for predictors and trainers."""
+    """Time each agent has waited for predictors and trainers that were not paused."""
+    opened_at_s: NDArray[np.float64]
+    """Monotonic time, which all processes share, when predictors and trainers last began to work after a
+    pause; one element."""
     live_agent: NDArray[np.int32]
     """The agent that sends live frames, or `NOT_WATCHED`; one element."""
 
@@ -62,6 +65,7 @@ class Experiences(SharedArrays):
             {
                 "count_AC": ((*a, 3), "int64"),
                 "waited_s_A": (a, "float64"),
+                "opened_at_s": ((1,), "float64"),
                 "version_ASL": (place, "int64"),
                 "action_ASL": (place, "int32"),
                 "return_ASL": (place, "float32"),

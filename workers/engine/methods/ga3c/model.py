@@ -99,6 +99,11 @@ class Model:
         self.optimizer.step(dtheta, learning_rate)
         return norm
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the threads may work."""
+        return self._open
+
     def go(self) -> None:
         """Let the threads work."""
         with self._gate:
@@ -175,7 +180,7 @@ class Stats:
 
         Args:
             passed_s: time since the last call.
-            waited_s_A: time that each agent, running or not, has waited since the run began.
+            waited_s_A: time that each agent, running or not, has waited since the run began, without pauses.
             counts: the running agents, predictors and trainers.
         """
         with self._lock:
@@ -200,6 +205,12 @@ class Stats:
                 f"lag {name}": {"ga3c/policy_lag_share": share} for name, share in histogram(lag_N, LAG_EDGES)
             }
         return metrics, sources, updates
+
+    def take_updates(self) -> int:
+        """The number of updates since the last call of this or `take`."""
+        with self._lock:
+            updates, self._updates = self._updates, 0
+        return updates
 
     def begin_interval(self) -> None:
         """Start a new interval of TPS samples."""

@@ -58,7 +58,7 @@ from workers.engine.nn.optimizers import FlatParameters
 class GorilaLearner:
     """The engine's side of a Gorila run; see `workers.engine.methods.base.Learner`.
 
-    The processes work only between the beginning of `advance` and the next `policy` or `state`.
+    The processes work only between the beginning of `advance` and the next `settle`, `policy` or `state`.
     """
 
     device = "cpu"
@@ -101,6 +101,11 @@ class GorilaLearner:
         if self._stats.left(bound) == 0:
             self._processes.pause()
         return self._stats.take(time.monotonic() - began, self.config)
+
+    def settle(self, progress: float) -> StepResult:
+        """Wait until no process works, and return what they did since the last `advance`."""
+        self._processes.pause_and_snapshot()  # counts updates that no worker has reported
+        return self._stats.take_counts()
 
     def change(self, config: GorilaConfig) -> None:
         """Continue with this config."""

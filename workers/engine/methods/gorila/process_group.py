@@ -366,6 +366,9 @@ class ProcessGroup:
             return
         shards.snapshots = snapshots
         shards.snapshot_at = at
+        self._stats.on_versions(
+            {k: Version(shards.incarnation, snapshot["updates"]) for k, snapshot in snapshots.items()}
+        )
 
     def _restore(self, shards: _ParameterShards) -> None:
         pending = any(process is shards for process, _, _ in self._pending.values())

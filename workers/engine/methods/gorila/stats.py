@@ -17,7 +17,7 @@ EDGES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class RunStats:
-    """Totals of the run, and the results since `take`."""
+    """Totals of the run, and the results since `take` or `take_counts`."""
 
     def __init__(self) -> None:
         self.agent_steps = 0
@@ -79,7 +79,7 @@ class RunStats:
             metrics["gorila/version_seen"] = report.replica_updates
             metrics["gorila/episodes"] = self._episodes[k]
         self.on_replay_fills(report.fills)
-        self._on_versions(report.versions)
+        self.on_versions(report.versions)
 
     def on_shard_report(self, report: ShardReport) -> None:
         """Add the report of a process of parameter shards."""
@@ -93,12 +93,22 @@ class RunStats:
         for k, version in report.versions.items():
             metrics = self._result.metrics_by_source.setdefault(f"shard {k}", {})
             metrics["gorila/shard_updates"] = version.updates
-        self._on_versions(report.versions)
+        self.on_versions(report.versions)
 
     def on_replay_fills(self, fills: dict[int, float]) -> None:
         """Add the fill of replay shards."""
         for k, fill in fills.items():
             self._result.metrics_by_source.setdefault(f"replay {k}", {})["gorila/replay_fill"] = fill
+
+    def on_versions(self, versions: dict[int, Version]) -> None:
+        """Add versions of shards."""
+        for k, version in versions.items():
+            known = self._newest.get(k, version)
+            if version.incarnation < known.incarnation:
+                self._on_previous_version(k, version)
+                continue
+            self._newest[k] = max(version, known)
+            self.updates = max(self.updates, version.updates)
 
     def on_shard_restored(self, k: int, version: Version) -> int:
         """Record that a shard was restored to this version; returns how many reported updates are lost."""
@@ -119,12 +129,10 @@ class RunStats:
         """The results since the last call; without metrics before the first decision.
 
         Args:
-            passed_s: seconds since then.
+            passed_s: seconds since then, without pauses.
             config: the run's config.
         """
-        result = self._result
-        result.updates = self.updates - self._reported_updates
-        self._reported_updates = self.updates
+        result = self.take_counts()
         metrics = result.metrics
         # Outliers have a loss alone.
         metrics |= {
@@ -151,6 +159,16 @@ class RunStats:
         self._clear()
         return self._gate.pass_on(result)
 
+    def take_counts(self) -> StepResult:
+        """The results since the last call of this or `take`; means and rates are left to the next `take`.
+
+        Rates of a pause would be of whole requests, which began before it.
+        """
+        result, self._result = self._result, StepResult(0, 0, 0)
+        result.updates = self.updates - self._reported_updates
+        self._reported_updates = self.updates
+        return self._gate.pass_on(result)
+
     def state(self) -> dict[str, Any]:
         """Plain values for `restore`.
 
@@ -169,15 +187,6 @@ class RunStats:
         self.episodes_begun = {int(k): n for k, n in state["episodes_begun"].items()}
         self._episodes.update({int(k): n for k, n in state["episodes"].items()})
         self.updates = self._reported_updates = updates
-
-    def _on_versions(self, versions: dict[int, Version]) -> None:
-        for k, version in versions.items():
-            known = self._newest.get(k, version)
-            if version.incarnation < known.incarnation:
-                self._on_previous_version(k, version)
-                continue
-            self._newest[k] = max(version, known)
-            self.updates = max(self.updates, version.updates)
 
     def _on_previous_version(self, k: int, version: Version) -> None:
         """Count lost updates that only a late report of a shard's previous incarnation shows."""

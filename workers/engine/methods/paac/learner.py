@@ -181,6 +181,10 @@ class PaacLearner:
             live_frames=[frame for result in results for frame in result.live_frames],
         )
 
+    def settle(self, progress: float) -> StepResult:
+        """Nothing: no environment or worker runs between two calls of `advance`."""
+        return StepResult(0, 0, 0)
+
     def _update(self, rate: float | Tensor) -> Tensor:
         """Line 18 of Algorithm 1: update theta by dtheta; returns its norm before clipping, a scalar."""
         c, dtheta = self.config, self.flat.dtheta

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backend.specs.events import AnyEvent, EvaluationEvent, ReportEvent
+from backend.specs.events import AnyEvent, CheckpointSavedEvent, EvaluationEvent, PointsEvent
 from backend.specs.run import parse_run_spec
 from tests.support.engine_process import logged
 from tests.support.scripted_environment import Outcome, Script, Scripted
@@ -16,11 +16,14 @@ from tests.support.thread_children import ThreadChild
 from tests.support.waiting import Patience, until
 from workers.engine.methods.asynchronous import learner
 from workers.engine.methods.asynchronous.learner import HogwildLearner
-from workers.engine.methods.asynchronous.memory import AGENT_STEPS, EPISODES_BEGUN, FRAMES
+from workers.engine.methods.asynchronous.memory import AGENT_STEPS, EPISODES_BEGUN, FRAMES, UPDATES
 from workers.engine.methods.base import StepResult
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.seeds import episode_seed
+from workers.engine.training import checkpoint
+from workers.engine.training.control import Control
 from workers.engine.training.loop import Training
+from workers.engine.training.scoring import Scoring
 
 
 @contextmanager
@@ -51,26 +54,84 @@ def advance_until(learner: HogwildLearner, enough: Callable[[StepResult], bool])
 
 
 @pytest.mark.parametrize("evaluation_episodes", [0, 1])
-def test_nan_since_the_last_report_reaches_no_checkpoint_and_no_score(
+def test_nan_of_the_last_update_reaches_no_checkpoint_and_no_score(
     script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluation_episodes: int
 ) -> None:
-    """Actors run on between the report whose metrics are checked and the pause before a checkpoint."""
+    """An update whose gradient is finite may still overflow theta: no metric shows it before the next one."""
     monkeypatch.setattr(learner, "Child", ThreadChild)
     config = {"n_actors": 1, "t_max": 2, "evaluation_episodes": evaluation_episodes}
     request = {"algorithm": "n_step_q", "stop": {"wall_time_s": 0.3}, "config": config}
     spec = parse_run_spec(script([Outcome(1.0)]) | request)
 
-    def poison(event: AnyEvent) -> None:
-        if isinstance(event, ReportEvent):
-            monkeypatch.setattr(Scripted, "outcomes", repeat(Outcome(float("nan"))))
-            n = len(Scripted.decisions)
-            until(lambda: len(Scripted.decisions) > n + 6)
+    settle = HogwildLearner.settle
 
-    ended = Training(spec, tmp_path / "run", on_event=poison).run()
+    def poison(self: HogwildLearner, progress: float) -> StepResult:
+        result = settle(self, progress)
+        self.vectors.theta[0] = float("nan")
+        return result
+
+    monkeypatch.setattr(HogwildLearner, "settle", poison)
+    ended = Training(spec, tmp_path / "run").run()
     assert ended.state == "failed"
     assert ended.reason.startswith("DivergedError: training diverged: theta became nan")
     assert not list((tmp_path / "run").glob("checkpoints/*"))
     assert not [event for event in logged(tmp_path / "run") if isinstance(event, EvaluationEvent)]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"checkpoint_interval_s": 1.0},
+        {"evaluation_episodes": 1, "evaluation_interval_agent_steps": 1},
+    ],
+    ids=["stop", "interval", "evaluation"],
+)
+def test_checkpoint_counts_what_actors_do_until_they_pause(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
+) -> None:
+    """They run on after the last `advance`; no point of the checkpoint's step comes after the checkpoint."""
+    monkeypatch.setattr(learner, "Child", ThreadChild)
+    run_dir, control, advance = tmp_path / "run", Control(), HogwildLearner.advance
+    ends_of_episodes: list[int] = []
+    """Of each checkpoint."""
+
+    def run_on(self: HogwildLearner, progress: float, *, watched: bool) -> StepResult:
+        result = advance(self, progress, watched=watched)
+        n = len(Scripted.decisions)
+        until(lambda: len(Scripted.decisions) > n + 6)
+        if not config:
+            control.stop("enough")
+        return result
+
+    def stop_once_saved(event: AnyEvent) -> None:
+        if isinstance(event, CheckpointSavedEvent):
+            assert event.agent_steps == event.frames == len(Scripted.decisions)
+            ends_of_episodes.append(sum(decision.end != "" for decision in Scripted.decisions))
+            control.stop("enough")
+
+    monkeypatch.setattr(HogwildLearner, "advance", run_on)
+    monkeypatch.setattr(Scoring, "score", lambda self, spec, learner: learner.policy(0))
+    request = {"algorithm": "a3c", "stop": {"wall_time_s": 1_000}}
+    fixed = {"n_actors": 2, "t_max": 2, "evaluation_episodes": 0}
+    outcomes = [Outcome(1.0), Outcome(1.0), Outcome(1.0, "terminated")]
+    spec = parse_run_spec(script(outcomes) | request | {"config": fixed | config})
+    ended = Training(spec, run_dir, control=control, on_event=stop_once_saved).run()
+    assert (ended.state, ended.reason) == ("stopped", "enough"), ended.traceback
+    events = logged(run_dir)
+    checkpoints = [event for event in events if isinstance(event, CheckpointSavedEvent)]
+    assert [saved.episodes for saved in checkpoints] == ends_of_episodes
+    for saved in checkpoints:
+        state = checkpoint.load(run_dir / "checkpoints" / saved.file)["learner"]
+        assert sum(state["episodes_begun"]) == saved.episodes + fixed["n_actors"]
+        assert state["counts"][UPDATES] == saved.updates
+        at = events.index(saved)
+        before, after = (
+            [event for event in part if isinstance(event, PointsEvent)] for part in (events[:at], events[at:])
+        )
+        returns = [event for event in before if event.metric == "rollout/episode_return" and not event.source]
+        assert sum(len(event.value) for event in returns) == saved.episodes
+        assert all(min(event.agent_steps) > saved.agent_steps for event in after)
 
 
 def test_resumed_run_copies_its_target_at_the_next_period_only(

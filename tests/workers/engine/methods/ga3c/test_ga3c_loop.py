@@ -7,11 +7,14 @@ from what the environment logged: rewards, returns, gradient, clip, RMSProp with
 import dataclasses
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from itertools import repeat
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,17 +23,23 @@ import torch
 from torch import Tensor
 
 from backend.specs.algorithms.ga3c import SEGMENTS
+from backend.specs.events import CheckpointSavedEvent
 from backend.specs.run import parse_run_spec
+from tests.support.engine_process import logged
 from tests.support.scripted_environment import EVERY_END, Decision, Outcome, Script, Scripted
 from tests.support.thread_children import ThreadChild
-from tests.support.waiting import PATIENCE_S, Patience
+from tests.support.waiting import PATIENCE_S, Patience, until
 from workers.engine.methods.base import DivergedError, StepResult
-from workers.engine.methods.ga3c import agent_pool, ga3c
+from workers.engine.methods.ga3c import agent, agent_pool, ga3c
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.agent import AgentEnds
 from workers.engine.methods.ga3c.ga3c import Ga3cLearner
+from workers.engine.methods.ga3c.memory import EPISODES_BEGUN, FRAMES, STEPS
 from workers.engine.methods.ga3c.model import Stats
 from workers.engine.nn.optimizers import FlatParameters
+from workers.engine.training import checkpoint
+from workers.engine.training.control import Control
+from workers.engine.training.loop import Training
 
 CONFIG: dict[str, Any] = {
     "n_actors": 1,
@@ -54,10 +63,8 @@ CONFIG: dict[str, Any] = {
 
 
 @contextmanager
-def lock_step(
-    script: Script, monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome] = EVERY_END, **config: Any
-) -> Iterator[Ga3cLearner]:
-    """A learner whose agent runs, and whose predictor and trainer work when they are called."""
+def thread_agents(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run agents as threads of this process."""
     sockets: list[socket.socket] = []
 
     def own(argument: Any) -> Any:
@@ -67,20 +74,31 @@ def lock_step(
         return dataclasses.replace(argument, answers=sockets[-1])
 
     monkeypatch.setattr(agent_pool, "Child", partial(ThreadChild, own=own))
-    monkeypatch.setattr(ga3c, "ADVANCE_S", 0.0)
-    request = {"algorithm": "ga3c", "stop": {"agent_steps": 10**9}, "config": CONFIG | config}
-    learner = Ga3cLearner(parse_run_spec(script(outcomes) | request))
     try:
-        for thread in learner.threads():
-            thread.end()
-        learner.model.go()
-        for thread in learner.threads():
-            thread.join()
-        yield learner
+        yield
     finally:
-        learner.close()
         for end in sockets:
             end.close()
+
+
+@contextmanager
+def lock_step(
+    script: Script, monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome] = EVERY_END, **config: Any
+) -> Iterator[Ga3cLearner]:
+    """A learner whose agent runs, and whose predictor and trainer work when they are called."""
+    monkeypatch.setattr(ga3c, "ADVANCE_S", 0.0)
+    request = {"algorithm": "ga3c", "stop": {"agent_steps": 10**9}, "config": CONFIG | config}
+    with thread_agents(monkeypatch):
+        learner = Ga3cLearner(parse_run_spec(script(outcomes) | request))
+        try:
+            for thread in learner.threads():
+                thread.end()
+            learner.model.go()
+            for thread in learner.threads():
+                thread.join()
+            yield learner
+        finally:
+            learner.close()
 
 
 def next_update(learner: Ga3cLearner) -> None:
@@ -294,6 +312,72 @@ def test_restored_state_has_the_updates_and_vectors_of_its_time(
         for name in ("theta", "g"):
             assert not torch.equal(later[name], kept[name])
             assert torch.equal(again[name], kept[name])
+
+
+def test_checkpoint_of_a_stopped_run_counts_every_episode_that_has_ended(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents run on after the last `advance`."""
+    control, advance = Control(), Ga3cLearner.advance
+
+    def run_on(self: Ga3cLearner, progress: float, *, watched: bool) -> StepResult:
+        result = advance(self, progress, watched=watched)
+        n = len(Scripted.decisions)
+        until(lambda: len(Scripted.decisions) > n + 6)
+        control.stop("enough")
+        return result
+
+    monkeypatch.setattr(Ga3cLearner, "advance", run_on)
+    request = {"algorithm": "ga3c", "stop": {"agent_steps": 10**9}, "config": CONFIG}
+    with thread_agents(monkeypatch):
+        spec = parse_run_spec(script([Outcome(1.0), Outcome(1.0, "terminated")]) | request)
+        ended = Training(spec, tmp_path / "run", control=control).run()
+    assert (ended.state, ended.reason) == ("stopped", "enough"), ended.traceback
+    [saved] = [event for event in logged(tmp_path / "run") if isinstance(event, CheckpointSavedEvent)]
+    state = checkpoint.load(tmp_path / "run" / "checkpoints" / saved.file)["learner"]
+    counts = state["counts"][0]
+    assert counts[EPISODES_BEGUN] == saved.episodes + 1
+    assert [saved.agent_steps, saved.frames] == [counts[STEPS], counts[FRAMES]] == state["taken"]
+    assert saved.updates == state["updates"]
+
+
+def test_state_has_no_episode_that_ends_after_settle(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent still takes the decision that was predicted before the pause."""
+    with lock_step(script, monkeypatch, [Outcome(1.0, "terminated")]) as learner:
+        [predictor] = learner.predictors
+        learner.advance(0.0, watched=False)
+        until(lambda: len(learner.predictions))
+        assert learner.settle(0.0).agent_steps == 0
+        predictor.work()
+        until(lambda: len(learner.predictions))  # the next episode has begun
+        state = learner.state()
+        assert state["counts"][0] == [0, 0, 1]
+        assert state["taken"] == [0, 0]
+        later = learner.settle(0.0)
+        assert (later.agent_steps, len(later.episodes)) == (1, 1)
+        assert learner.state()["counts"][0] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("awaited", ["predictor", "trainer"])
+def test_waiting_time_excludes_pauses(script: Script, monkeypatch: pytest.MonkeyPatch, awaited: str) -> None:
+    paused_s = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + paused_s)
+    for module in (agent, ga3c):
+        monkeypatch.setattr(module, "time", clock)
+    with lock_step(script, monkeypatch, [Outcome(1.0, "terminated")]) as learner:
+        [predictor], [trainer] = learner.predictors, learner.trainers
+        learner.advance(0.0, watched=False)
+        until(lambda: len(learner.predictions))
+        if awaited == "trainer":
+            patience = Patience()
+            while patience.lasts() and len(learner.trainings) < SEGMENTS:
+                predictor.work()
+        learner.settle(0.0)
+        paused_s = 1e6
+        learner.advance(0.0, watched=False)
+        (predictor if awaited == "predictor" else trainer).work()
+        until(lambda: len(learner.predictions))  # the agent has waited, and counted that
+        assert 0.0 < learner.take(StepResult(0, 0, 0), paused_s).metrics["ga3c/waiting_share"] < 1.0
 
 
 def test_waiting_share_is_the_agents_waiting_time_since_the_last_point() -> None:

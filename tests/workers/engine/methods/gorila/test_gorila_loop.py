@@ -9,6 +9,7 @@ import math
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,10 +19,12 @@ import torch
 from ray.exceptions import ActorDiedError, RayTaskError
 from torch import Tensor
 
+from backend.specs.events import CheckpointSavedEvent
 from backend.specs.run import parse_run_spec
+from tests.support.engine_process import logged
 from tests.support.scripted_environment import N_ACTIONS, Outcome, Script, Scripted
 from tests.support.waiting import Patience
-from workers.engine.methods.base import DivergedError
+from workers.engine.methods.base import DivergedError, StepResult
 from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.methods.gorila import process_group, shards, worker
 from workers.engine.methods.gorila.gorila_dqn import GorilaLearner
@@ -30,6 +33,9 @@ from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.replay import Batch
 from workers.engine.processes.phases import listening
+from workers.engine.training import checkpoint
+from workers.engine.training.control import Control
+from workers.engine.training.loop import Training
 
 CONFIG: dict[str, Any] = {
     "n_actors": 1,
@@ -212,6 +218,33 @@ def test_last_decisions_are_shared_among_the_actors(script: Script, seen: Seen) 
     learner.close()
     assert len(Scripted.decisions) == state["counts"]["agent_steps"] == 3
     assert state["counts"]["episodes_begun"] == {"0": 1, "1": 1}
+
+
+def test_checkpoint_counts_the_reports_that_the_pause_waits_for(
+    script: Script, seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control, advance, taken = Control(), GorilaLearner.advance, 0
+
+    def stop_before_a_report(self: GorilaLearner, progress: float, *, watched: bool) -> StepResult:
+        nonlocal taken
+        result = advance(self, progress, watched=watched)
+        taken += result.agent_steps
+        if taken < len(Scripted.decisions):
+            control.stop("enough")
+        return result
+
+    monkeypatch.setattr(GorilaLearner, "advance", stop_before_a_report)
+    request = {"algorithm": "gorila_dqn", "stop": {"agent_steps": 10**6}, "config": CONFIG}
+    run_dir = tmp_path / "run"
+    ended = Training(parse_run_spec(script(OUTCOMES) | request), run_dir, control=control).run()
+    assert (ended.state, ended.reason) == ("stopped", "enough"), ended.traceback
+    [saved] = [event for event in logged(run_dir) if isinstance(event, CheckpointSavedEvent)]
+    ends = sum(decision.end != "" for decision in Scripted.decisions)
+    assert (saved.agent_steps, saved.frames, saved.episodes) == (len(Scripted.decisions),) * 2 + (ends,)
+    state = checkpoint.load(run_dir / "checkpoints" / saved.file)["learner"]
+    assert saved.updates == state["updates"] == len(seen.gradients)
+    assert state["counts"]["agent_steps"] == len(Scripted.decisions)
+    assert state["counts"]["episodes_begun"] == {"0": ends + 1}
 
 
 @pytest.mark.parametrize(("updates", "epsilon"), [(0, 1.0), (500, 0.6), (2_000, 0.2)])

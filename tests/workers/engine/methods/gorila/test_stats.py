@@ -38,6 +38,20 @@ def test_state_has_the_agent_steps_that_were_taken() -> None:
     assert (stats.left(1_000), resumed.left(1_000)) == (0, 100), "else nothing would reach the limit"
 
 
+def test_means_of_reports_received_in_a_pause_are_left_to_the_next_take() -> None:
+    stats = RunStats()
+    for loss, versions in ((2.0, {0: Version(1, 10)}), (4.0, {0: Version(1, 25)})):
+        sums = defaultdict(float, {"loss/td": loss})
+        stats.on_work_report([0], WorkReport(agent_steps=8, gradients=1, sums=sums, versions=versions))
+        settled = stats.take_counts()
+        assert settled.agent_steps == 8
+        assert "loss/td" not in settled.metrics
+    assert settled.updates == 15
+    result = stats.take(0.5, CONFIG)
+    assert (result.agent_steps, result.updates, result.metrics["loss/td"]) == (0, 0, 3.0)
+    assert result.metrics["speed/updates_per_s"] == 0.0
+
+
 def test_decisions_are_left_up_to_the_bound_and_always_without_one() -> None:
     stats = RunStats()
     stats.on_work_report([0], WorkReport(agent_steps=600))

@@ -102,5 +102,8 @@ def _describe_body(body: bytes) -> dict[str, Any]:
 def _bounded(name: str, value: Any) -> Any:
     if name in SECRET_FIELDS:
         return "(secret)"
-    n_characters = len(json.dumps(value))
+    try:
+        n_characters = len(json.dumps(value, allow_nan=False))
+    except ValueError:
+        return "(a number that is not finite)"  # PostgreSQL has no JSON of it
     return value if n_characters <= MAX_VALUE else f"({n_characters} characters)"

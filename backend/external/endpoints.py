@@ -7,7 +7,7 @@ from pydantic import GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from backend.errors import Invalid
+from backend.errors import Invalid, Problem
 from backend.external import columns, files, service
 from backend.external.schemas import (
     MAX_SEQUENCE,
@@ -215,8 +215,13 @@ def send_upload(
     after a day, when another upload begins or the server starts. While a run has too many of them, the answer
     is 503.
     """
-    state.limits.quotas.charge(principal, state.settings, n_bytes=len(part))
-    return UploadOut(received_bytes=files.append(state, run_id, principal, upload, offset, part))
+    quotas = state.limits.quotas
+    quotas.charge(principal, state.settings, n_bytes=len(part))
+    try:
+        return UploadOut(received_bytes=files.append(state, run_id, principal, upload, offset, part))
+    except Problem:
+        quotas.charge(principal, state.settings, n_bytes=-len(part))  # nothing was stored; scripts try again
+        raise
 
 
 @router.post("/{run_id}/checkpoints")

@@ -145,7 +145,7 @@ class StartSetFile(Strict):
 
     name: str = Field(pattern=rf"^{SET_NAME}$")
     """Name of the set where it was exported."""
-    version: int = Field(ge=1)
+    version: int = Field(ge=1, le=2**31 - 1)
     """Its version there."""
     sha256: str = Field(pattern=SHA256)
     """SHA-256 of the content."""

@@ -20,6 +20,7 @@ import pytest
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 
+import callboard
 from backend.metrics import tfevents
 from callboard.imports import tensorboard
 from callboard.imports.log import Log, UnreadableLog
@@ -142,6 +143,32 @@ def test_table_with_a_new_column_is_the_same_run(target: Target, tmp_path: Path)
 
 
 @pytest.mark.service
+def test_run_that_mentions_an_import_in_its_notes_is_left_alone(target: Target, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(PLAIN)
+    assert imported("csv", tmp_path / "a.csv").exit_code == 0
+    [first] = target.runs()
+    notes = f"the same setup as {first['notes'].split()[-1]}"
+    with callboard.init(algorithm="a", environment="e", notes=notes) as other:
+        other.log({"loss/other": 1.0}, agent_steps=1)
+    again = imported("csv", tmp_path / "a.csv", "--environment", "Pong")
+    assert again.exit_code == 0, again.output
+    assert target.run(other.id)["state"] == "finished"
+    assert first["id"] not in {run["id"] for run in target.runs()}
+
+
+def test_settings_that_are_too_many_are_left_out_and_the_points_are_kept(
+    target: Target, tmp_path: Path
+) -> None:
+    (tmp_path / "progress.csv").write_text(PLAIN)
+    (tmp_path / "params.json").write_text(json.dumps({f"setting_{k}": k for k in range(600)}))
+    done = imported("csv", tmp_path / "progress.csv")
+    assert done.exit_code == 0, done.output
+    assert "not kept: settings, which are more than a run may have (600)" in done.stderr
+    [run] = target.runs()
+    assert run["spec"]["config"] == {}
+    assert rows(target, run["id"]) == POINTS
+
+
 def test_chart_of_wandb_is_a_run_for_each_curve(target: Target, tmp_path: Path) -> None:
     (tmp_path / "chart.csv").write_text(_chart())
     done = imported("csv", tmp_path / "chart.csv")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from callboard.cleaning import as_text
-from callboard.config import flat_config
+from callboard.config import FlatConfig, flat_config
 from callboard.display import counted
 from callboard.errors import Rejected, Unreachable
 from callboard.imports.log import Log, problem_of
@@ -151,10 +151,12 @@ def _mark(identity: str) -> str:
 def _find(transport: Transport, mark: str) -> list[dict[str, Any]]:
     """The runs of earlier imports of the same log, by their mark in the notes, the latest first.
 
-    There are several only if an import was interrupted while it replaced one.
+    There are several only if an import was interrupted while it replaced one. Runs that are no imports may
+    mention the mark, too.
     """
-    params = {"filter": f"notes:{mark}", "archived": "all", "limit": 10, "sort": "-created_at", "spec": True}
-    return list(_request(transport, "GET", "runs", params=params)["items"])
+    params = {"filter": f"notes:{mark}", "archived": "all", "limit": 100, "sort": "-created_at", "spec": True}
+    runs = _request(transport, "GET", "runs", params=params)["items"]
+    return [run for run in runs if run["spec"].get("import_options") is not None]
 
 
 def _options_of(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +171,7 @@ def _delete(transport: Transport, run: str) -> None:
 def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
     fields = options.fields
     first = min((column.agent_steps[0] for column in log.series.values()), default=0)
-    settings = flat_config(log.config)
+    settings = _settings_of(log)
     notes = f"Imported: {log.name}, {counted(log.n_points, 'point')} from agent step {first:,}. {mark}"
     return {
         "origin": "external",
@@ -178,7 +180,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
         "environment": _word(fields.get("environment") or log.environment or "unknown", MAX_ENVIRONMENT),
         "seed": log.given_seed if fields.get("seed") is None else fields["seed"],
         "config": settings.config,
-        "config_details": settings.details | log.config_details,
+        "config_details": settings.details | (log.config_details if settings.config else {}),
         "group": fields.get("group") or log.group,
         "tags": list(fields.get("tags") or log.tags),
         "notes": clean(notes, MAX_NOTES),
@@ -186,6 +188,16 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
         "step_unit": log.step_unit,
         "import_options": options.stored(),
     }
+
+
+def _settings_of(log: Log) -> FlatConfig:
+    """The settings of a log; none if there are more than a run may have, which is no reason to lose its
+    points."""
+    try:
+        return flat_config(log.config)
+    except ValueError:
+        log.not_kept["settings, which are more than a run may have"] = len(log.config)
+        return FlatConfig({}, {})
 
 
 def _word(value: Any, most: int) -> str:
@@ -264,7 +276,7 @@ def _small(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 def _later_config(log: Log, spec: Mapping[str, Any]) -> dict[str, Any]:
     """What the log says of the run now, and did not when it was imported before."""
-    settings = flat_config(log.config)
+    settings = _settings_of(log)
     config = {name: value for name, value in settings.config.items() if spec["config"].get(name) != value}
     if not config:
         return {}

@@ -11,12 +11,22 @@ from backend.audit import service as audit
 from backend.auth import login_limits
 from backend.auth.login_limits import FREE_ADDRESS_FAILURES
 from backend.principals import Role
-from tests.support.rows import CARTPOLE
+from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService, created_run
 
 pytestmark = pytest.mark.service
 
 PASSWORD = "correct horse battery"
+
+
+@pytest.mark.service
+def test_number_that_is_not_finite_is_no_failure_of_a_request_without_fields(service: RunningService) -> None:
+    run = make_run(service.engine)
+    headers = {"Content-Type": "application/json"}
+    answer = service.client.post(f"/api/v1/runs/{run.id}/stop", content='{"x": NaN}', headers=headers)
+    assert answer.status_code == 200, answer.text
+    [entry] = service.client.get("/api/v1/audit", params={"action": "stop_run"}).json()["items"]
+    assert entry["body"] == {"x": "(a number that is not finite)"}
 
 
 def test_audit_lists_changes_with_actor_body_and_request_id(service: RunningService) -> None:

@@ -97,6 +97,20 @@ def test_batch_that_is_sent_again_changes_nothing(service: RunningService) -> No
     assert send(service.client, run, "points", other)["stored"] == 1
 
 
+def test_points_of_a_script_that_logs_once_in_a_while_are_one_request(sqlite_service: RunningService) -> None:
+    """A spool joins them to requests of at most 990,000 bytes."""
+    client = sqlite_service.client
+    run = create(client)
+    single = [{"metric": f"loss/{at % 10}", "agent_steps": [at], "frames": [at], "wall_time_s": [0.5],
+               "value": [1.5]} for at in range(9_500)]  # fmt: skip
+    body = json.dumps({"source": SOURCE, "sequence": 1, "series": single}, separators=(",", ":"))
+    assert 800_000 < len(body) < 990_000
+    answer = client.post(
+        f"/api/v1/runs/{run['id']}/points", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert (answer.status_code, answer.json().get("stored")) == (200, 9_500), answer.text
+
+
 def test_batch_after_a_gap_is_refused(service: RunningService) -> None:
     run = create(service.client)
     send(service.client, run, "points", batch(1, [1.0]))

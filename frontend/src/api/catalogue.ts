@@ -7,8 +7,10 @@ export type Algorithm = components['schemas']['AlgorithmOut'];
 export type Environment = components['schemas']['EnvironmentOut'];
 export type Preset = components['schemas']['PresetOut'];
 
-// The catalogue belongs to the installed version: it cannot change while a page is open.
+// Algorithms belong to the installed version: they cannot change while a page is open.
 const NEVER_STALE = { staleTime: Infinity, gcTime: Infinity } as const;
+// Hosts add and remove custom environments.
+const CHANGED_BY_HOSTS = { staleTime: 15_000, gcTime: Infinity } as const;
 
 export const algorithmsQuery = queryOptions({
   queryKey: keys.algorithms(),
@@ -26,12 +28,12 @@ export const environmentQuery = (id: string) =>
           signal,
         }),
       ),
-    ...NEVER_STALE,
+    ...CHANGED_BY_HOSTS,
     retry: false,
   });
 
 export const environmentsQuery = queryOptions({
   queryKey: keys.environments(),
   queryFn: async ({ signal }) => (await unwrap(api.GET('/api/v1/environments', { signal }))).items,
-  ...NEVER_STALE,
+  ...CHANGED_BY_HOSTS,
 });

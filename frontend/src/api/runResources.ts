@@ -70,7 +70,6 @@ export const changesQuery = (run: string, { x, from, to }: RangeOfX) =>
           signal,
         }),
       ),
-    placeholderData: (previous) => previous,
   });
 
 export const episodeQuery = (run: string, id: string) =>

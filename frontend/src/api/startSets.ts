@@ -3,6 +3,7 @@ import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
+import { ApiProblem } from './problem';
 
 export type StartSet = components['schemas']['StartSetOut'];
 export type StartSetRequest = components['schemas']['StartSetRequest'];
@@ -59,7 +60,8 @@ export async function importStartSet(file: File): Promise<StartSet> {
   try {
     content = JSON.parse(await file.text());
   } catch {
-    throw new Error(`${file.name} is not a start set: choose a file that Export has saved.`);
+    const detail = `${file.name} is not a start set: choose a file that Export has saved.`;
+    throw new ApiProblem(422, 'Not a start set', detail);
   }
   return unwrap(api.POST('/api/v1/start-sets/import', { body: { file: content as StartSetFile } }));
 }

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { removeHost, setDraining, useHostMutation, type Host } from '@/api/hosts';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton, TextLink } from '@/components/controls';
+import { Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
 import { StateBadge } from '@/components/run/StateBadge';
@@ -78,6 +79,8 @@ export function HostPanel({ host }: { host: Host }) {
           </PermittedButton>
         )}
       </header>
+      {/* The dialog shows a drain that has failed. */}
+      {change.isError && !change.variables && <Problem error={change.error} />}
       <div className={classes.meters} data-stale={!host.alive || undefined}>
         <Meter
           label="CPU"

@@ -15,10 +15,11 @@ type Props = {
 
 /** Chooses the run whose agent can act in a session; absent if no run has played the environment. */
 export function AgentChoice({ environment, value, onChange }: Props) {
-  const { data } = useInfiniteQuery(runsQuery({ environment: [environment], sort: '-score', limit: LIMIT }));
-  const runs =
-    data?.pages[0]?.items.filter(({ origin, agent_steps }) => origin === 'callboard' && agent_steps > 0) ??
-    [];
+  const filter = 'origin:callboard agent_steps>0';
+  const { data } = useInfiniteQuery(
+    runsQuery({ environment: [environment], filter, sort: '-score', limit: LIMIT }),
+  );
+  const runs = data?.pages[0]?.items ?? [];
   if (runs.length === 0 && value === null) return null;
   const isListed = value === null || runs.some(({ id }) => id === value);
   return (

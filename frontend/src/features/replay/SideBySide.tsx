@@ -32,7 +32,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   const names = shortNames(runs);
   const stepText = typedStep ?? formatInteger(commonStep(runs));
   const step = parseNumber(stepText);
-  const isStep = Number.isInteger(step) && step >= 0;
+  const isStep = Number.isSafeInteger(step) && step >= 0;
   const selection: Selection = mode === 'equal' ? { at: isStep ? step : commonStep(runs) } : mode;
 
   /** Sets the clock from the videos that are shown. */

@@ -49,7 +49,9 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
   return (
     <figure className={classes.tile}>
       <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>
-        {video.error ? (
+        {list.error && !list.data ? (
+          <Problem error={list.error} onRetry={() => void list.refetch()} />
+        ) : video.error ? (
           <Problem error={video.error} />
         ) : episode && video.data === 'ready' ? (
           <video

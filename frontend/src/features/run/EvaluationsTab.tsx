@@ -123,7 +123,11 @@ export function EvaluationsTab({ run }: { run: Run }) {
                   <td>
                     <RelativeTime at={evaluation.requested_at} />
                   </td>
-                  <td title={evaluation.error ?? undefined}>{evaluation.state}</td>
+                  <td style={{ overflowWrap: 'anywhere' }} title={evaluation.error ?? undefined}>
+                    {evaluation.error === null
+                      ? evaluation.state
+                      : `${evaluation.state}: ${evaluation.error.trim().split('\n').at(-1) ?? ''}`}
+                  </td>
                 </tr>
               ))}
             </tbody>

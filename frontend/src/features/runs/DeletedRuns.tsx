@@ -38,7 +38,7 @@ export function DeletedRuns({ runs, total }: { runs: readonly DeletedRun[]; tota
       <LoadingButton
         variant={variant}
         aria-label={name}
-        loading={restore.isPending && restore.variables === ids}
+        loading={restore.isPending && restore.variables.join() === ids.join()}
         onClick={() => restore.mutate(ids)}
       >
         {label}

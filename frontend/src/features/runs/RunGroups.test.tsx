@@ -128,10 +128,13 @@ describe('the filter of a group', () => {
       'config.learning_rate="0.001"',
     );
     expect(groupFilter('config.my setting', encodeURIComponent('"x"'))).toBe('"config.my setting"="x"');
+    // Settings without a section.
+    expect(groupFilter('device', encodeURIComponent('"auto"'))).toBe('device="auto"');
   });
   it('is missing where there is no value', () => {
     expect(groupFilter('group', '')).toBeUndefined();
     expect(groupFilter('config.beta', 'null')).toBeUndefined();
+    expect(groupFilter('annealing_agent_steps', 'null')).toBeUndefined();
     expect(groupFilter('seed', 'g')).toBeUndefined();
   });
 });

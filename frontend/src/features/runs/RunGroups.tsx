@@ -39,6 +39,9 @@ type Props = {
   onClear: () => void;
 };
 
+/** What stands for a group in the selection, which has no empty ids: that of runs without a value. */
+const idOf = ({ key }: RunGroup): string => key || '!';
+
 /** Groups of runs: one row each with its median score, expandable to list its runs. */
 export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   const { filter, state, archived } = toQuery(search);
@@ -53,7 +56,7 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   const { data, error, refetch, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } =
     useInfiniteQuery(runGroupsQuery(query));
   const groups = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data]);
-  const order = useMemo(() => groups.map(({ key }) => key), [groups]);
+  const order = useMemo(() => groups.map(idOf), [groups]);
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
   const problem = error && (
     <Problem
@@ -64,7 +67,7 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   );
   if (error && groups.length === 0) return problem;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
-  const selectedGroups = groups.filter(({ key }) => keys.has(key));
+  const selectedGroups = groups.filter((group) => keys.has(idOf(group)));
   const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));
   // The service lists the ids of the latest runs of a group only.
   const large = selectedGroups.find(({ n, runs }) => n > runs.length);
@@ -107,8 +110,8 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
                 group={group}
                 by={by}
                 search={search}
-                selected={keys.has(group.key)}
-                onToggle={() => toggle(group.key)}
+                selected={keys.has(idOf(group))}
+                onToggle={() => toggle(idOf(group))}
               />
             ))}
           </tbody>

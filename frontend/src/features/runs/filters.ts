@@ -40,11 +40,14 @@ export const groupSort = ({ sort }: RunsSearch): GroupSort | undefined =>
 
 const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
 
+/** What runs are grouped by as text; all else are settings, whose keys are JSON. */
+const TEXTS: readonly string[] = ['algorithm', 'environment', 'group', 'state', 'host', 'queue'];
+
 /** The filter of a group's runs; undefined for runs without a value, or those that differ only in their seed. */
 export function groupFilter(by: GroupBy, key: string): string | undefined {
   if (by === 'seed') return undefined;
   const plain = by === 'algorithm' || by === 'environment' ? key : decodeURIComponent(key);
-  if (!by.includes('.')) return plain === '' ? undefined : `${by}=${quoted(plain)}`;
+  if (TEXTS.includes(by)) return plain === '' ? undefined : `${by}=${quoted(plain)}`;
   const value: unknown = JSON.parse(plain);
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') return undefined;
   return `${/^[\w./-]+$/.test(by) ? by : quoted(by)}=${quoted(String(value))}`;

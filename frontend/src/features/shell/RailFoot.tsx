@@ -2,7 +2,9 @@ import { Menu, useComputedColorScheme, useMantineColorScheme } from '@mantine/co
 import { IconMoon, IconSun } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { logOut, meQuery } from '@/api/account';
+import { asProblem } from '@/api/problem';
 import { MenuLink } from '@/components/controls';
+import { showToast } from '@/components/toasts';
 import { served } from '@/lib/base';
 import classes from './shell.module.css';
 
@@ -53,6 +55,11 @@ export function ThemeItem() {
 /** Ends the session. */
 export function SignOutItem() {
   // A full page load, so that nothing of the old session remains.
-  const signOut = useMutation({ mutationFn: logOut, onSuccess: () => location.assign(served('/login')) });
+  const signOut = useMutation({
+    mutationFn: logOut,
+    onSuccess: () => location.assign(served('/login')),
+    // The menu is closed by then.
+    onError: (error) => showToast(`You are still signed in: ${asProblem(error).message}`),
+  });
   return <Menu.Item onClick={() => signOut.mutate()}>Sign out</Menu.Item>;
 }

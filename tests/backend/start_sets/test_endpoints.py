@@ -506,12 +506,10 @@ def test_sweep_is_evaluated_from_one_version(service: RunningService, tmp_path: 
     assert protocols == {"agent_starts:wall@1"}
     varied = {"config.evaluation_protocol": {"values": ["noop_starts", "agent_starts:wall"]}}
     run = _requested("auto") | {"config": {}}
-    errors = _errors(
-        service.client.post("/api/v1/sweeps", json=sweep | {"run": run, "space": varied, "protocol": None})
-    )
+    body = sweep | {"run": run, "space": varied, "protocol": None, "objective": "training"}
+    errors = _errors(service.client.post("/api/v1/sweeps", json=body))
     assert "name the version" in errors["space.config.evaluation_protocol"], errors
     varied["config.evaluation_protocol"]["values"] = ["noop_starts", "agent_starts:wall@1"]
-    body = sweep | {"run": run, "space": varied, "protocol": None, "objective": "training"}
     row = service.client.post("/api/v1/sweeps", json=body).json()
     added = {"values": {"config.evaluation_protocol": ["agent_starts:wall"]}}
     errors = _errors(service.client.post(f"/api/v1/sweeps/{row['id']}/extend", json=added))

@@ -71,8 +71,12 @@ class EngineProcess:
         except BaseException:
             self._control.close()
             raise
-        if niceness:
-            self.yield_cpu(niceness)
+        try:
+            if niceness:
+                self.yield_cpu(niceness)
+        except BaseException:
+            self.reap()
+            raise
 
     @property
     def pid(self) -> int:

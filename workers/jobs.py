@@ -119,7 +119,13 @@ class JobRunner(threading.Thread):
         """Run the job."""
         self._deadline = monotonic() + TIMEOUT_S
         renewal = threading.Thread(target=self._keep_lease, name=f"{self.name}-lease", daemon=True)
-        renewal.start()
+        try:
+            renewal.start()
+        except RuntimeError as error:  # the host has no room for a thread
+            log.warning("job.not_started", job=self._job.id, error=str(error))
+            self._requeue()
+            self._on_end()
+            return
         with structlog.contextvars.bound_contextvars(run_id=self._job.run_id, job=self._job.id):
             try:
                 write = self._execute()

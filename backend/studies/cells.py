@@ -26,7 +26,8 @@ class CellRow:
     revision: int
     """Of its run's data, which do not change without it."""
     is_changed: bool
-    """Whether its run no longer trains as planned: somebody has resumed it with another limit."""
+    """Whether its run no longer trains as planned: somebody has resumed it with another limit, or changed its
+    settings."""
 
     @property
     def counts(self) -> bool:

@@ -16,11 +16,15 @@ from backend.figures.export_series import as_csv, printable
 from backend.specs.run import in_declared_order
 from backend.specs.study import StudySpec
 from backend.studies import reduction, repository
+from backend.studies.equal_runs import key_of_stored
 from backend.studies.reduction import StudyDrawing
 from backend.studies.tables import Table
 from backend.text import as_cell
 
-_CELL = ("number", "arm", "environment", "draw", "seed", "run", "state", "reused", "score", "agent_steps")
+_CELL = (
+    "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "score",
+    "agent_steps",
+)  # fmt: skip
 
 
 EXPORTED_PX = 960
@@ -73,7 +77,8 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
         "## Files",
         "",
         "- `study.json`: the study; `callboard studies start --file study.json` starts it again.",
-        "- `runs.csv`: its runs, with their scores; `specs.jsonl`: their settings, defaults included.",
+        "- `runs.csv`: its runs, with their scores, which count unless the run was changed after its start; "
+        "`specs.jsonl`: their settings, defaults included.",
         "- `versions.json`: what trained them.",
         "- A CSV file for each figure or table, and for a figure a script that redraws it.",
         "",
@@ -99,6 +104,7 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]]) -> str:
                 run.id if run else "",
                 run.state if run else "",
                 cell.reused,
+                run is not None and key_of_stored(run.spec) != cell.key,
                 run.score if run and run.score is not None else "",
                 run.agent_steps if run else "",
                 *(cell.settings.get(path, "") for path in paths),

@@ -552,7 +552,7 @@ def _metrics(
     session: Session, data: _Data, figure: StudyFigure, frame: Frame, panels: Sequence[str]
 ) -> StudyDrawing:
     """The means of metrics over the runs of each arm: bars or a table."""
-    study_cells = [cell for cell in data.cells if cell.run_id]
+    study_cells = [cell for cell in data.cells if cell.run_id and not cell.is_changed]
     values = repository.metric_means_of_runs(
         session, [cell.run_id for cell in study_cells if cell.run_id], figure.metrics
     )
@@ -791,7 +791,7 @@ def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) ->
     """The metrics of the first run that has them, over training time."""
     lines: list[tuple[str, str, Any, Any]] = []
     cells = [cell for cell in data.cells if data.spec.arms[cell.arm] in data.arms]
-    run_ids = [cell.run_id for cell in cells if cell.run_id]
+    run_ids = [cell.run_id for cell in cells if cell.run_id and not cell.is_changed]
     by_run: dict[str, dict[str, Series]] = defaultdict(dict)
     for row in metrics.list_series(session, run_ids, figure.metrics):
         if row.n_points and not row.source:

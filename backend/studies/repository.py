@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import func, select, tuple_, update
+from sqlalchemy import func, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from backend import __version__
@@ -149,11 +149,12 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
 
 
 def _changed_runs(session: Session, study_id: str) -> set[str]:
-    """Runs of a study that have been resumed, and no longer have the specification of their cell."""
+    """Runs of a study that no longer have the specification of their cell: resumed, or changed live."""
+    changed_live = select(LiveSettings.run_id).where(LiveSettings.agent_steps.is_not(None))
     query = (
         select(Run.id, Run.spec, StudyCell.key)
         .join(StudyCell, StudyCell.run_id == Run.id)
-        .where(StudyCell.study_id == study_id, Run.attempt > 1)
+        .where(StudyCell.study_id == study_id, or_(Run.attempt > 1, Run.id.in_(changed_live)))
     )
     return {run_id for run_id, spec, key in session.execute(query) if key_of_stored(spec) != key}
 

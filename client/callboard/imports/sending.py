@@ -31,6 +31,8 @@ FIRST_WAIT_S = 0.5
 PAGE = 200
 MAX_TIME = 4e9
 """Unix time in seconds. A later one is an error of the log."""
+_IMPORTED = "Imported: "
+"""How the line of an import's notes begins that has its mark."""
 
 
 @dataclass
@@ -151,12 +153,17 @@ def _mark(identity: str) -> str:
 def _find(transport: Transport, mark: str) -> list[dict[str, Any]]:
     """The runs of earlier imports of the same log, by their mark in the notes, the latest first.
 
-    There are several only if an import was interrupted while it replaced one. Runs that are no imports may
+    There are several only if an import was interrupted while it replaced one. The notes of other runs may
     mention the mark, too.
     """
     params = {"filter": f"notes:{mark}", "archived": "all", "limit": 100, "sort": "-created_at", "spec": True}
     runs = _request(transport, "GET", "runs", params=params)["items"]
-    return [run for run in runs if run["spec"].get("import_options") is not None]
+    return [
+        run
+        for run in runs
+        if run["spec"].get("import_options") is not None
+        and any(line.startswith(_IMPORTED) and mark in line for line in (run["notes"] or "").splitlines())
+    ]
 
 
 def _options_of(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +179,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
     fields = options.fields
     first = min((column.agent_steps[0] for column in log.series.values()), default=0)
     settings = _settings_of(log)
-    notes = f"Imported: {log.name}, {counted(log.n_points, 'point')} from agent step {first:,}. {mark}"
+    notes = f"{_IMPORTED}{log.name}, {counted(log.n_points, 'point')} from agent step {first:,}. {mark}"
     return {
         "origin": "external",
         "name": clean(log.name, MAX_NAME),

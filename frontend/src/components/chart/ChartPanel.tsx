@@ -179,7 +179,7 @@ export function ChartPanel(props: ChartPanelProps) {
           source={curveSource(
             { name: fileName, title },
             { ...request, theme: 'light', spread, styles, environment, ...drawn },
-            { hidden, log, names, scale: data?.scale ?? null },
+            { hidden, log, names, scale: data?.scale ?? null, hasBands: Boolean(data?.bands.length) },
           )}
           name={fileName}
           log={log}

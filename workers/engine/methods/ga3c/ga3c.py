@@ -127,6 +127,7 @@ class Ga3cLearner:
         self._tuning: ThreadTuning | None = None
         self._count_AC = self._experiences.count_AC.copy()
         """The agents' counts as of the last `advance` or `settle`."""
+        self._is_settled = False
         self._counted_before = self.counted()
         self.thread_counts = _configured(c)
         """Numbers of agents, predictors and trainers."""
@@ -146,6 +147,7 @@ class Ga3cLearner:
     def advance(self, progress: float, *, watched: bool) -> StepResult:
         """Let agents, predictors and trainers work for `ADVANCE_S`, and return their results."""
         c = self.config
+        self._is_settled = False
         self._experiences.live_agent[0] = RECORDED if watched else NOT_WATCHED
         self.model.learning_rate = learning_rate(c.learning_rate, c.learning_rate_schedule, progress)
         if not self.model.is_open:
@@ -167,8 +169,11 @@ class Ga3cLearner:
         """Pause predictors and trainers, and return what was done since the last `advance`.
 
         Each agent may still take the decision that was predicted last. It is not learned from before the next
-        `advance`, which returns it; the state does not contain it.
+        `advance`, which returns it; until then neither the state nor another call has it.
         """
+        if self._is_settled:
+            return StepResult(0, 0, 0)
+        self._is_settled = True
         self.model.pause()
         result = StepResult(0, 0, 0)
         self._count(result)  # before the messages: a counted end of an episode has been sent

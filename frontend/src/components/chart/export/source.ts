@@ -70,13 +70,15 @@ type Shown = {
   names: LegendNames | undefined;
   /** The width of the smoothing that the chart has; null without any. */
   scale: number | null;
+  /** Whether the chart has bands. */
+  hasBands: boolean;
 };
 
 /** A figure of runs over training, as a chart shows it. */
 export function curveSource(
   named: Pick<ExportSource, 'name' | 'title'>,
   request: FigureRequest,
-  { hidden, log, names, scale }: Shown,
+  { hidden, log, names, scale, hasBands }: Shown,
 ): ExportSource {
   const { runs, axes, metrics, panel, source = [], spread, environment, styles } = request;
   const { x, smoothing, zoom, points } = axes;
@@ -93,10 +95,10 @@ export function curveSource(
     ...(environment !== undefined && { environment }),
     ...(panel === undefined && styles),
     // Each run keeps its style while others are hidden, and its curve: neither a width that suits the remaining runs
-    // alone nor the band of a single run.
+    // alone nor a band that the chart has not.
     ...(hidden.size > 0 && {
       style: runs.flatMap((run, at) => (hidden.has(run) ? [] : [styles?.style?.[at] ?? at])),
-      ...(kind !== 'diagnostic' && { band: 'none' }),
+      ...(kind !== 'diagnostic' && !hasBands && { band: 'none' }),
       ...(smoothing.kind !== 'points' && scale !== null && { scale }),
     }),
   };

@@ -1,4 +1,5 @@
-"""When sessions and tokens were used, and the end of streams whose session or token has ended."""
+"""When sessions and tokens were used, and the end of streams whose session or token has ended or has a lower
+role now."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from backend.auth import repository
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.principals import Credential
+from backend.principals import Credential, Principal, Role
 
 CHECK_INTERVAL_S = 2.0
 """How often the sessions and tokens of open streams are checked."""
@@ -76,48 +77,60 @@ class Uses:
 
 
 class OpenStreams:
-    """The open event streams and sockets of this process, by session or token."""
+    """The open event streams and sockets of this process, by whom they were opened."""
 
     def __init__(self) -> None:
-        self._ended: dict[Credential, asyncio.Event] = {}
-        self._open: Counter[Credential] = Counter()
+        self._ended: dict[Principal, asyncio.Event] = {}
+        self._open: Counter[Principal] = Counter()
 
     @contextmanager
-    def opened(self, credential: Credential) -> Iterator[asyncio.Event]:
-        """Count a stream as open. The event is set when its session or token has ended."""
-        self._open[credential] += 1
+    def opened(self, principal: Principal) -> Iterator[asyncio.Event]:
+        """Count a stream as open. The event is set when its session or token has ended, or its role has been
+        lowered: what the stream may do was decided by the role that it was opened with."""
+        self._open[principal] += 1
         try:
-            yield self._ended.setdefault(credential, asyncio.Event())
+            yield self._ended.setdefault(principal, asyncio.Event())
         finally:
-            self._open[credential] -= 1
-            if not self._open[credential]:
-                del self._open[credential], self._ended[credential]
+            self._open[principal] -= 1
+            if not self._open[principal]:
+                del self._open[principal], self._ended[principal]
 
-    def credentials(self) -> list[Credential]:
-        """The sessions and tokens with open streams."""
+    def principals(self) -> list[Principal]:
+        """Who has open streams: one entry for each session or token, and each role it had."""
         return list(self._open)
 
-    def end(self, credentials: Collection[Credential]) -> None:
-        """End the streams of these sessions and tokens."""
-        for credential in credentials:
-            if event := self._ended.get(credential):
+    def end(self, principals: Collection[Principal]) -> None:
+        """End their streams."""
+        for principal in principals:
+            if event := self._ended.get(principal):
                 event.set()
 
 
-def find_ended(db_engine: Engine, credentials: Collection[Credential], idle: timedelta) -> list[Credential]:
-    """Those of the sessions and tokens that are revoked, expired, or unused for `idle`."""
+def find_ended(db_engine: Engine, principals: Collection[Principal], idle: timedelta) -> list[Principal]:
+    """Those whose session or token is revoked, expired, or unused for `idle`, or has a lower role now."""
+    credentials = [principal.credential for principal in principals]
     sessions = {credential.id for credential in credentials if credential.kind == "session"}
     tokens = {credential.id for credential in credentials if credential.kind == "token"}
     with reading(db_engine) as session:
-        valid = repository.valid_sessions(session, sessions, idle) | repository.valid_tokens(session, tokens)
-    return [credential for credential in credentials if credential.id not in valid]
+        roles = repository.roles_of_sessions(session, sessions, idle)
+        roles |= repository.roles_of_tokens(session, tokens)
+    return [
+        principal
+        for principal in principals
+        if not _covers(roles.get(principal.credential.id), principal.role)
+    ]
+
+
+def _covers(role: str | None, needed: Role) -> bool:
+    return role in set(Role) and Role(role).covers(needed)
 
 
 async def end_streams(db_engine: Engine, streams: OpenStreams, idle: timedelta) -> None:
-    """End the streams of sessions and tokens within seconds of their end, until it is cancelled."""
+    """End the streams of sessions and tokens within seconds of their end, or of a change to a lower role. It
+    goes on until it is cancelled."""
     while True:
         await asyncio.sleep(CHECK_INTERVAL_S)
-        if opened := streams.credentials():
+        if opened := streams.principals():
             try:
                 streams.end(await run_in_threadpool(find_ended, db_engine, opened, idle))
             except SQLAlchemyError as error:

@@ -185,14 +185,18 @@ def sessions_page(
     )
 
 
-def valid_sessions(session: Session, ids: Collection[str], idle: timedelta) -> set[str]:
-    """Those of the browser sessions with these ids that are valid."""
-    statement = select(LoginSession.id).where(
-        LoginSession.id.in_(ids),
-        LoginSession.expires_at > utc_now(),
-        LoginSession.last_used_at > database_now(session) - idle,
+def roles_of_sessions(session: Session, ids: Collection[str], idle: timedelta) -> dict[str, str]:
+    """The roles of the browser sessions with these ids that are valid, by id."""
+    statement = (
+        select(LoginSession.id, User.role)
+        .join(User, User.id == LoginSession.user_id)
+        .where(
+            LoginSession.id.in_(ids),
+            LoginSession.expires_at > utc_now(),
+            LoginSession.last_used_at > database_now(session) - idle,
+        )
     )
-    return set(session.scalars(statement))
+    return dict(session.execute(statement).all())
 
 
 def set_session_use(session: Session, session_id: str, address: str, at: datetime) -> None:
@@ -249,10 +253,11 @@ def change_token_roles(session: Session, user_id: str, before: Collection[Role],
     session.execute(changed.values(role=role))
 
 
-def valid_tokens(session: Session, ids: Collection[str]) -> set[str]:
-    """Those of the tokens with these ids that are valid."""
+def roles_of_tokens(session: Session, ids: Collection[str]) -> dict[str, str]:
+    """The roles of the tokens with these ids that are valid, by id."""
     unexpired = or_(Token.expires_at.is_(None), Token.expires_at > utc_now())
-    return set(session.scalars(select(Token.id).where(Token.id.in_(ids), unexpired)))
+    statement = select(Token.id, Token.role).where(Token.id.in_(ids), unexpired)
+    return dict(session.execute(statement).all())
 
 
 def set_token_use(session: Session, token_id: str, address: str, at: datetime) -> None:

@@ -41,7 +41,7 @@ async def follow_events(
     `stale` means that changes are not currently published. The stream ends within 5 s after its session or
     token.
     """
-    with auth.streams.opened(principal.credential) as ended:
+    with auth.streams.opened(principal) as ended:
         async for event in _events(state, ended):
             yield event
 

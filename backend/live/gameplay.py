@@ -47,7 +47,7 @@ async def watch_run(websocket: WebSocket, run_id: str) -> None:
         with (
             state.limits.sockets.taken(viewer.id),
             state.subscription.frames(run_id) as frames,
-            get_auth_state(websocket).streams.opened(viewer.credential) as ended,
+            get_auth_state(websocket).streams.opened(viewer) as ended,
         ):
             await websocket.accept()
             await _send_frames(state, websocket, run_id, frames, ended)

@@ -30,6 +30,8 @@ router = ResourceRouter()
 
 NORMAL, GOING_AWAY, POLICY_VIOLATION = 1000, 1001, 1008
 MAX_MESSAGE_BYTES = 256
+MAX_REASON_BYTES = 123
+"""Of a close frame (RFC 6455)."""
 _TYPES = "action, pause, speed, new_game and control"
 WAIT_S = 0.25
 RETRY_S = 0.05
@@ -61,7 +63,7 @@ async def stream_play(websocket: WebSocket, session_id: str) -> None:
     """Frames of a play session to a viewer; messages of its player to its worker.
 
     The documentation of `POST /play` has the format. The socket closes within 5 s after its login
-    or token has ended.
+    or token has ended or was given a lower role.
     """
     state = get_state(websocket)
     client = await run_in_threadpool(_find, state, websocket, session_id)
@@ -72,11 +74,13 @@ async def stream_play(websocket: WebSocket, session_id: str) -> None:
         with (
             state.limits.sockets.taken(client.viewer.id),
             state.subscription.frames(session_id) as frames,
-            get_auth_state(websocket).streams.opened(client.viewer.credential) as ended,
+            get_auth_state(websocket).streams.opened(client.viewer) as ended,
         ):
             await websocket.accept()
             if client.ended is not None:
-                await websocket.close(NORMAL, client.ended[:100])
+                await websocket.close(
+                    NORMAL, client.ended.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
+                )
                 return
             await _stream(state, websocket, client, frames, ended)
     except TooMany as error:

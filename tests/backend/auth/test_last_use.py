@@ -12,7 +12,7 @@ from backend.auth.service import Browser
 from backend.db import Token, User
 from backend.db.engine import make_engine, reading, writing
 from backend.live.endpoints import WAIT_S
-from backend.principals import Credential, Role
+from backend.principals import Credential, Principal, Role
 from tests.support import asynchronous
 
 IDLE = timedelta(days=7)
@@ -63,8 +63,10 @@ def test_ended_sessions_and_tokens_are_found(engine: Engine) -> None:
         user = repository.add_user(session, "Anna", Role.VIEWER)
         opened = [service.open_session(session, user, "link", Browser("", ""))[0] for _ in range(2)]
         tokens = [service.create_token(session, user, "x", Role.VIEWER, None)[0] for _ in range(2)]
-        kept = [opened[1].credential, Credential("token", tokens[1].id)]
-        gone = [opened[0].credential, Credential("token", tokens[0].id)]
+        credentials = [login.credential for login in opened]
+        credentials += [Credential("token", token.id) for token in tokens]
+        principals = [Principal(user.id, user.name, Role.VIEWER, credential) for credential in credentials]
+        gone, kept = principals[::2], principals[1::2]
         repository.delete_session(session, opened[0].credential.id, user.id)
         repository.delete_token(session, tokens[0])
     assert find_ended(engine, [*kept, *gone], IDLE) == gone
@@ -74,18 +76,37 @@ def test_ended_sessions_and_tokens_are_found(engine: Engine) -> None:
     assert find_ended(engine, kept, IDLE) == kept
 
 
+@pytest.mark.parametrize(
+    ("role", "ended"), [(Role.VIEWER, True), (Role.OPERATOR, False), (Role.ADMIN, False)]
+)
+def test_streams_of_a_lowered_role_end(engine: Engine, role: Role, ended: bool) -> None:
+    with writing(engine) as session:
+        user = repository.add_user(session, "Anna", Role.OPERATOR)
+        login = service.open_session(session, user, "link", Browser("", ""))[0]
+        token = service.create_token(session, user, "x", Role.OPERATOR, None)[0]
+        credentials = [login.credential, Credential("token", token.id)]
+        opened = [Principal(user.id, user.name, Role.OPERATOR, credential) for credential in credentials]
+        service.set_role(session, user, role)
+    assert find_ended(engine, opened, IDLE) == (opened if ended else [])
+    with writing(engine) as session:
+        session.get_one(User, user.id).role = "another"  # of a later version
+    assert opened[0] in find_ended(engine, opened, IDLE)
+
+
 def test_streams_of_one_credential_end_together_and_are_forgotten() -> None:
     async def check() -> None:
         streams = OpenStreams()
-        session, other = Credential("session", "1"), Credential("session", "2")
+        session, other = (
+            Principal("1", "Anna", Role.VIEWER, Credential("session", number)) for number in ("1", "2")
+        )
         with streams.opened(session) as first, streams.opened(other) as third:
             with streams.opened(session) as second:
-                assert streams.credentials() == [session, other]
-            assert streams.credentials() == [session, other]
+                assert streams.principals() == [session, other]
+            assert streams.principals() == [session, other]
             streams.end([session])
             assert (first.is_set(), second.is_set(), third.is_set()) == (True, True, False)
             await asyncio.wait_for(first.wait(), 1)
-        assert streams.credentials() == []
+        assert streams.principals() == []
 
     asynchronous.run(check())
 

@@ -148,6 +148,7 @@ def _artifacts(settings: Settings) -> str:
     from backend.artifacts import ArtifactStore
     from backend.db.base import new_id
 
+    where = _without_password(settings.artifacts)
     if settings.artifacts_url is None:
         _require_home(settings)
     run_id = new_id()
@@ -161,12 +162,10 @@ def _artifacts(settings: Settings) -> str:
                 intact = file.read() == b"probe"
             store.delete_run(run_id)
         except (OSError, ValueError, ImportError) as error:
-            raise CheckFailed(f"{settings.artifacts}: {error}") from None
+            raise CheckFailed(f"{where}: {error}") from None
     if not intact:
-        raise CheckFailed(
-            f"{settings.artifacts}: returned other data than was stored; check CALLBOARD_ARTIFACTS_URL"
-        )
-    return settings.artifacts
+        raise CheckFailed(f"{where}: returned other data than was stored; check CALLBOARD_ARTIFACTS_URL")
+    return where
 
 
 def _pages(settings: Settings) -> str:

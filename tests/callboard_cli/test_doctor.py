@@ -86,6 +86,7 @@ def test_doctor_says_when_the_worker_stopped(doctor: Doctor, context: Context) -
         ),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "file:///proc/nowhere"}, "/proc/nowhere"),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "gcs://nowhere"}, "install gcsfs"),
+        ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "gcs://lab:secret@nowhere"}, "gcs://***@nowhere: "),
         ("pages", {"CALLBOARD_FRONTEND_DIR": "/nowhere"}, "make up"),
         ("worker", {"CALLBOARD_HOST_NAME": "b"}, "b: no heartbeat yet"),
     ],

@@ -41,6 +41,7 @@ reports and snapshots."""
 DOWN_TIMEOUT_S = 300.0
 """Maximum time that a process may be down before it fails the run."""
 STORE_BYTES_PER_PROCESS = 16 * 2**20
+"""Of Ray's object store, beside parts of theta."""
 
 OnReply = Callable[[Any], None]
 
@@ -104,6 +105,7 @@ class ProcessGroup:
         n = c.parts_per_process
         self._pending: dict[Any, tuple[_Process, str, OnReply]] = {}
         largest = max(last - first for first, last in bounds) * 4 * n  # bytes, of float32
+        # A process may have a pull, two pushes (`IN_FLIGHT` of `remote`) and a snapshot in the store at once.
         self._cluster = RayCluster(c.ray_processes * (STORE_BYTES_PER_PROCESS + 4 * largest))
         try:
             self._start(bounds)
@@ -148,13 +150,15 @@ class ProcessGroup:
             _, waiting = ray.wait(waiting, num_returns=1)
 
     def _assignments(self, server: ParameterServer) -> list[tuple[int, str, WorkerAssignment]]:
-        """Place, name and assignment of each worker process; starts the replay shards that they use."""
+        """Place (which stands for a machine), name and assignment of each worker process; starts the replay
+        shards that they use."""
         c = self._config
         groups = _split_into_groups(c.n_actors, c.parts_per_process)
         n_replays = c.n_replay_shards if c.replay == "global" else c.n_actors
         capacity = math.ceil(c.replay_capacity / n_replays)
         min_transitions = math.ceil(c.learning_starts_agent_steps / n_replays)
         if c.replay == "bundled":
+            # None: each actor and learner uses the replay memory of its own bundle.
             return [
                 (
                     i,
@@ -218,7 +222,8 @@ class ProcessGroup:
     def work_until(self, until: float, request: WorkRequest) -> None:
         """Let all processes work until `until`, or until they have taken the requested decisions together.
 
-        A request of an earlier call may still be answered: all calls between two pauses have the same bound.
+        A request of an earlier call may still be answered: between two pauses, the caller keeps the sum of
+        the agent steps taken and `request.agent_steps` the same.
 
         Raises:
             ChildDiedError: a server of Ray has ended.
@@ -297,10 +302,10 @@ class ProcessGroup:
         self._pending[ref] = (process, kind, on_reply)
 
     def _receive(self, until: float) -> None:
-        """Wait for the next replies and handle them.
+        """Handle the next reply, if one comes until `until`; if none is pending, pause for a moment.
 
         Raises:
-            GorilaProcessError: a process raised an error.
+            GorilaProcessError: a process raised an error, or did not come back.
         """
         import ray
         from ray.exceptions import RayActorError, RayError, RayTaskError
@@ -374,15 +379,14 @@ class ProcessGroup:
         pending = any(process is shards for process, _, _ in self._pending.values())
         if pending or shards.retry_at > time.monotonic():
             return
-        incarnation = shards.incarnation + 1
-        ref = shards.handle.restore.remote(shards.snapshots, self._config, incarnation)
-        self._call(shards, "restore", ref, partial(self._on_restored, shards, incarnation))
+        shards.incarnation += 1  # now: if the reply is lost, learners may know this incarnation all the same
+        ref = shards.handle.restore.remote(shards.snapshots, self._config, shards.incarnation)
+        self._call(shards, "restore", ref, partial(self._on_restored, shards))
 
-    def _on_restored(self, shards: _ParameterShards, incarnation: int, _: None) -> None:
-        shards.incarnation = incarnation
+    def _on_restored(self, shards: _ParameterShards, _: None) -> None:
         shards.is_restored = True
         lost = {
-            k: self._stats.on_shard_restored(k, Version(incarnation, snapshot["updates"]))
+            k: self._stats.on_shard_restored(k, Version(shards.incarnation, snapshot["updates"]))
             for k, snapshot in shards.snapshots.items()
         }
         if any(lost.values()):

@@ -1,9 +1,11 @@
 """Play sessions: requested by users, claimed by workers under a lease, and ended by either."""
 
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from backend.checkpoints import service as checkpoints
@@ -169,7 +171,8 @@ def _suits(play: PlaySession, versions: Mapping[str, str]) -> bool:
     """Whether a host with these versions of packages simulates what a session goes on from as it was."""
     if play.moment is None or _is_damaged(play):  # which ends it, on any host
         return True
-    recorded = Beginning.loaded(play.moment).moment.versions
+    beginning = _beginning(play)
+    recorded = {} if beginning is None else beginning.moment.versions
     return version_refusal(ENVIRONMENTS[play.environment].family, recorded, versions) is None
 
 
@@ -236,7 +239,7 @@ def opened(session: Session, play: PlaySession) -> Opened | None:
     if _is_damaged(play):
         _end(session, play, DAMAGED)
         return None
-    beginning = None if play.moment is None else Beginning.loaded(play.moment)
+    beginning = _beginning(play)
     agent, checkpoint = None, None
     if play.agent is not None:
         try:
@@ -257,9 +260,22 @@ def opened(session: Session, play: PlaySession) -> Opened | None:
 
 
 def _is_damaged(play: PlaySession) -> bool:
-    """Whether it is unknown who can act in the session: one with an agent or a source has several actors."""
+    """Whether it is unknown who can act in the session, or what it goes on from. One with an agent or a
+    source has several actors."""
     is_joint = play.agent is not None or play.source is not None
-    return isinstance(play.actors, DamagedList) or (is_joint and not play.actors)
+    if isinstance(play.actors, DamagedList) or (is_joint and not play.actors):
+        return True
+    return play.moment is not None and _beginning(play) is None
+
+
+def _beginning(play: PlaySession) -> Beginning | None:
+    """How its games begin; None if they begin anew, or if what is stored cannot be read."""
+    if play.moment is None:
+        return None
+    try:
+        return Beginning.loaded(play.moment)
+    except (zlib.error, ValidationError):
+        return None
 
 
 def renew(session: Session, host: str, ids: Collection[str], lease_s: float) -> set[str]:
@@ -380,8 +396,7 @@ def start_game(session: Session, session_id: str, host: str, game: GameStart) ->
         actors=play.actors,
         source=play.source,
     )
-    if play.moment is not None:
-        beginning = Beginning.loaded(play.moment)
+    if (beginning := _beginning(play)) is not None:
         before = Part(
             first_step=0,
             actions=beginning.moment.actions,

@@ -295,6 +295,23 @@ def test_joint_session_whose_actors_are_damaged_never_makes_the_game_of_a_person
             assert set(kept.scalars()) == {damage}
 
 
+def test_session_that_goes_on_from_what_cannot_be_read_ends_and_keeps_no_host_waiting(
+    sqlite_service: RunningService,
+) -> None:
+    service, engine = sqlite_service, sqlite_service.engine
+    add_host(engine, "a")
+    run = make_run(engine, environment=BREAKOUT)
+    make_checkpoint(engine, run)
+    damaged = _opened(service, agent={"run": run.id})
+    with engine.begin() as connection:
+        update = text("UPDATE play_sessions SET moment = :moment WHERE id = :id")
+        connection.execute(update, {"moment": b"not compressed", "id": damaged["id"]})
+    assert service.client.get("/api/v1/play").status_code == 200
+    assert _claimed(service) is None
+    shown = service.client.get(f"/api/v1/play/{damaged['id']}").json()
+    assert (shown["state"], shown["end_reason"]) == ("ended", DAMAGED)
+
+
 def test_script_in_a_joint_session_takes_the_place_of_the_person(sqlite_service: RunningService) -> None:
     service = sqlite_service
     add_host(service.engine, "a")

@@ -170,7 +170,7 @@ def stop(study_id: StudyId, as_json: Json = False) -> None:
 
 @app.command()
 def retry(study_id: StudyId, wait: Wait = False, as_json: Json = False) -> None:
-    """Queue a study's failed and stopped runs again, fill its empty cells, and continue it."""
+    """Queue a study's failed and stopped runs again, fill its empty and changed cells, and continue it."""
     with connect() as remote:
         report_runs_of(
             remote,

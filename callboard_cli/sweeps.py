@@ -217,7 +217,8 @@ def retry(
     wait: Annotated[bool, typer.Option(help="Wait until it has ended.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Queue a sweep's failed and stopped runs again, and continue it."""
+    """Queue a sweep's failed and stopped runs again, start others in place of deleted and changed ones, and
+    continue it."""
     with connect() as remote:
         report_runs_of(
             remote, "/sweeps", remote.request("POST", f"/sweeps/{sweep_id}/retry"), wait=wait, as_json=as_json
@@ -299,13 +300,14 @@ def _parse_dimension(text: str, *, with_n: bool | None) -> tuple[str, dict[str, 
         if looks_like_range:
             raise fail(f"{text}: unknown range {quoted(distribution)}; use one of {', '.join(known)}")
         return path, {"values": [value_of(value) for value in values.split(",")]}
+    wanted = ":n, the number of values" if with_n else "; random sampling takes no number of values"
+    expected = f"{text}: expected {name}={distribution}:low:high{wanted}"
     try:
         low, high, *n = (float(bound) for bound in bounds)
     except ValueError:
-        raise fail(f"{text}: expected {name}={distribution}:low:high") from None
+        raise fail(expected) from None
     if len(n) != int(bool(with_n)) or not all(number.is_integer() for number in n):
-        wanted = ":n, the number of values" if with_n else "; random sampling takes no number of values"
-        raise fail(f"{text}: expected {name}={distribution}:low:high{wanted}")
+        raise fail(expected)
     return path, {"distribution": distribution, "low": low, "high": high} | ({"n": int(n[0])} if n else {})
 
 

@@ -90,9 +90,10 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
         "lines": [_line(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_line(shape)],
         "areas": [_area(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_rect(shape)],
         "texts": [
-            _text(annotation, place_of)
+            text
             for annotation in figure.layout.get("annotations", [])
             if _is_text(annotation)
+            if (text := _text(annotation, place_of, panels)) is not None
         ],
     }
     # Not `str.format`: the literal may contain anything.
@@ -318,13 +319,31 @@ def _is_text(annotation: Mapping[str, Any]) -> bool:
     return bool(annotation.get("text")) and not annotation.get("showarrow", True)
 
 
-def _text(annotation: Mapping[str, Any], place_of: Mapping[str, tuple[int, bool]]) -> dict[str, Any]:
+def _text(
+    annotation: Mapping[str, Any],
+    place_of: Mapping[str, tuple[int, bool]],
+    panels: Sequence[Mapping[str, Any]],
+) -> dict[str, Any] | None:
+    """A text of a plot; one with a place on the page, such as a title, belongs to the plot in whose area or
+    on whose edge it stands. None if that plot has no trace."""
+    place = _place(annotation, place_of)
+    x, y = _position(annotation.get("x", 0.5)), _position(annotation.get("y", 0.5))
+    if annotation.get("xref") == annotation.get("yref") == "paper":
+        at_x, at_y = float(x), float(y)
+        for number, panel in enumerate(panels):
+            (left, right), (low, high) = panel["columns"], panel["rows"]
+            if left <= at_x <= right and low <= at_y <= high:
+                place["panel"] = number
+                x, y = (at_x - left) / (right - left), (at_y - low) / (high - low)
+                break
+        else:
+            return None
     colour, alpha = _colour((annotation.get("font") or {}).get("color"))
     vertical = {"middle": "center", "auto": "center"}
     return {
-        **_place(annotation, place_of),
-        "x": _position(annotation.get("x", 0.5)),
-        "y": _position(annotation.get("y", 0.5)),
+        **place,
+        "x": x,
+        "y": y,
         "text": plain(annotation["text"]),
         "colour": _hex(colour, alpha),
         "horizontal": str(annotation.get("xanchor", "center")).replace("auto", "center"),

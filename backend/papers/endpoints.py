@@ -18,7 +18,7 @@ _STUDIES = 5
 def list_papers(principal: Viewer, session: ReadSession) -> Papers:
     """The papers with their figures and tables, the scales at which each can be repeated, and its latest
     studies."""
-    rows = {name: paper_rows[:_STUDIES] for name, paper_rows in repository.of_definitions(session).items()}
+    rows = repository.of_definitions(session, _STUDIES)
     counts = repository.counts(session, [row.id for paper_rows in rows.values() for row in paper_rows])
     studies = {name: [StudyOut.of(row, counts) for row in paper_rows] for name, paper_rows in rows.items()}
     return Papers(items=[PaperOut.of(paper, studies) for paper in PAPERS.values()])

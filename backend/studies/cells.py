@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from backend.specs.states import RunState
+from backend.specs.states import ENDED, RunState
+from backend.sweeps.planning import CHANGED
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class CellRow:
 
     @property
     def standing(self) -> str:
-        """State of its run, or why it has none."""
+        """State of its run, or why it has none that counts."""
+        if self.is_changed and self.state in ENDED:
+            return CHANGED
         return standing(started=self.started, has_error=self.error is not None, state=self.state)
 
 

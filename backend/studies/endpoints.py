@@ -150,7 +150,11 @@ def list_cells(
     """The cells of a study with their runs, by number."""
     spec = service.spec_of(service.get(session, study_id))
     cells, runs, next_cursor = repository.page_of_cells(session, study_id, limit=limit, cursor=cursor)
-    items = [CellOut.of(spec, cell, runs.get(cell.run_id or "")) for cell in cells]
+    changed = repository.changed_runs(session, [study_id])
+    items = [
+        CellOut.of(spec, cell, runs.get(cell.run_id or ""), is_changed=cell.run_id in changed)
+        for cell in cells
+    ]
     return CellPage(items=items, next_cursor=next_cursor)
 
 
@@ -237,7 +241,8 @@ def stop_study(study_id: StudyId, principal: Operator, session: WriteSession) ->
 
 @router.post("/{study_id}/retry")
 def retry_study(study_id: StudyId, principal: Operator, session: WriteSession) -> StudyOut:
-    """Queue its failed and stopped runs again, fill cells whose run was deleted, and continue the study."""
+    """Queue its failed and stopped runs again, fill cells whose run was deleted or changed, and continue the
+    study."""
     return _summary(session, service.retry(session, study_id))
 
 

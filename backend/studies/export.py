@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -16,7 +16,6 @@ from backend.figures.export_series import as_csv, printable
 from backend.specs.run import in_declared_order
 from backend.specs.study import StudySpec
 from backend.studies import reduction, repository
-from backend.studies.equal_runs import key_of_stored
 from backend.studies.reduction import StudyDrawing
 from backend.studies.tables import Table
 from backend.text import as_cell
@@ -50,7 +49,7 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     files = {
         "README.md": _readme(study, spec, drawn),
         "study.json": spec.model_dump_json(indent=2),
-        "runs.csv": _runs(spec, rows),
+        "runs.csv": _runs(spec, rows, repository.changed_runs(session, [study.id])),
         "specs.jsonl": "".join(
             json.dumps({"run": run.id} | in_declared_order(run.spec)) + "\n"
             for _, run in rows
@@ -59,11 +58,12 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
         "versions.json": json.dumps(_versions(session, rows), indent=2),
     }
     for result in drawn:
+        name = "figure-runs" if result.spec.id == "runs" else result.spec.id
         if result.figure is not None:
-            files[f"{result.spec.id}.csv"] = as_csv(result.figure)
-            files[f"{result.spec.id}.py"] = matplotlib_script(result.figure, result.text)
+            files[f"{name}.csv"] = as_csv(result.figure)
+            files[f"{name}.py"] = matplotlib_script(result.figure, result.text)
         if result.table is not None:
-            files[f"{result.spec.id}.csv"] = table_csv(result.table)
+            files[f"{name}.csv"] = table_csv(result.table)
     return files
 
 
@@ -88,7 +88,7 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
     return "\n".join(lines)
 
 
-def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]]) -> str:
+def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]], changed: Collection[str]) -> str:
     paths = list(spec.draws.space)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -104,7 +104,7 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]]) -> str:
                 run.id if run else "",
                 run.state if run else "",
                 cell.reused,
-                run is not None and key_of_stored(run.spec) != cell.key,
+                run is not None and run.id in changed,
                 run.score if run and run.score is not None else "",
                 run.agent_steps if run else "",
                 *(cell.settings.get(path, "") for path in paths),

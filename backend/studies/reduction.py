@@ -559,6 +559,7 @@ def _metrics(
     bars: list[Bar] = []
     n_in = 0
     labels = [arm.label for arm in data.spec.arms]
+    arm_of: dict[tuple[str, str], str] = {}
     for environment in data.spec.environments:
         for number, arm in enumerate(data.spec.arms):
             if arm not in data.arms:
@@ -569,6 +570,10 @@ def _metrics(
                 if (cell.arm, cell.environment) == (number, environment)
             ]
             x = setting_of_arm(arm, environment, figure.setting) if figure.setting else None
+            category = labels[number] if x is None else _category(x, arm, data.spec)
+            of_category = arm_of.setdefault((environment, category), labels[number])
+            if of_category != labels[number]:  # equal settings: a bar would stand on another arm's
+                category = f"{category} {labels[number]}"
             n_in += sum(bool(means) for means in run_means)
             for metric in figure.metrics:
                 known = [means[metric] for means in run_means if metric in means]
@@ -577,7 +582,7 @@ def _metrics(
                         arm.label,
                         data.title(environment),
                         float(np.mean(known)) / describe(metric).divisor if known else None,
-                        labels[number] if x is None else _category(x, arm, data.spec),
+                        category,
                         describe(metric).title,
                         len(known),
                     )

@@ -27,6 +27,7 @@ from backend.specs.states import ENDED, RunState
 from backend.statistics.members import EvaluationScore
 from backend.studies.cells import CellRow, standing
 from backend.studies.equal_runs import key_of_stored
+from backend.sweeps.planning import CHANGED
 
 T = TypeVar("T")
 
@@ -79,9 +80,18 @@ def page(
     )
 
 
-def of_definitions(session: Session) -> dict[str, list[Study]]:
-    """The studies made of definitions, by definition, latest first."""
-    query = select(Study).where(Study.definition.is_not(None)).order_by(Study.created_at.desc(), Study.id)
+def of_definitions(session: Session, limit: int) -> dict[str, list[Study]]:
+    """The latest studies made of each definition, at most `limit` of each, latest first."""
+    place = func.row_number().over(
+        partition_by=Study.definition, order_by=(Study.created_at.desc(), Study.id)
+    )
+    placed = select(Study.id, place.label("place")).where(Study.definition.is_not(None)).subquery()
+    query = (
+        select(Study)
+        .join(placed, placed.c.id == Study.id)
+        .where(placed.c.place <= limit)
+        .order_by(Study.created_at.desc(), Study.id)
+    )
     by_definition: dict[str, list[Study]] = defaultdict(list)
     for study in session.scalars(query):
         by_definition[study.definition or ""].append(study)
@@ -90,7 +100,7 @@ def of_definitions(session: Session) -> dict[str, list[Study]]:
 
 def counts(session: Session, study_ids: Collection[str]) -> dict[str, Counter[str]]:
     """The cells of each study by the state of their run; `waiting` before the start, `deleted` without the
-    run, `invalid` if none can be started."""
+    run, `changed` if it has ended and was changed, `invalid` if none can be started."""
     query = (
         select(
             StudyCell.study_id,
@@ -106,7 +116,11 @@ def counts(session: Session, study_ids: Collection[str]) -> dict[str, Counter[st
     by_study: dict[str, Counter[str]] = {study_id: Counter() for study_id in study_ids}
     for study_id, started, has_error, state, n in session.execute(query):
         by_study[study_id][standing(started=started, has_error=has_error, state=state)] += n
-    return by_study
+    for study_id, _, ended in _changed(session, study_ids):
+        if ended in ENDED:
+            by_study[study_id][ended] -= 1
+            by_study[study_id][CHANGED] += 1
+    return {study_id: +by_state for study_id, by_state in by_study.items()}
 
 
 def cells(session: Session, study_id: str) -> list[CellRow]:
@@ -132,7 +146,7 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
         .where(StudyCell.study_id == study_id)
         .order_by(StudyCell.number)
     )
-    changed = _changed_runs(session, study_id)
+    changed = changed_runs(session, [study_id])
     return [
         CellRow(
             *row[:8],
@@ -148,15 +162,24 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
     ]
 
 
-def _changed_runs(session: Session, study_id: str) -> set[str]:
-    """Runs of a study that no longer have the specification of their cell: resumed, or changed live."""
+def changed_runs(session: Session, study_ids: Collection[str]) -> set[str]:
+    """Runs of studies that do not train as planned: resumed with another limit, or changed live."""
+    return {run_id for _, run_id, _ in _changed(session, study_ids)}
+
+
+def _changed(session: Session, study_ids: Collection[str]) -> list[tuple[str, str, str]]:
+    """Study, id and state of each of their changed runs."""
     changed_live = select(LiveSettings.run_id).where(LiveSettings.agent_steps.is_not(None))
     query = (
-        select(Run.id, Run.spec, StudyCell.key)
+        select(StudyCell.study_id, Run.id, Run.state, Run.spec, StudyCell.key, Run.id.in_(changed_live))
         .join(StudyCell, StudyCell.run_id == Run.id)
-        .where(StudyCell.study_id == study_id, or_(Run.attempt > 1, Run.id.in_(changed_live)))
+        .where(StudyCell.study_id.in_(study_ids), or_(Run.attempt > 1, Run.id.in_(changed_live)))
     )
-    return {run_id for run_id, spec, key in session.execute(query) if key_of_stored(spec) != key}
+    return [
+        (study_id, run_id, state)
+        for study_id, run_id, state, spec, key, is_live in session.execute(query)
+        if is_live or key_of_stored(spec) != key
+    ]
 
 
 def rows(session: Session, study_id: str, numbers: Collection[int]) -> dict[int, StudyCell]:

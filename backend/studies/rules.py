@@ -118,12 +118,15 @@ def missing_references(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) 
     return errors
 
 
-def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Errors of figures that set arms against published scores of a protocol which not all of them have, by
-    field.
+def differing_protocols(
+    spec: StudySpec, planned: Sequence[PlannedCell], protocols: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """Errors of figures that set arms against published scores of a protocol which not all of their cells
+    have, by field.
 
     Args:
         spec: the study.
+        planned: its cells, or new ones; draws may choose the protocol.
         protocols: by arm, the evaluation protocol of each environment.
     """
     errors = {}
@@ -136,10 +139,14 @@ def differing_protocols(spec: StudySpec, protocols: Sequence[Mapping[str, str]])
             if is_shown(figure, arm):
                 for environment, protocol in of_arm.items():
                     used.setdefault(environment, {}).setdefault(protocol, arm.label)
+        for cell in planned:
+            arm = spec.arms[cell.arm]
+            if is_shown(figure, arm) and cell.environment in ENVIRONMENTS:
+                used[cell.environment].setdefault(cell.spec.evaluation_protocol, arm.label)
         mixed = next((by_protocol for by_protocol in used.values() if len(by_protocol) > 1), None)
         if mixed is not None:
             listed = ", ".join(f"{protocol_title(protocol)} ({arm})" for protocol, arm in mixed.items())
-            message = f"the arms have different evaluation protocols: {listed}; choose arms that have one"
+            message = f"the arms have different evaluation protocols: {listed}; choose arms and draws of one"
             errors[f"figures.{at}.reduction.{name}"] = message
     return errors
 

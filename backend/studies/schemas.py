@@ -14,11 +14,12 @@ from backend.schemas import Id, Number, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import GivenName, Notes
-from backend.specs.states import RunState
+from backend.specs.states import ENDED
 from backend.specs.studies import DEFINITIONS
 from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
-from backend.studies.cells import CellRow
+from backend.studies.cells import CellRow, standing
+from backend.sweeps.planning import CHANGED
 
 MAX_SOURCE_RUNS = 1_000
 """Runs that one request makes a study of."""
@@ -120,8 +121,8 @@ class StudyOut(Schema):
     n_runs: int
     """Number of its cells, each of which is filled by one run."""
     runs: dict[str, int]
-    """Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `invalid`
-    if none can be started."""
+    """Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `changed`
+    if it has ended and was resumed with another limit or changed live, `invalid` if none can be started."""
 
     @classmethod
     def of(cls, study: Study, counts: Mapping[str, Counter[str]]) -> "StudyOut":
@@ -289,7 +290,8 @@ class CellOut(Schema):
     name: str | None
     """Name of the run."""
     state: str
-    """State of the run; `waiting` before the start, `deleted` without it, `invalid` if none can be
+    """State of the run; `waiting` before the start, `deleted` without it, `changed` if it has ended and was
+    resumed with another limit or changed live, so that it does not count; `invalid` if none can be
     started."""
     reused: bool
     """Whether the run existed before: it has an equal specification, seed, limits and engine version."""
@@ -301,9 +303,11 @@ class CellOut(Schema):
     """Why no run can be started."""
 
     @classmethod
-    def of(cls, spec: StudySpec, cell: StudyCell, run: Run | None) -> Self:
-        """From a cell's row and its run."""
-        standing = "waiting" if not cell.started else "deleted" if run is None else str(RunState(run.state))
+    def of(cls, spec: StudySpec, cell: StudyCell, run: Run | None, *, is_changed: bool) -> Self:
+        """From a cell's row and its run, which was changed or trains as planned."""
+        state = standing(
+            started=cell.started, has_error=cell.error is not None, state=None if run is None else run.state
+        )
         return cls(
             number=cell.number,
             arm=spec.label_of(cell.arm),
@@ -313,7 +317,7 @@ class CellOut(Schema):
             settings=cell.settings,
             run=None if run is None else run.id,
             name=None if run is None else run.name,
-            state="invalid" if cell.error is not None else standing,
+            state=CHANGED if is_changed and state in ENDED else state,
             reused=cell.reused,
             score=None if run is None else run.score,
             agent_steps=0 if run is None else run.agent_steps,

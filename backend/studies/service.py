@@ -17,10 +17,11 @@ from backend.principals import Principal
 from backend.runs import actions
 from backend.runs import service as runs
 from backend.specs.problems import InvalidSpec, problems_of
-from backend.specs.states import RunState
+from backend.specs.states import ENDED, RunState
 from backend.specs.study import Scale, StudySpec, StudyState
 from backend.studies import expansion, repository, rules
 from backend.studies.cells import CellRow
+from backend.studies.equal_runs import key_of_stored
 from backend.studies.expansion import PlannedCell
 from backend.sweeps.planning import Member, Plan, plan
 
@@ -97,7 +98,7 @@ def _unfit_figures(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str,
     protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
     return (
         rules.missing_references(spec, protocols)
-        | rules.differing_protocols(spec, protocols)
+        | rules.differing_protocols(spec, planned, protocols)
         | rules.missing_settings(spec)
         | rules.settings_without_best(spec, planned)
         | rules.differing_observations(spec, planned, protocols)
@@ -163,7 +164,8 @@ def stop(session: Session, study_id: str) -> Study:
 
 
 def retry(session: Session, study_id: str) -> Study:
-    """Queue failed and stopped runs again, fill cells whose run was deleted, and continue the study.
+    """Queue failed and stopped runs again, fill cells whose run was deleted or changed, and continue the
+    study.
 
     Raises:
         Conflict: there is nothing to do, or some runs are still stopping.
@@ -173,7 +175,7 @@ def retry(session: Session, study_id: str) -> Study:
     expansion.pin_start_sets(session, spec_of(study), study.spec.get("custom") or {})
     n_retried = _retry_cells(session, study)
     if not n_retried and study.state != "stopped":
-        raise Conflict("none of its runs has failed, was stopped or was deleted")
+        raise Conflict("none of its runs has failed, was stopped, deleted or changed")
     _set_state(session, study, "running", f"{n_retried} runs retried")
     _touch(session, study)
     return study
@@ -224,9 +226,13 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
     rows = repository.cells(writing, study_id)
     known = {(row.arm, row.environment, row.draw) for row in rows}
     planned = expansion.cells(spec, custom, 0 if added else before.draws.n)
-    unfit = _unfit_figures(spec, planned) if added else {}
+    if added:
+        unfit, extended = _unfit_figures(spec, planned), "environments"
+    else:  # the new draws may choose another protocol
+        protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
+        unfit, extended = rules.differing_protocols(spec, planned, protocols), "draws"
     if unfit:
-        raise Invalid.field("environments", "; ".join(f"{field} {text}" for field, text in unfit.items()))
+        raise Invalid.field(extended, "; ".join(f"{field} {text}" for field, text in unfit.items()))
     new = [cell for cell in planned if (cell.arm, cell.environment, cell.draw) not in known]
     if study.state == "stopped":
         _retry_cells(writing, study)
@@ -313,7 +319,8 @@ def _start(
         except Invalid as error:  # its start set has been deleted
             cell.error = str(error)
             continue
-        cell.started, cell.run_id = True, run.id
+        # What another version has planned has the settings of this one from here on.
+        cell.started, cell.run_id, cell.key = True, run.id, key_of_stored(run.spec)
     session.flush()
 
 
@@ -383,7 +390,8 @@ def _member(cell: CellRow, configuration: int = 0) -> Member:
 
 
 def _retry_cells(session: Session, study: Study) -> int:
-    """Queue failed and stopped runs again, and mark cells without a run as not started.
+    """Queue failed and stopped runs again, and mark cells without a run, or with one that was changed, as not
+    started.
 
     Returns:
         The number of these runs and cells.
@@ -392,11 +400,16 @@ def _retry_cells(session: Session, study: Study) -> int:
     stopping = sum(cell.state == RunState.STOPPING for cell in cells)
     if stopping:
         raise Conflict(f"{stopping} of its runs are still stopping: try again when they have stopped")
-    empty = {cell.number for cell in cells if cell.error or (cell.started and cell.run_id is None)}
+    empty = {
+        cell.number
+        for cell in cells
+        if cell.error or (cell.started and cell.run_id is None) or (cell.is_changed and cell.state in ENDED)
+    }
     repository.restart(session, study.id, empty)
     n_resumed = 0
     for cell in sorted(cells, key=lambda cell: cell.run_id or ""):
-        if cell.run_id and cell.state in (RunState.FAILED, RunState.STOPPED):
+        resumes = cell.state in (RunState.FAILED, RunState.STOPPED) and cell.number not in empty
+        if cell.run_id and resumes:
             with suppress(Conflict, NotFound):  # it has just been resumed or deleted
                 actions.resume(session, cell.run_id)
                 n_resumed += 1

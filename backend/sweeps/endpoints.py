@@ -97,7 +97,8 @@ def stop_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) ->
 
 @router.post("/{sweep_id}/retry")
 def retry_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> SweepOut:
-    """Queue its failed and stopped runs again, start deleted runs again, and continue the sweep."""
+    """Queue its failed and stopped runs again, start others in place of deleted and changed ones, and
+    continue the sweep."""
     return _summary(session, service.retry(session, sweep_id))
 
 

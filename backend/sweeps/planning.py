@@ -43,6 +43,10 @@ class SweepLimits(Protocol):
         """Seed i, from 0, of a configuration."""
 
 
+CHANGED = "changed"
+"""The state of a member, or of a study's cell, whose run has ended and did not train as planned."""
+
+
 @dataclass(frozen=True)
 class Member:
     """A seed of a configuration."""
@@ -53,6 +57,9 @@ class Member:
     """State of its run; None if that was deleted."""
     score: float | None = None
     agent_steps: int = 0
+    is_changed: bool = False
+    """Whether its run no longer trains as planned: somebody has resumed it with another limit, or changed its
+    settings."""
     is_charged: bool = True
     """Whether the budget pays for it: not for a run that existed before, nor for one that could not start."""
 
@@ -63,8 +70,8 @@ class Member:
 
     @property
     def counted(self) -> float | None:
-        """The score of a finished run. Any other was cut short: its score cannot be compared."""
-        return self.score if self.state == RunState.FINISHED else None
+        """The score of a run that is finished as planned. Any other score cannot be compared."""
+        return self.score if self.state == RunState.FINISHED and not self.is_changed else None
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,8 @@ class SweepCounts:
     runs_of_eliminated: int
     """Runs of the others."""
     runs: Counter[str]
-    """Runs by state; `deleted` for those that no longer exist."""
+    """Runs by state; `deleted` for those that no longer exist, `changed` for those that have ended and did
+    not train as planned."""
 
 
 @dataclass

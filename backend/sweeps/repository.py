@@ -1,15 +1,16 @@
 """Sweeps, their configurations and their members in the database."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import and_, delete, func, select, update
+from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Evaluation, Run, Sweep, SweepConfiguration, SweepMember, keyset
-from backend.specs.states import RunState
+from backend.db import Evaluation, LiveSettings, Run, Sweep, SweepConfiguration, SweepMember, keyset
+from backend.specs.states import ENDED, RunState
 from backend.specs.sweep import SweepSpec
-from backend.sweeps.planning import Member, StoredMember, SweepCounts
+from backend.sweeps.planning import CHANGED, Member, StoredMember, SweepCounts
 from backend.sweeps.sampling import ConfigValues
 
 
@@ -90,6 +91,10 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, SweepCount
     )
     for sweep_id, state, n in session.execute(states):
         by_sweep[sweep_id].runs[state or "deleted"] += n
+    for sweep_id, _, ended in _changed_runs(session, sweep_ids):
+        if ended in ENDED:
+            by_sweep[sweep_id].runs[ended] -= 1
+            by_sweep[sweep_id].runs[CHANGED] += 1
     return by_sweep
 
 
@@ -105,6 +110,7 @@ def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[StoredMembe
     scores = {row[0].run_id: row[2] for row in rows}
     if spec.objective == "evaluation":
         scores = _evaluation_scores(session, sweep.id, spec.protocol)
+    changed = {run_id for _, run_id, _ in _changed_runs(session, [sweep.id])}
     return [
         StoredMember(
             Member(
@@ -113,11 +119,36 @@ def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[StoredMembe
                 state=None if row[1] is None else RunState(row[1]),
                 score=scores.get(row[0].run_id),
                 agent_steps=row[3] or 0,
+                is_changed=row[0].run_id in changed,
             ),
             row[0].run_id if row[1] is not None else None,
         )
         for row in rows
     ]
+
+
+def _changed_runs(session: Session, sweep_ids: Collection[str]) -> list[tuple[str, str, str]]:
+    """Sweep, id and state of each of their runs that was resumed with another limit, or changed live."""
+    sweeps = session.scalars(select(Sweep).where(Sweep.id.in_(sweep_ids)))
+    planned = {sweep.id: _limits(sweep.spec["run"]) for sweep in sweeps}
+    changed_live = select(LiveSettings.run_id).where(LiveSettings.agent_steps.is_not(None))
+    query = (
+        select(SweepMember.sweep_id, Run.id, Run.state, Run.spec, Run.id.in_(changed_live))
+        .join(SweepMember, SweepMember.run_id == Run.id)
+        .where(SweepMember.sweep_id.in_(sweep_ids), or_(Run.attempt > 1, Run.id.in_(changed_live)))
+    )
+    return [
+        (sweep_id, run_id, state)
+        for sweep_id, run_id, state, spec, is_live in session.execute(query)
+        if is_live or _limits(spec) != planned[sweep_id]
+    ]
+
+
+def _limits(run: Mapping[str, Any]) -> dict[str, Any]:
+    stop = run.get("stop")
+    if not isinstance(stop, Mapping):  # of a damaged row
+        return {}
+    return {name: value for name, value in stop.items() if value is not None}
 
 
 def add_member(session: Session, sweep_id: str, configuration: int, seed: int, run_id: str) -> None:

@@ -12,9 +12,10 @@ from backend.db import Sweep, SweepConfiguration
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes
+from backend.specs.states import ENDED
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
 from backend.statistics.estimates import interquartile_mean, median
-from backend.sweeps.planning import StoredMember, SweepCounts
+from backend.sweeps.planning import CHANGED, StoredMember, SweepCounts
 
 
 class SweepExpectation(Strict):
@@ -95,7 +96,8 @@ class SweepOut(Schema):
     n_not_needed: int
     """Number of seeds of eliminated configurations that were never started."""
     runs: dict[str, int]
-    """Its runs by state; `deleted` for runs that have been deleted."""
+    """Its runs by state; `deleted` for runs that have been deleted, `changed` for those that have ended and
+    were resumed with another limit or changed live."""
     spec: SweepSpec
     """The requested sweep, with its extensions."""
 
@@ -141,18 +143,20 @@ class MemberOut(Schema):
     seed: int
     """Seed of the run."""
     state: str
-    """State of the run; `deleted` if it no longer exists."""
+    """State of the run; `deleted` if it no longer exists, `changed` if it has ended and was resumed with
+    another limit or changed live, so that it has no score here."""
     score: Number = Field(examples=[17.4])
-    """Score of a finished run; null for any other."""
+    """Score of a run that is finished as planned; null for any other."""
 
     @classmethod
     def of(cls, member: StoredMember) -> Self:
         """From a member."""
         state, seed = member.member.state, member.member.seed
+        is_changed = member.member.is_changed and state in ENDED
         return cls(
             run=member.run_id,
             seed=seed,
-            state="deleted" if state is None else state.value,
+            state="deleted" if state is None else CHANGED if is_changed else state.value,
             score=member.member.counted,
         )
 

@@ -115,17 +115,20 @@ def stop(session: Session, sweep_id: str) -> Sweep:
 
 
 def retry(session: Session, sweep_id: str) -> Sweep:
-    """Queue failed and stopped runs again, start deleted runs again, and continue the sweep.
+    """Queue failed and stopped runs again, start others in place of deleted and changed ones, and continue
+    the sweep.
 
     Raises:
         Conflict: there is nothing to do, or some runs are still stopping.
     """
     sweep = get(session, sweep_id, for_update=True)
-    n_retried = _retry_members(session, sweep)
+    n_retried, n_left = _retry_members(session, sweep)
     if not n_retried and sweep.state != "stopped":
         raise Conflict(
-            "none of its runs has failed, was stopped or was deleted, but for those of configurations that "
-            "are worse than another, which stay as they are"
+            "all of its runs that failed, or were stopped, deleted or changed, are of configurations that "
+            "are worse than another: they stay as they are"
+            if n_left
+            else "none of its runs has failed, was stopped, deleted or changed"
         )
     _set_state(session, sweep, "running", f"{n_retried} runs retried")
     _touch(session, sweep)
@@ -265,12 +268,13 @@ def _plan(session: Session, sweep: Sweep) -> tuple[SweepSpec, Plan]:
     return spec, plan(spec, active, members, looks=sweep.looks, elapsed_s=elapsed_s)
 
 
-def _retry_members(session: Session, sweep: Sweep) -> int:
-    """Queue failed and stopped runs again, and forget deleted ones, which the reconciler then starts again.
-    Configurations that are worse than another stay eliminated, and their runs as they are.
+def _retry_members(session: Session, sweep: Sweep) -> tuple[int, int]:
+    """Queue failed and stopped runs again, and forget deleted and changed ones, which the reconciler starts
+    anew. Configurations that are worse than another stay eliminated, and their runs as they are.
 
     Returns:
-        The number of these runs.
+        The number of runs that start again, and that of the failed, stopped, deleted or changed ones of
+        eliminated configurations.
     """
     members = repository.members(session, sweep, SweepSpec.model_validate(sweep.spec))
     stopping = sum(member.member.state == RunState.STOPPING for member in members)
@@ -280,21 +284,24 @@ def _retry_members(session: Session, sweep: Sweep) -> int:
     rows = repository.configurations(session, sweep.id)
     eliminated = {row.number for row in rows if row.eliminated}
     worse = {member.member.configuration for member in members} & scored & eliminated
-    retried, deleted = set(), set()
+    retried, lost, n_left = set(), set(), 0
     for member in sorted(members, key=lambda member: member.run_id or ""):
         key = (member.member.configuration, member.member.seed)
-        if member.member.configuration in worse:
+        is_lost = member.run_id is None or (member.member.is_changed and member.member.has_ended)
+        if not is_lost and member.member.state not in (RunState.FAILED, RunState.STOPPED):
             continue
-        if member.run_id is None:
-            deleted.add(key)
-        elif member.member.state in (RunState.FAILED, RunState.STOPPED):
+        if member.member.configuration in worse:
+            n_left += 1
+        elif member.run_id is None or is_lost:
+            lost.add(key)
+        else:
             with suppress(Conflict, NotFound):  # it has just been resumed or deleted
                 actions.resume(session, member.run_id)
                 retried.add(key)
-    repository.delete_members(session, sweep.id, deleted)
-    readmitted = {configuration for configuration, _ in retried | deleted} - scored
+    repository.delete_members(session, sweep.id, lost)
+    readmitted = {configuration for configuration, _ in retried | lost} - scored
     repository.clear_eliminated(session, sweep.id, readmitted)
-    return len(retried | deleted)
+    return len(retried | lost), n_left
 
 
 def _set_state(session: Session, sweep: Sweep, state: SweepState, reason: str) -> None:

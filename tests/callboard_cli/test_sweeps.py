@@ -107,9 +107,9 @@ def test_grid_of_values_and_ranges_is_extended_by_values(callboard: Callboard) -
     ("vary", "message"),
     [
         ("learning_rate", "expected name=value,value or name=uniform:low:high"),
-        ("gamma=uniform:0.9", "expected gamma=uniform:low:high"),
+        ("gamma=uniform:0.9", "expected gamma=uniform:low:high:n, the number of values"),
         ("gamma=uniform:0.9:0.99", "expected gamma=uniform:low:high:n, the number of values"),
-        ("gamma=uniform:a:b:3", "expected gamma=uniform:low:high"),
+        ("gamma=uniform:a:b:3", "expected gamma=uniform:low:high:n, the number of values"),
     ],
 )
 def test_wrong_range_is_refused_in_one_line(callboard: Callboard, vary: str, message: str) -> None:

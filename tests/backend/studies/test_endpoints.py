@@ -1,4 +1,5 @@
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from sqlalchemy import Engine, select
 
 from backend import __version__
 from backend.db import Attempt, Run, Study, StudyCell, Transition
+from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.principals import Role
 from backend.runs import service as runs
@@ -15,7 +17,8 @@ from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.states import ENDED, RunState
 from backend.specs.studies import DEFINITIONS, ITEMS
 from backend.specs.studies.base import study_of
-from backend.specs.study import Scale
+from backend.specs.study import Scale, StudySpec
+from backend.studies import repository
 from backend.studies import service as studies
 from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
 from tests.support.service import RunningService
@@ -282,6 +285,14 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
       "environments": ["ALE/Pong-v5"],
       "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
      "figures.0.reduction.normalise", "the arms have different evaluation protocols"),
+    ({"arms": [{"label": "A3C", "algorithm": "a3c"}], "environments": ["ALE/Pong-v5"],
+      "draws": {"n": 2, "space": {"config.evaluation_protocol": {"values": ["noop_starts", "random_seeds"]}}},
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
+     "figures.0.reduction.normalise", "different evaluation protocols: no-op starts (A3C), random seeds"),
+    ({"arms": [{"label": "A3C", "algorithm": "a3c"}], "environments": ["ALE/Pong-v5"],
+      "draws": {"n": 2, "space": {"environment_config.sticky_actions": {"values": [0.0, 0.25]}}},
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
+     "figures.0.reduction.normalise", "different evaluation protocols: no-op starts (A3C), sticky actions"),
     ({"environments": ["ALE/Pong-v5"],
       "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
      "figures.0.reduction.source", "training has no protocol"),
@@ -414,6 +425,23 @@ def test_item_of_a_paper_is_started_by_one_request_and_listed_with_it(sqlite_ser
         assert [row["id"] for row in by_item[name]["studies"]] == [study["id"]]
     (listed,) = client.get(STUDIES, params={"definition": "paac-figures-3-4"}).json()["items"]
     assert listed["id"] == study["id"]
+
+
+def test_latest_studies_of_a_definition_are_read_alone(sqlite_service: RunningService) -> None:
+    with writing(sqlite_service.engine) as session:
+        for number in range(12):
+            study = Study(
+                id=new_id(), created_at=datetime.now(UTC) + timedelta(seconds=number), name=f"s{number}",
+                definition="a3c-figure-2" if number % 2 else "paac-table-1", scale="minutes",
+                spec=StudySpec.model_validate(study_body()).model_dump(mode="json"), state="finished",
+                state_reason="for the test", revision=0,
+            )  # fmt: skip
+            session.add(study)
+    with reading(sqlite_service.engine) as session:
+        latest = repository.of_definitions(session, 5)
+    assert {name: [study.name for study in rows] for name, rows in latest.items()} == {
+        "a3c-figure-2": ["s11", "s9", "s7", "s5", "s3"], "paac-table-1": ["s10", "s8", "s6", "s4", "s2"]
+    }  # fmt: skip
 
 
 def test_attempts_of_unknown_version_are_not_reused(service: RunningService, client: Client) -> None:

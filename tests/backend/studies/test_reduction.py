@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from base64 import b64decode
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import select
 
-from backend.db import Run, Series, StudyCell
+from backend.db import LiveSettings, Run, Series, StudyCell
 from backend.db.engine import writing
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import describe
@@ -21,6 +22,7 @@ from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from backend.studies import reduction
+from backend.studies import service as studies
 from tests.support.rows import PATHS, evaluation_row
 from tests.support.service import RunningService
 
@@ -186,6 +188,60 @@ def test_run_that_was_resumed_with_another_limit_is_not_in(sqlite_service: Runni
     assert "of 2 runs" in curve["hovertemplate"]
     progress = sqlite_service.client.get(f"{STUDIES}/{study}").json()["progress"]
     assert next(group["score"] for group in progress if group["environment"] == "CartPole-v1") == 25.0
+
+
+@pytest.mark.parametrize("state", [RunState.FINISHED, RunState.STOPPED])
+def test_cell_of_a_changed_run_says_so_and_is_filled_again(
+    sqlite_service: RunningService, state: RunState
+) -> None:
+    client = sqlite_service.client
+    study = started(client, {"kind": "table"}, draws={"n": 1}, environments=["CartPole-v1"], arms=ARMS[:1])
+    with writing(sqlite_service.engine) as session:
+        run = session.scalars(select(Run)).one()
+        for after in PATHS[state]:
+            runs.transition(session, run, after, "for the test")
+        run.score, run.agent_steps = 50.0, 10_000
+        # Changed live and changed back: it has the specification of its cell again.
+        for version in (1, 2):
+            live = LiveSettings(run_id=run.id, version=version, requested_at=datetime.now(UTC), changes={})
+            live.state, live.agent_steps = "applied", 100 * version
+            session.add(live)
+        changed = run.id
+    assert figure(client, study)["n_in"] == 0
+    assert client.get(f"{STUDIES}/{study}").json()["runs"] == {"changed": 1}
+    with zipfile.ZipFile(io.BytesIO(client.get(f"{STUDIES}/{study}/export").content)) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith("/runs.csv")]
+        [row] = csv.DictReader(io.StringIO(archive.read(name).decode()))
+    assert row["changed"] == "True"
+    with writing(sqlite_service.engine) as session:
+        studies.reconcile(session, study)
+    retried = client.post(f"{STUDIES}/{study}/retry")
+    assert retried.status_code == 200, retried.text
+    with writing(sqlite_service.engine) as session:
+        studies.reconcile(session, study)
+    [cell] = client.get(f"{STUDIES}/{study}/cells").json()["items"]
+    assert (cell["state"], cell["run"] != changed) == ("queued", True)
+    assert client.get(f"/api/v1/runs/{changed}").json()["state"] == state
+
+
+def test_run_of_a_cell_that_an_earlier_version_planned_counts_after_a_second_attempt(
+    sqlite_service: RunningService,
+) -> None:
+    study = started(sqlite_service.client, {"kind": "table"}, environments=["CartPole-v1"], concurrency=1)
+    with writing(sqlite_service.engine) as session:
+        cells = session.scalars(select(StudyCell).where(StudyCell.started.is_(False))).all()
+        for cell in cells:
+            cell.key = "0" * 32  # of the settings that the earlier version had
+    while any(not cell.started for cell in cells):
+        with writing(sqlite_service.engine) as session:
+            run = session.scalars(select(Run).where(Run.state == RunState.QUEUED)).one()
+            for after in PATHS[RunState.FINISHED]:
+                runs.transition(session, run, after, "for the test")
+            run.score, run.attempt = 1.0, 2
+        with writing(sqlite_service.engine) as session:
+            studies.reconcile(session, study)
+            cells = session.scalars(select(StudyCell)).all()
+    assert figure(sqlite_service.client, study)["n_in"] == len(cells) - 1
 
 
 def test_values_of_a_metric_have_the_unit_of_its_charts(sqlite_service: RunningService) -> None:
@@ -439,6 +495,18 @@ def test_bars_are_means_of_metrics_by_setting(service: RunningService) -> None:
     assert cells_of(table)["n_e 4"] == [pytest.approx(0.25)]
 
 
+def test_bars_of_arms_with_equal_settings_stand_apart(sqlite_service: RunningService) -> None:
+    arms = [
+        {"label": f"rate {rate}", "algorithm": "paac", "config": {"n_e": 32, "learning_rate": rate}}
+        for rate in (0.001, 0.002)
+    ]
+    wanted = {"kind": "stacked_bars", "metrics": ["paac/time_learning"], "setting": "config.n_e"}
+    study = started(sqlite_service.client, wanted, arms=arms, environments=["CartPole-v1"])
+    finish(sqlite_service, study)
+    [bar] = figure(sqlite_service.client, study)["figure"]["data"]
+    assert bar["x"] == ["32", "32 rate 0.002"]
+
+
 def test_speed_ups_are_relative_to_the_first_arm_of_each_algorithm(service: RunningService) -> None:
     arms = [{"label": f"{n} actors", "algorithm": "a3c", "config": {"n_actors": n}} for n in (1, 2)]
     rule = {"rule": "time_to", "references": {"CartPole-v1": 9.0}, "source": "training"}
@@ -592,6 +660,7 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
     figures: list[dict[str, Any]] = [
         {"kind": "scatter", "setting": "config.learning_rate"}, {"kind": "curves"}, {"kind": "table"},
         {"kind": "stacked_bars", "metrics": ["paac/time_learning"]}, {"kind": "sorted"}, {"kind": "games"},
+        {"kind": "table", "id": "runs"},
     ]  # fmt: skip
     arms = [ARMS[0] | {"label": "=1+1"}, *ARMS[1:]]
     study = started(service.client, *figures, draws={"n": 3, "space": space}, arms=arms)
@@ -603,8 +672,11 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
         files = {name.partition("/")[2]: archive.read(name).decode() for name in archive.namelist()}
     scripts = {f"f{at}.py" for at in range(6) if at != 2}
     assert files.keys() == scripts | {f"f{at}.csv" for at in range(6)} | {
-        "README.md", "study.json", "runs.csv", "specs.jsonl", "versions.json"
+        "README.md", "study.json", "runs.csv", "figure-runs.csv", "specs.jsonl", "versions.json"
     }  # fmt: skip
+    curves = ast.literal_eval(files["f1.py"].split("FIGURE = ", 1)[1].split("\n\n", 1)[0])
+    titles = [(text["panel"], round(text["x"], 6), text["y"], text["text"]) for text in curves["texts"]]
+    assert titles == [(0, 0.5, 1.0, "CartPole"), (1, 0.5, 1.0, "Acrobot")]
     assert len(files["runs.csv"].splitlines()) == len(files["specs.jsonl"].splitlines()) + 1 == 13
     assert "highest score 31" in files["README.md"]
     assert "CartPole,20.0,21.0" in files["f2.csv"]

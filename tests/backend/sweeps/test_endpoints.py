@@ -193,6 +193,31 @@ def test_failed_and_deleted_members_are_retried(service: RunningService, client:
     assert client.post(f"{SWEEPS}/{sweep['id']}/retry").status_code == 409
 
 
+def test_member_that_was_resumed_with_another_limit_has_no_score_and_is_trained_again(
+    service: RunningService, client: Client
+) -> None:
+    sweep = created(client, max_seeds=2, racing=None)
+    end_runs(service.engine, {0.001: 1.0, 0.01: 2.0})
+    reconcile(service.engine, sweep)
+    assert client.post(f"{SWEEPS}/{sweep['id']}/retry").status_code == 409
+    with writing(service.engine) as session:
+        query = select(Run).join(SweepMember).where(SweepMember.configuration == 0, SweepMember.seed == 1)
+        (run,) = session.scalars(query)
+        run.attempt, run.score = 2, 500.0
+        run.spec = run.spec | {"stop": run.spec["stop"] | {"agent_steps": 999_999}}
+    changed = detail(client, sweep)
+    assert changed["runs"] == {"finished": 3, "changed": 1}
+    assert changed["configurations"][0]["runs"][1] | {"run": ""} == {
+        "run": "", "seed": 1, "state": "changed", "score": None
+    }  # fmt: skip
+    assert changed["best"]["number"] == 1
+    retried = client.post(f"{SWEEPS}/{sweep['id']}/retry").json()
+    assert (retried["state"], retried["runs"]) == ("running", {"finished": 3})
+    reconcile(service.engine, sweep)
+    assert detail(client, sweep)["runs"] == {"finished": 3, "queued": 1}
+    assert client.get(f"/api/v1/runs/{run.id}").json()["score"] == 500.0
+
+
 def test_retry_resumes_a_member_that_was_stopped_at_its_limit(
     service: RunningService, client: Client
 ) -> None:

@@ -41,7 +41,9 @@ export function StudyFigure({ study, figure, title, item }: Props) {
     enabled: width !== undefined,
   });
   const problem = error ?? failed;
-  const nothing = data?.n_in === 0;
+  // Curves are of runs that train, too; their scores count when they have finished.
+  const isDrawn = data?.kind === 'curves' && (data.figure?.data.length ?? 0) > 0;
+  const nothing = data?.n_in === 0 && !isDrawn;
   return (
     <section aria-label={title} style={{ display: 'grid', gap: 8, gridTemplateColumns: 'minmax(0, 1fr)' }}>
       <header className={classes.figureHeader}>

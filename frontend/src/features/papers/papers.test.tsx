@@ -258,7 +258,7 @@ it('says of a study that has ended without a score what can be done', () => {
     'No run has a score yet: the figure fills in as runs finish.',
   );
   expect(nothingText({ runs, state: 'finished' }, 'table')).toBe(
-    'No run has a score: 3 runs did not finish. Retry queues them again.',
+    'No run has a score: 3 runs did not finish as planned. Retry queues them again.',
   );
   expect(nothingText({ runs: { finished: 1 }, state: 'finished' }, 'table')).toBe('No run has a score.');
 });

@@ -9,7 +9,7 @@ export const STUDY_MEANINGS: Record<Study['state'], string> = {
 };
 
 const ACTIVE = ['queued', 'starting', 'running', 'stopping', 'lost'] as const;
-const FAILED = ['failed', 'stopped', 'deleted', 'invalid'] as const;
+const FAILED = ['failed', 'stopped', 'deleted', 'changed', 'invalid'] as const;
 
 type Runs = Readonly<Record<string, number>>;
 
@@ -37,6 +37,7 @@ export function runsText(runs: Runs): string {
 export function nothingText({ runs, state }: Pick<Study, 'runs' | 'state'>, what: string): string {
   if (state === 'running') return `No run has a score yet: the ${what} fills in as runs finish.`;
   const { failed } = partsOf(runs);
-  const why = failed > 0 ? `: ${plural(failed, 'run')} did not finish. Retry queues them again` : '';
+  const why =
+    failed > 0 ? `: ${plural(failed, 'run')} did not finish as planned. Retry queues them again` : '';
   return `No run has a score${why}.`;
 }

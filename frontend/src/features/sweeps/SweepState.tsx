@@ -25,7 +25,7 @@ export function SweepState({ sweep: { state, state_reason, runs } }: { sweep: Sw
 
 /** Its runs by state, such as "3 running, 12 finished". */
 export function runsByState({ runs }: Sweep): string {
-  const counts = [...STATES, 'deleted'].flatMap((state) => {
+  const counts = [...STATES, 'changed', 'deleted'].flatMap((state) => {
     const n = runs[state] ?? 0;
     return n > 0 ? `${formatInteger(n)} ${state}` : [];
   });
@@ -44,7 +44,7 @@ export function progressOf(sweep: Sweep): { fraction: number; text: string } {
   const { runs, spec, state, n_configurations, n_not_needed } = sweep;
   const n_started = Object.values(runs).reduce((sum, n) => sum + n, 0);
   const n_planned = Math.min(n_configurations * spec.max_seeds - n_not_needed, spec.budget?.runs ?? Infinity);
-  const n_ended = ['finished', 'stopped', 'failed', 'deleted'].reduce(
+  const n_ended = ['finished', 'stopped', 'failed', 'changed', 'deleted'].reduce(
     (sum, ended) => sum + (runs[ended] ?? 0),
     0,
   );

@@ -12,7 +12,7 @@ export type SweepAction = {
 };
 
 const ACTIVE = ['queued', 'starting', 'running', 'lost'] as const;
-const RETRIED: readonly string[] = ['failed', 'stopped', 'deleted'];
+const RETRIED: readonly string[] = ['failed', 'stopped', 'deleted', 'changed'];
 
 const count = ({ runs }: Sweep, states: readonly string[]): number =>
   states.reduce((sum, state) => sum + (runs[state] ?? 0), 0);
@@ -43,7 +43,7 @@ export function actionsOf(sweep: SweepDetail): SweepAction[] {
     label: 'Retry',
     description: `${
       n_retried > 0
-        ? `Queues ${plural(n_retried, 'failed, stopped or deleted run')} again`
+        ? `Starts ${plural(n_retried, 'failed, stopped, deleted or changed run')} again`
         : 'Starts the runs that are missing'
     } and continues the sweep.`,
   };

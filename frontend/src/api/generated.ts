@@ -1122,7 +1122,8 @@ export interface paths {
         put?: never;
         /**
          * Retry Sweep
-         * @description Queue its failed and stopped runs again, start deleted runs again, and continue the sweep.
+         * @description Queue its failed and stopped runs again, start others in place of deleted and changed ones, and
+         *     continue the sweep.
          */
         post: operations["retry_sweep"];
         delete?: never;
@@ -1298,7 +1299,8 @@ export interface paths {
         put?: never;
         /**
          * Retry Study
-         * @description Queue its failed and stopped runs again, fill cells whose run was deleted, and continue the study.
+         * @description Queue its failed and stopped runs again, fill cells whose run was deleted or changed, and continue the
+         *     study.
          */
         post: operations["retry_study"];
         delete?: never;
@@ -3440,7 +3442,8 @@ export interface components {
             name: string | null;
             /**
              * State
-             * @description State of the run; `waiting` before the start, `deleted` without it, `invalid` if none can be
+             * @description State of the run; `waiting` before the start, `deleted` without it, `changed` if it has ended and was
+             *     resumed with another limit or changed live, so that it does not count; `invalid` if none can be
              *     started.
              */
             state: string;
@@ -6048,12 +6051,13 @@ export interface components {
             seed: number;
             /**
              * State
-             * @description State of the run; `deleted` if it no longer exists.
+             * @description State of the run; `deleted` if it no longer exists, `changed` if it has ended and was resumed with
+             *     another limit or changed live, so that it has no score here.
              */
             state: string;
             /**
              * Score
-             * @description Score of a finished run; null for any other.
+             * @description Score of a run that is finished as planned; null for any other.
              * @example 17.4
              */
             score: number | null;
@@ -10121,8 +10125,8 @@ export interface components {
             n_runs: number;
             /**
              * Runs
-             * @description Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `invalid`
-             *     if none can be started.
+             * @description Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `changed`
+             *     if it has ended and was resumed with another limit or changed live, `invalid` if none can be started.
              */
             runs: {
                 [key: string]: number;
@@ -10501,8 +10505,8 @@ export interface components {
             n_runs: number;
             /**
              * Runs
-             * @description Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `invalid`
-             *     if none can be started.
+             * @description Its cells by the state of their run; `waiting` before the start, `deleted` without the run, `changed`
+             *     if it has ended and was resumed with another limit or changed live, `invalid` if none can be started.
              */
             runs: {
                 [key: string]: number;
@@ -10800,7 +10804,8 @@ export interface components {
             n_not_needed: number;
             /**
              * Runs
-             * @description Its runs by state; `deleted` for runs that have been deleted.
+             * @description Its runs by state; `deleted` for runs that have been deleted, `changed` for those that have ended and
+             *     were resumed with another limit or changed live.
              */
             runs: {
                 [key: string]: number;
@@ -10965,7 +10970,8 @@ export interface components {
             n_not_needed: number;
             /**
              * Runs
-             * @description Its runs by state; `deleted` for runs that have been deleted.
+             * @description Its runs by state; `deleted` for runs that have been deleted, `changed` for those that have ended and
+             *     were resumed with another limit or changed live.
              */
             runs: {
                 [key: string]: number;

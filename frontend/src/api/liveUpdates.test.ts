@@ -87,6 +87,14 @@ describe('isAffected', () => {
     expect(isAffected(keys.hosts(), sweep)).toBe(false);
   });
 
+  it('refetches a study after changes of state of runs, also when it sends no more events itself', () => {
+    const ended = { run: A, revision: 3, state: 'stopped' };
+    expect(isAffected(keys.study('S'), ended)).toBe(true);
+    expect(isAffected(keys.study('S', 'cells'), ended)).toBe(true);
+    expect(isAffected(keys.study('S'), { ...ended, changed: ['series/loss'] })).toBe(false);
+    expect(isAffected(keys.study('S'), { ...ended, job: B, kind: 'video' })).toBe(false);
+  });
+
   it('refetches a sweep after changes of state of its own runs alone', () => {
     const detail = { configurations: [{ runs: [{ run: null }, { run: A }] }] };
     const finished = { run: A, revision: 9, state: 'finished' };
@@ -237,6 +245,20 @@ describe('startLiveUpdates', () => {
     send({ run: B, revision: 2, state: 'finished' });
     await vi.advanceTimersByTimeAsync(1000);
     expect(requests).toEqual([2, 2]);
+  });
+
+  it('refetches lists later, after changes of single runs, which may belong to other lists by then', async () => {
+    const requests = await watching(keys.runs({}));
+    send({ run: A, revision: 2, state: 'finished' });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(requests).toEqual([2]);
+    send({ run: A, revision: 3, state: 'finished' }); // archived, for example
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(requests).toEqual([2]);
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(requests).toEqual([3]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(requests).toEqual([3]);
   });
 
   it('a list scrolled far is not refetched after a change of state, its changed runs are', async () => {

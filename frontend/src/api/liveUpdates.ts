@@ -45,7 +45,7 @@ export function useConnection(): Connection {
 
 /** Up to this many changed runs are fetched one by one; beyond it the lists are refetched. */
 const MAX_SINGLE_RUNS = 3;
-/** Filters and sorting may depend on any field of a run, so lists are refetched at this interval. */
+/** Filters and sorting may depend on any field of a run, so lists are refetched at most this long after an event. */
 const REFETCH_LISTS_MS = 15_000;
 /** A list scrolled beyond this many pages is not refetched while it is being read: its changed runs are. */
 const MAX_PAGES = 5;
@@ -76,8 +76,10 @@ async function refetch(client: QueryClient, filters: QueryFilters): Promise<void
   await client.invalidateQueries({ predicate: (query) => idle.has(query) });
 }
 
+/** By run id, the state of its latest event. */
 const states = new Map<string, string>();
 let listsRefetchedAt = -REFETCH_LISTS_MS;
+let laterRefetch: ReturnType<typeof setTimeout> | undefined;
 
 /** How long ago the page was requested, at least: one clock may stop while the machine sleeps, the other be set back. */
 const pageAgeMs = (): number => Math.max(performance.now(), Date.now() - performance.timeOrigin);
@@ -112,25 +114,37 @@ async function updateLists(client: QueryClient, events: readonly LiveEvent[]): P
     changed.size > MAX_SINGLE_RUNS ||
     performance.now() - listsRefetchedAt > REFETCH_LISTS_MS
   ) {
-    listsRefetchedAt = performance.now();
     await Promise.all([
-      refetch(client, {
-        queryKey: keys.allRuns(),
-        predicate: (query) => !isRefused(query) && !isLong(query),
-      }),
+      refetchShortLists(client),
       refetchRunsInLists(client, inLongLists(client, changed.keys())),
     ]);
     return;
   }
-  for (const id of changed.keys())
-    updateRunsInLists(client, [await client.query({ ...runQuery(id), staleTime: 0 })]);
+  laterRefetch ??= setTimeout(
+    () => void refetchShortLists(client),
+    listsRefetchedAt + REFETCH_LISTS_MS - performance.now(),
+  );
+  for (const id of changed.keys()) {
+    const run = await client.query({ ...runQuery(id), staleTime: 0 }).catch(() => undefined);
+    if (run) updateRunsInLists(client, [run]); // without it, the lists follow when they are refetched
+  }
+}
+
+async function refetchShortLists(client: QueryClient): Promise<void> {
+  clearTimeout(laterRefetch);
+  laterRefetch = undefined;
+  listsRefetchedAt = performance.now();
+  await refetch(client, {
+    queryKey: keys.allRuns(),
+    predicate: (query) => !isRefused(query) && !isLong(query),
+  });
 }
 
 /** What changes the evaluations of a run. */
 const EVALUATED = ['evaluations', 'job evaluation'];
 
 /** What has to change for a resource of a run to be refetched; a resource that is not listed is refetched
- * on any change. */
+ * on any change, and an event that names no changes refetches all. `job <kind>`: a job of the run. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   episodes: ['episodes', 'job video'],
   episode: ['job video'],
@@ -160,11 +174,14 @@ const sectionOf = (metric: unknown): string => `series/${String(metric).split('/
 
 /** Whether a query, with the data that it has, shows something that an event has changed. */
 export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?: unknown): boolean {
+  // The third is a resource's name, the score of a comparison, or the metrics of series.
   const [kind, idOrIds, name] = queryKey;
   if (kind === 'hosts') return event.host !== undefined;
   if (kind === 'sweeps') return event.sweep !== undefined;
   if (kind === 'papers') return event.study !== undefined;
-  if (kind === 'study') return idOrIds === event.study;
+  // A study that has ended sends no more events; its runs may go on.
+  if (kind === 'study')
+    return event.study === idOrIds || (event.run !== undefined && event.job === undefined && !event.changed);
   // A job without a run verifies a start set, or renders a recorded game.
   if (kind === 'start-sets') return event.job !== undefined && event.run === undefined;
   if (kind === 'sweep' && event.sweep !== undefined) return idOrIds === event.sweep;
@@ -332,6 +349,8 @@ export function startLiveUpdates(client: QueryClient): () => void {
     routine.stop();
     urgent.stop();
     postponed.stop();
+    clearTimeout(laterRefetch);
+    laterRefetch = undefined;
     clearInterval(renewal);
     stream.stop();
   };

@@ -1,11 +1,25 @@
+import { renderHook } from '@testing-library/react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sessionHeaders, takeSecret } from './pageSecret';
-import { forgetSession, isTicketOld, keepSession, withTicket } from './session';
+import { forgetSession, isTicketOld, keepSession, useMediaUrl, withTicket } from './session';
 
 beforeEach(forgetSession);
 afterEach(() => {
   vi.restoreAllMocks();
   vi.useRealTimers();
+});
+
+it('the address of a video has the ticket of the moment at which it became ready, and keeps it', () => {
+  keepSession({ ticket: 'old' });
+  const { result, rerender } = renderHook(({ isReady }) => useMediaUrl('/v', isReady), {
+    initialProps: { isReady: false },
+  });
+  keepSession({ ticket: 'new' });
+  rerender({ isReady: true });
+  expect(result.current).toBe('/v?ticket=new');
+  keepSession({ ticket: 'newer' });
+  rerender({ isReady: true });
+  expect(result.current).toBe('/v?ticket=new');
 });
 
 describe('the secret of a page', () => {

@@ -36,5 +36,10 @@ export function withTicket(url: string): string {
   return `${bare}${bare.includes('?') ? '&' : '?'}ticket=${encodeURIComponent(ticket)}`;
 }
 
-/** The address of a video; it stays the same while the video is shown, so that a new ticket does not reload it. */
-export const useMediaUrl = (url: string): string => useMemo(() => withTicket(url), [url]);
+/**
+ * The address of a video, with the ticket of the moment at which the video became ready; it stays the same while the
+ * video is shown, so that a new ticket does not reload it.
+ */
+export const useMediaUrl = (url: string, isReady = true): string =>
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- a ticket of before may have expired
+  useMemo(() => withTicket(url), [url, isReady]);

@@ -33,10 +33,14 @@ export function useSettled<T>(value: T, settled: boolean): T {
   return settled ? value : last;
 }
 
+/** Whether a dialog is open: the page's shortcuts do nothing then. */
+export const isDialogOpen = (): boolean => document.querySelector('[aria-modal=true]') !== null;
+
 /** Calls `act` when F is pressed outside a field. Radio buttons are none: a chosen option keeps the focus. */
 export function useFullSizeKey(act: () => void): void {
   useWindowEvent('keydown', (event) => {
     if (event.key.toLowerCase() !== 'f' || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (isDialogOpen()) return;
     if (!(event.target as Element).matches('input:not([type=radio]), select, textarea')) act();
   });
 }

@@ -7,20 +7,22 @@ import {
   createRouter,
   RouterProvider,
 } from '@tanstack/react-router';
-import { cleanup, render, waitFor } from '@testing-library/react';
+import { cleanup, render, screen, waitFor } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { runQuery } from '@/api/runs';
 import { runSearch } from '@/lib/search';
 import RunPage from './RunPage';
 
-const { requests } = vi.hoisted(() => {
+const { requests, service } = vi.hoisted(() => {
   const sent: URL[] = [];
+  const state = { isDeleted: false };
   // The client keeps the function that it finds when it is loaded. The service has not answered yet.
   globalThis.fetch = (request) => {
     sent.push(new URL((request as Request).url));
-    return new Promise(() => undefined);
+    if (!state.isDeleted) return new Promise(() => undefined);
+    return Promise.resolve(Response.json({ title: 'Not Found', detail: 'no such run' }, { status: 404 }));
   };
-  return { requests: sent };
+  return { requests: sent, service: state };
 });
 
 // They have tests of their own, and need more of a run.
@@ -55,6 +57,7 @@ async function open(search: string) {
       </QueryClientProvider>
     </MantineProvider>,
   );
+  return client;
 }
 
 it.each([
@@ -67,4 +70,13 @@ it.each([
   const figure = () => requests.find(({ pathname }) => pathname === '/api/v1/figures');
   await waitFor(() => expect(figure()).toBeTruthy());
   expect(figure()?.searchParams.getAll('style')).toEqual(styles);
+});
+
+it('the page of a run that is deleted while it is shown says so', async () => {
+  const client = await open('');
+  expect(screen.queryByRole('heading', { name: 'Not found' })).toBeNull();
+  service.isDeleted = true;
+  await client.refetchQueries(runQuery('R'));
+  expect(await screen.findByRole('heading', { name: /not found/i })).toBeTruthy();
+  service.isDeleted = false;
 });

@@ -1,3 +1,4 @@
+import { asProblem } from '@/api/problem';
 import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
@@ -58,12 +59,13 @@ const isWithoutReturns = (run: RunDetail): boolean =>
 export default function RunPage() {
   const { runId } = route.useParams();
   const { data: run, error, refetch } = useQuery(runQuery(runId));
+  const isGone = error !== null && asProblem(error).status === 404; // deleted while it was shown
   useDocumentTitle(
-    run
+    run && !isGone
       ? `${run.name}: ${run.state}, ${formatScore(run.score)} · Callboard`
       : `${titleOf(error, 'Run')} · Callboard`,
   );
-  if (run) return <LoadedRun run={run} key={runId} />;
+  if (run && !isGone) return <LoadedRun run={run} key={runId} />;
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <h1 className="page-title">{titleOf(error, 'Run')}</h1>

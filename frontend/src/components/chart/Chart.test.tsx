@@ -10,14 +10,33 @@ const library = vi.hoisted(() => {
   const arrived = new Promise<void>((resolve) => (arrive = resolve));
   const [events, drawings] = [[] as string[], [] as unknown[]];
   /** `failures`: drawings that are to fail; `watched`: elements whose size is. */
-  return { arrived, arrive, failures: 0, events, drawings, watched: new Set<Element>() };
+  const afterPlot = (): void => undefined;
+  return {
+    arrived,
+    arrive,
+    failures: 0,
+    events,
+    drawings,
+    watched: new Set<Element>(),
+    pxPerUnit: 1,
+    afterPlot,
+  };
 });
 
 vi.mock('plotly.js-basic-dist-min', async () => {
   await library.arrived;
   const same = (value: number) => value;
-  const axis = { c2p: same, p2c: same, range: [0, 100], _offset: 0, _length: 100 };
-  const on = (event: string) => library.events.push(event);
+  const axis = {
+    c2p: (value: number) => value * library.pxPerUnit,
+    p2c: same,
+    range: [0, 100],
+    _offset: 0,
+    _length: 100,
+  };
+  const on = (event: string, listener: () => void) => {
+    library.events.push(event);
+    if (event === 'plotly_afterplot') library.afterPlot = listener;
+  };
   const drawn = { on, _fullLayout: { xaxis: axis, yaxis: axis } };
   const react = (element: HTMLElement, data: Data[]) => {
     library.drawings.push(data);
@@ -70,6 +89,27 @@ it('the tooltip names what the axis of the chart counts', async () => {
   const chart = await screen.findByRole('img', { name: 'Returns' });
   fireEvent.mouseMove(chart, { clientX: 20, clientY: 10 });
   expect(screen.getByText('Iterations 20')).toBeTruthy();
+});
+
+it('the crosshair stays at its value when the chart is drawn with another range', async () => {
+  library.arrive();
+  const data = [{ x: [20], y: [1], name: 'a run', meta: { kind: 'line' } }] as Data[];
+  const { container } = render(
+    <MantineProvider env="test">
+      <CurveViewProvider search={{}} onSearch={() => undefined}>
+        <Chart label="Returns" data={data} layout={{}} height={200} view="" />
+      </CurveViewProvider>
+    </MantineProvider>,
+  );
+  const chart = await screen.findByRole('img', { name: 'Returns' });
+  fireEvent.mouseMove(chart, { clientX: 20, clientY: 10 });
+  const lines = (): string[] =>
+    [...container.querySelectorAll<HTMLElement>('[style*="left"]')].map(({ style }) => style.left);
+  expect(lines()).toContain('20px');
+  library.pxPerUnit = 0.5;
+  act(() => library.afterPlot());
+  library.pxPerUnit = 1;
+  expect(lines()).toContain('10px');
 });
 
 it('a chart that could not be drawn is drawn on request, with its events and its size', async () => {

@@ -24,7 +24,7 @@ export function loadPlotly(): Promise<typeof Plotly> {
 }
 
 const REDRAW_MS = 1000;
-/** Redraws are not delayed for this long after a zoom. */
+/** For this long after a zoom, redraws are not delayed. */
 const ZOOM_MS = 3000;
 /** How far from the pointer a mark may be to be named. */
 const NEAR_PX = 6;
@@ -142,7 +142,7 @@ type Props = {
   layout: Partial<Layout>;
   /** The minimum height; the chart fills its panel. */
   height: number;
-  /** The state of the legend is kept while this key stays the same. */
+  /** The state of the legend and this chart's own zoom are kept while this key stays the same. */
   view: string;
   /** Whether lines are named at their ends, where there is room. */
   endNames?: boolean;
@@ -182,6 +182,7 @@ function DrawnChart({
   const [drawn, setDrawn] = useState(false);
   const [readout, setReadout] = useState<Values | null>(null);
   const [labels, setLabels] = useState<readonly PlacedLabel[]>([]);
+  const placeCrosshair = useRef<(() => void) | null>(null);
   const shownData = useRef(data);
   /** The lines that are named at their ends; null if none is. */
   const labelled = useRef<readonly Data[] | null>(null);
@@ -233,7 +234,10 @@ function DrawnChart({
               const range = zoomOf(event);
               if (range !== undefined) onZoom.current({ zoom: range });
             });
-            element.on('plotly_afterplot', () => setLabels(placedLabels(element, labelled.current)));
+            element.on('plotly_afterplot', () => {
+              setLabels(placedLabels(element, labelled.current));
+              placeCrosshair.current?.(); // its axes may have changed
+            });
           }
           setLabels(placedLabels(element, labelled.current));
           setDrawn(true);
@@ -264,25 +268,26 @@ function DrawnChart({
     };
   }, []);
 
-  useEffect(
-    () =>
-      crosshair.subscribe((place) => {
-        const [element, plot, line] = [box.current, plotOf(box.current), crosshairLine.current];
-        if (!element || !line) return;
-        const left = plot && place ? plot.xaxis.c2p(place.x) : -1;
-        const visible = plot && place && left >= 0 && left <= plot.xaxis._length;
-        line.style.display = visible ? 'block' : 'none';
-        if (!visible) {
-          setReadout(null);
-          return;
-        }
-        line.style.left = `${plot.xaxis._offset + left}px`;
-        line.style.top = `${plot.yaxis._offset}px`;
-        line.style.height = `${bottomOf(plot) - plot.yaxis._offset}px`;
-        setReadout(valuesIn(element, plot, place, shownData.current));
-      }),
-    [crosshair],
-  );
+  useEffect(() => {
+    const show = (): void => {
+      const [element, plot, line] = [box.current, plotOf(box.current), crosshairLine.current];
+      const { place } = crosshair;
+      if (!element || !line) return;
+      const left = plot && place ? plot.xaxis.c2p(place.x) : -1;
+      const visible = plot && place && left >= 0 && left <= plot.xaxis._length;
+      line.style.display = visible ? 'block' : 'none';
+      if (!visible) {
+        setReadout(null);
+        return;
+      }
+      line.style.left = `${plot.xaxis._offset + left}px`;
+      line.style.top = `${plot.yaxis._offset}px`;
+      line.style.height = `${bottomOf(plot) - plot.yaxis._offset}px`;
+      setReadout(valuesIn(element, plot, place, shownData.current));
+    };
+    placeCrosshair.current = show;
+    return crosshair.subscribe(show);
+  }, [crosshair]);
 
   const leave = (): void => crosshair.set(null);
   const point = ({ clientX, clientY, buttons }: MouseEvent): void => {

@@ -91,6 +91,10 @@ export class Crosshair {
   #place: Place | null = null;
   readonly #listeners = new Set<(place: Place | null) => void>();
 
+  get place(): Place | null {
+    return this.#place;
+  }
+
   readonly subscribe = (listener: (place: Place | null) => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -52,9 +52,10 @@ export function UsersPanel({ me }: { me: string }) {
                         aria-label={`Role of ${user.name}`}
                         data={[...ROLES]}
                         value={user.role}
-                        onChange={({ currentTarget }) =>
-                          change.mutate({ id: user.id, role: currentTarget.value as Role })
-                        }
+                        onChange={({ currentTarget }) => {
+                          change.mutate({ id: user.id, role: currentTarget.value as Role });
+                          currentTarget.blur(); // arrow keys then scroll, and change no role
+                        }}
                       />
                     )}
                   </td>

@@ -101,7 +101,13 @@ export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading label="Loading the log" lines={10} />}
       {data && lines.length === 0 && (
-        <Empty>{find || level !== 'debug' ? 'No matching lines.' : 'No log entries yet.'}</Empty>
+        <Empty>
+          {data.older
+            ? `None of the latest ${plural(data.items.length, 'line')} matches: load older lines.`
+            : find || level !== 'debug'
+              ? 'No matching lines.'
+              : 'No log entries yet.'}
+        </Empty>
       )}
       {lines.length > 0 && (
         <div className="panel">

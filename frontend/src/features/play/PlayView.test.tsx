@@ -32,9 +32,10 @@ const service = vi.hoisted(() => {
 class FakeSocket {
   static readonly OPEN = 1;
   static opened: FakeSocket[] = [];
+  static sent: string[] = [];
   readyState = FakeSocket.OPEN;
   onmessage: ((event: { data: ArrayBuffer }) => void) | undefined;
-  send = (): void => undefined;
+  send = (message: string): void => void FakeSocket.sent.push(message);
   close = (): void => undefined;
 
   constructor() {
@@ -114,4 +115,16 @@ it('PlayView refetches the session once frames arrive, so that no error stays', 
   act(sendFrame);
   await pass(100);
   expect(screen.queryByText('Unreachable')).toBeNull();
+});
+
+it('PlayView obeys the letters that it names, wherever they are on the keyboard', async () => {
+  await show();
+  act(sendFrame);
+  await pass(100);
+  FakeSocket.sent.length = 0;
+  fireEvent.keyDown(document.body, { key: 'k', code: 'KeyN' }); // of Colemak
+  fireEvent.keyDown(document.body, { key: 'p', code: 'KeyR' });
+  fireEvent.keyDown(document.body, { key: 'т', code: 'KeyN' }); // of a Cyrillic layout
+  const types = FakeSocket.sent.map((message) => (JSON.parse(message) as { type: string }).type);
+  expect(types.filter((type) => type !== 'action')).toEqual(['pause', 'new_game']);
 });

@@ -24,6 +24,10 @@ type Props = {
 };
 
 /** The game of a session: its frames, score and controls. */
+/** The letter of a key, or, in other scripts, the one that stands there on a QWERTY keyboard. */
+const letterOf = ({ key, code }: KeyboardEvent): string =>
+  /^[a-z]$/i.test(key) ? key.toUpperCase() : code.replace('Key', '');
+
 export function PlayView({ session, mine }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const client = useQueryClient();
@@ -85,9 +89,10 @@ export function PlayView({ session, mine }: Props) {
       const target = event.target as Element;
       if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || target.matches('input, select'))
         return;
-      if (event.code === 'KeyP' && !over) send({ type: 'pause', paused: !paused });
-      else if (event.code === 'KeyN') send({ type: 'new_game' });
-      else if (event.code === 'KeyT' && canHandOver && !over) send({ type: 'control', to: other });
+      const key = letterOf(event);
+      if (key === 'P' && !over) send({ type: 'pause', paused: !paused });
+      else if (key === 'N') send({ type: 'new_game' });
+      else if (key === 'T' && canHandOver && !over) send({ type: 'control', to: other });
       else return;
       event.preventDefault();
     };

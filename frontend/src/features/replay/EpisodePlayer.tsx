@@ -1,3 +1,4 @@
+import { isDialogOpen } from '@/lib/hooks';
 import { ActionIcon, Button, Loader, NativeSelect } from '@mantine/core';
 import { useReducedMotion, useWindowEvent } from '@mantine/hooks';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
@@ -15,7 +16,7 @@ import { Timeline } from './Timeline';
 import { TurnsBar } from './TurnsBar';
 import { discountedReturns, toTrace, type Learner } from './trace';
 import { usePlayback } from './usePlayback';
-import { shapeOf, usualShapeOf, videoQueryAt } from './video';
+import { isFailed, shapeOf, usualShapeOf, videoQueryAt } from './video';
 
 type Key = Pick<
   KeyboardEvent,
@@ -62,9 +63,9 @@ export function EpisodePlayer({
   const [retries, setRetries] = useState(0);
   const [loadedShape, setShape] = useState<number | null>(null);
   const shape = loadedShape ?? usualShapeOf(environment);
-  const src = useMediaUrl(source.videoUrl);
   const reducedMotion = useReducedMotion();
   const video = useQuery(videoQueryAt(source.videoKey, source.videoUrl, retries));
+  const src = useMediaUrl(source.videoUrl, video.data === 'ready');
   const recording = useQuery({
     queryKey: source.traceKey,
     queryFn: ({ signal }) => source.readTrace(source.id, signal),
@@ -111,7 +112,7 @@ export function EpisodePlayer({
   // On the replay page the keys work without focusing the player first.
   useWindowEvent('keydown', (event) => {
     const target = event.target;
-    if (!(target instanceof Element)) return;
+    if (!(target instanceof Element) || isDialogOpen()) return;
     // On a run's page the panel around the player may have the focus.
     if (large ? target.matches(UNFOCUSED) : target === root.current?.closest('section')) onKey(event);
   });
@@ -130,7 +131,7 @@ export function EpisodePlayer({
     >
       <div className={classes.view}>
         <div className={classes.stage}>
-          {video.isError ? (
+          {isFailed(video) ? (
             <div className={classes.failure}>
               <Problem error={video.error} />
               <Button variant="default" onClick={() => setRetries(retries + 1)}>

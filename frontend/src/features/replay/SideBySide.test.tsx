@@ -5,35 +5,43 @@ import { afterEach, expect, it, vi } from 'vitest';
 import type { Run } from '@/api/runs';
 import { SideBySide } from './SideBySide';
 
-vi.hoisted(() => {
+const service = vi.hoisted(() => {
+  const state = { videoStatus: 206 };
   // The client keeps the function that it finds when it is loaded. Each run has one episode for each order.
   globalThis.fetch = (input) => {
     const { pathname, searchParams } = new URL(
       input instanceof Request ? input.url : String(input),
       'http://x',
     );
-    if (pathname.endsWith('/video')) return Promise.resolve(new Response('0', { status: 206 }));
+    if (pathname.endsWith('/video')) return Promise.resolve(new Response('0', { status: state.videoStatus }));
     const id = `${pathname.split('/').at(-2)} ${searchParams.get('sort')}`;
     const items = [{ id, episode_return: 1, agent_steps: 100 }];
     return Promise.resolve(Response.json({ items, next_cursor: null }));
   };
+  return state;
 });
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  service.videoStatus = 206;
+});
 
 const runs = ['A', 'B'].map((id) => ({
   ...{ id, name: id, environment: 'Catch-v0', state: 'finished', agent_steps: 100 },
   spec: { config: {} },
 })) as unknown as Run[];
 
-const show = () =>
+function show(): QueryClient {
+  const client = new QueryClient();
   render(
     <MantineProvider env="test">
-      <QueryClientProvider client={new QueryClient()}>
+      <QueryClientProvider client={client}>
         <SideBySide runs={runs} />
       </QueryClientProvider>
     </MantineProvider>,
   );
+  return client;
+}
 
 const videoOf = (run: string) => screen.findByLabelText<HTMLVideoElement>(`Video of an episode of ${run}`);
 
@@ -58,6 +66,20 @@ it('a video that is loaded while others play starts at their time', async () => 
   expect(second.video.currentTime).toBe(4);
   expect(second.play).toHaveBeenCalledOnce();
   await screen.findByText('0:04 / 0:20');
+});
+
+it('a video goes on where the service does not answer when it is asked again', async () => {
+  const client = show();
+  const { video } = await load('A', 10);
+  service.videoStatus = 503;
+  await client.refetchQueries();
+  expect(
+    client
+      .getQueryCache()
+      .getAll()
+      .some(({ state }) => state.status === 'error'),
+  ).toBe(true);
+  expect(video.isConnected).toBe(true);
 });
 
 it('another choice of episodes starts at 0, with the length of its videos', async () => {

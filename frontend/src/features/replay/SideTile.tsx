@@ -9,7 +9,7 @@ import { TruncatedName } from '@/components/text';
 import { formatCount, formatScore } from '@/lib/format';
 import { hasEnded } from '@/lib/run';
 import classes from './replay.module.css';
-import { shapeOf, usualShapeOf, videoQuery, videoUrl } from './video';
+import { isFailed, shapeOf, usualShapeOf, videoQuery, videoUrl } from './video';
 
 /** Which episode of each run: the best, the latest, or the last one up to an agent step of training. */
 export type Selection = 'best' | 'latest' | { at: number };
@@ -43,15 +43,15 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
     setEpisode(first);
     setPreviousKey(key);
   }
-  const src = useMediaUrl(videoUrl(episode?.id ?? ''));
   const video = useQuery({ ...videoQuery(run.id, episode?.id ?? '', 0), enabled: episode !== undefined });
+  const src = useMediaUrl(videoUrl(episode?.id ?? ''), video.data === 'ready');
   const ref = useCallback((element: HTMLVideoElement | null) => attach(run.id, element), [attach, run.id]);
   return (
     <figure className={classes.tile}>
       <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>
         {list.error && !list.data ? (
           <Problem error={list.error} onRetry={() => void list.refetch()} />
-        ) : video.error ? (
+        ) : isFailed(video) ? (
           <Problem error={video.error} />
         ) : episode && video.data === 'ready' ? (
           <video

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { renewTicket } from '@/api/client';
 import { keys } from '@/api/keys';
-import { toProblem } from '@/api/problem';
+import { ApiProblem, toProblem } from '@/api/problem';
 import { sessionHeaders } from '@/api/pageSecret';
 import { served } from '@/lib/base';
 import { environmentImage } from '@/lib/environments';
@@ -30,6 +30,14 @@ async function requestVideo(address: string, retry: boolean, signal: AbortSignal
   return body.state ?? 'queued';
 }
 
+/** Whether an error says nothing of the video: the next request may succeed. */
+const isTransient = (error: unknown): boolean =>
+  !(error instanceof ApiProblem) || error.status === 429 || error.status === 503;
+
+/** Whether the state of a video could not be read: neither is one ready, nor is it polled any more. */
+export const isFailed = ({ data, error }: { data: VideoState | undefined; error: unknown }): boolean =>
+  Boolean(error) && data !== 'ready' && (data === undefined || !isTransient(error));
+
 /** The state of a video, polled until it is rendered; `retries` counts requests to render it again. */
 export const videoQueryAt = (key: readonly unknown[], address: string, retries: number) =>
   queryOptions({
@@ -39,7 +47,7 @@ export const videoQueryAt = (key: readonly unknown[], address: string, retries: 
       return requestVideo(address, again, signal);
     },
     refetchInterval: ({ state: { data, error } }) =>
-      data !== undefined && data !== 'ready' && error === null ? POLL_MS : false,
+      data !== undefined && data !== 'ready' && (!error || isTransient(error)) ? POLL_MS : false,
     retry: false,
   });
 

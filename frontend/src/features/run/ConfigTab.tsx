@@ -26,11 +26,11 @@ export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
   const algorithms = useQuery(algorithmsQuery);
   const environments = useQuery(environmentsQuery);
   const error = algorithms.error ?? environments.error;
-  if (error) {
+  if (isExternal(run)) return <ExternalConfig run={run} />;
+  if (error && !(algorithms.data && environments.data)) {
     const retry = () => void Promise.all([algorithms.refetch(), environments.refetch()]);
     return <Problem error={error} onRetry={retry} />;
   }
-  if (isExternal(run)) return <ExternalConfig run={run} />;
   const algorithm = algorithms.data?.find(({ id }) => id === run.algorithm);
   const environment = environments.data?.find(({ id }) => id === run.environment);
   if (!algorithms.data || !environments.data) return <Loading label="Loading the config" />;

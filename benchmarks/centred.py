@@ -2,11 +2,11 @@
 
 The runs train one after another, and each has a row in the table as soon as it has ended. The search varies
 one setting at a time, keeps the value that is the fastest, and goes on from there. In a later call runs with
-a row are skipped and an unfinished one resumes; what follows from their results is the same. On another
-machine the table alone is enough: an unfinished run then starts anew.
+a result are skipped, failed ones tried again and an unfinished one resumes; what follows from their results
+is the same. On another machine the table alone is enough: an unfinished run then starts anew.
 
-Machines differ in speed, so values are compared by agent steps. Only those of `n_e`, which changes the cost
-of an agent step, are compared by training time, in runs for this comparison alone.
+Machines differ in speed, so values are compared by agent steps. Those of `n_e`, which changes the cost of an
+agent step, are compared by training time, in runs for this comparison alone; so is what A3C and GA3C try.
 """
 
 import csv
@@ -63,8 +63,8 @@ OTHERS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"learning_rate": 1.4e-3, SCHEDULE: 2_000_000, "n_actors": 32, "min_training_batch": 160},
     ),
 }
-"""What A3C and GA3C try. The last ones are PAAC's settings; 5 decisions an update are 1/32 of PAAC's, so that
-A3C's learning rate is lower by the square root of that."""
+"""What A3C and GA3C try. The last of each are PAAC's settings that the search found, with an `n_e` of 32; 5
+decisions an update are 1/32 of PAAC's, so that A3C's learning rate is lower by the square root of that."""
 
 _PRESETS = ("full-frame", "full-frame-centred")
 _CENTRED = _PRESETS[1]

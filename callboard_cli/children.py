@@ -109,7 +109,7 @@ class ServiceProcess:
                 self._rotate_log()
                 self._check_health(self.pid)
             return
-        # No restart is due for this death yet: the time is still from before the latest start.
+        # No restart is scheduled for this death yet: `_restart_not_before` is that of an earlier one.
         has_new_death = self._restart_not_before < self._started_at
         if has_new_death:
             early = now - self._started_at < _EARLY_EXIT_S

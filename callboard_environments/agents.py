@@ -26,7 +26,8 @@ _PAGE = 200
 
 
 class Agent:
-    """An agent of a checkpoint. It acts as in evaluations, on this machine's CPU."""
+    """An agent of a checkpoint, on this machine's CPU. It acts as in evaluations under a protocol that is not
+    greedy, unless it was loaded with `greedy`."""
 
     def __init__(self, spec: Any, policy: Any, env: Any, checkpoint: dict[str, Any]) -> None:
         """Use `load_agent`.
@@ -67,7 +68,8 @@ class Agent:
                 f"environments: got {array.shape}"
             )
         batch = array[None] if is_single else array
-        actions = np.asarray(self._policy.act(batch, np.arange(len(batch)))[0])
+        actions, _values, _policies = self._policy.act(batch, np.arange(len(batch)))
+        actions = np.asarray(actions)
         if actions.ndim > 1:
             actions = self._space.clip(actions)
             return actions[0] if is_single else actions

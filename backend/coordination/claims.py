@@ -1,8 +1,8 @@
 """Ownership of runs: claim, lease, expiry, fencing, so that no work is lost or done twice.
 
 A claim gives a host the run's next attempt number and a lease that expires by the database's clock unless it
-is renewed. Every write of a worker first locks the run with `lock`, which rejects all but the newest attempt:
-a worker whose lease expired while it was suspended changes nothing when it resumes.
+is renewed. Every write of an attempt but its renewals first locks the run with `lock`, which rejects all but
+the newest attempt: a worker that was suspended until `expire` took its run changes nothing when it resumes.
 
 All functions run inside the caller's transaction; those that change something, inside a writing one.
 """
@@ -167,7 +167,8 @@ def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpo
     after it is superseded.
 
     Returns:
-        The run's spec, which the last events of an earlier attempt may have changed.
+        The run's spec, with the live changes of settings in the earlier attempt's log, which is recorded
+        before.
 
     Raises:
         Superseded: the attempt no longer holds the run.

@@ -238,7 +238,7 @@ def curves(
             conversion = conversion_of[plan.series_id]
             plan.values = _chunks_to_average(chunks[plan.series_id], axes, plan, ranges, conversion)
 
-    # Read and compute, a bounded number of points at a time.
+    # Read and compute, in batches of plans.
     by_series = {}
     for batch in _batches(plans):
         data = _read(session, points_of, batch, axes)
@@ -423,7 +423,7 @@ def _chunks_to_average(
 
 
 def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
-    """Groups of plans that load at most a bounded number of points into memory."""
+    """Groups of plans that load at most `_MAX_ROWS_AT_ONCE` points into memory; one plan may need more."""
     batch: list[_Plan] = []
     size = 0
     for plan in plans:
@@ -448,8 +448,8 @@ def _not_finite(plan: _Plan, data: _Data) -> Columns:
         else:
             nan = BASE_ROWS - data.stored[chunk.id]["count"]
             part = {name: nan if name == "nan" else np.zeros_like(nan) for name in NOT_FINITE}
-        first, last = (plan.start_row - chunk.first_row) // BASE_ROWS, plan.end_row - chunk.first_row
-        parts.append(select_rows(part, slice(max(0, first), -(-last // BASE_ROWS))))
+        first, end = plan.start_row - chunk.first_row, plan.end_row - chunk.first_row
+        parts.append(select_rows(part, slice(max(0, first) // BASE_ROWS, -(-end // BASE_ROWS))))
     if plan.points:
         values = np.concatenate([data.points[chunk.id]["value"] for chunk in plan.points])
         first = plan.points[0].first_row
@@ -484,7 +484,8 @@ def _buckets(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data
 
 
 def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data, means: Array) -> Columns:
-    """The smoothed columns of the plan's buckets, which have these means; NaN where a bucket has none."""
+    """The smoothed columns of the plan's buckets, which have these means; `smoothed` is NaN where the mean is
+    not finite."""
     first = plan.values[0].first_row
     until_end = slice(None, plan.end_row - first)
     values = np.concatenate([data.values[chunk.id]["value"] for chunk in plan.values])[until_end]
@@ -498,7 +499,7 @@ def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data,
         if axes.smoothing == "ema":
             smooth = average_over_x(values, x, scale, *ends)
         else:
-            # The same for all answers of a moment: a client has parts of several.
+            # Of the whole series, so that a whole line and its tail alone have the same values.
             windows = average_windows(values, x, scale, *ends, value_origin=plan.mean_value)
             smooth = windows.mean
             drawn = (windows.x, windows.drawn, windows.deviation, windows.n)

@@ -6,7 +6,8 @@ A spool is a folder `<source>` with these files:
 - `lock`: locked while a process uses the spool; a crash leaves no stale lock.
 - `<n>.log`: segments of at most 8 MB. They consist of frames as the engine's event log has them: a length
   (u32, little-endian), the CRC-32 of the payload (u32) and the payload, a JSON array. Here it is
-  `[kind, number of rows, [row, ...]]`. A crash can only tear the last frame, and a reader stops before it.
+  `[kind, number of rows, [row, ...]]`; of points it has series, each of whose values is a row. A crash can
+  only tear the last frame, and a reader stops before it.
 - `<segment>-<offset>-<row>-<number of rows>.damaged`: bytes of a segment that a failure of the disk or of the
   power has damaged. What is behind them is sent.
 - `<upload>.file`: a file that a frame of the kind `checkpoint` or `video` names, until it is sent.
@@ -275,7 +276,7 @@ class Spool:
         payload = b'["%s",%d,%s]' % (kind.encode(), n_rows, rows)
         frame = _framed(payload)
         if len(payload) > MAX_FRAME_BYTES or self._n_bytes + len(frame) > MAX_SPOOL_BYTES:
-            raise OSError(errno.ENOSPC, f"the spool {self.folder} is full")
+            raise OSError(errno.ENOSPC, f"the spool {self.folder} is full, or the frame too large")
         if self._file is None:
             self._file = _open(_path(self.folder, self._newest))
         start = os.lseek(self._file, 0, os.SEEK_END)
@@ -383,7 +384,8 @@ class Spool:
             first = self._frame(self._next)
         if first is None:
             with self._mutex:
-                # Nothing has been appended since, so that the rest was damaged.
+                # Read again under the mutex: if nothing was appended in the meantime, what still counts as
+                # waiting was damaged.
                 if self._n_waiting and self._frame(self._next) is None:
                     self._n_waiting = self._n_waiting_rows = 0
         return first
@@ -394,8 +396,7 @@ class Spool:
         path = self.folder / name
         if path.exists():
             return
-        end = damage.end.offset if damage.end.segment == begin.segment else None
-        content = _bytes_of(_path(self.folder, begin.segment), begin.offset, end)
+        content = _bytes_of(_path(self.folder, begin.segment), begin.offset, damage.end.offset)
         new = path.with_suffix(".new")
         new.write_bytes(content)
         new.replace(path)
@@ -420,7 +421,7 @@ class Spool:
         return n_rows
 
     def halve(self, request: Request) -> None:
-        """Make the following requests half as large as this one, which nobody has stored."""
+        """Make the following requests half as large as this one, which the server has not stored."""
         self._request_bytes = max(1, len(request.rows) // 2)
         self._pending = None
         self._record(None)
@@ -430,7 +431,8 @@ class Spool:
 
         Args:
             request: what `next` returned.
-            stored: whether the server has stored it under its number; a state has none.
+            stored: whether the server has stored it under its number; False for a state, which is
+                stored without one.
             upload: the file that it names, if any; its copy is deleted.
         """
         self._next, self._pending = request.end, None
@@ -515,7 +517,7 @@ class Spool:
         return self._frame(self._next) is None and not is_set_aside
 
     def discard(self) -> None:
-        """Delete what is set aside."""
+        """Delete what is set aside: of a refused spool, the whole folder."""
         if self.is_refused:
             shutil.rmtree(self.folder, ignore_errors=True)
         for _, _, kind, _, rows in _refused(self.folder):
@@ -542,8 +544,9 @@ class Spool:
             at, latest = max(self._next, Position(segment)), 0
             while at.segment == segment and (part := self._frame(at)) is not None:
                 if isinstance(part, _Frame) and part.kind in ("points", "episodes"):
-                    rows = [row["agent_steps"] for row in json.loads(part.rows)]
-                    latest = max([latest, *(max(row) if isinstance(row, list) else row for row in rows)])
+                    # Of points, a list of each series.
+                    steps = [row["agent_steps"] for row in json.loads(part.rows)]
+                    latest = max([latest, *(max(n) if isinstance(n, list) else n for n in steps)])
                 at = part.end
             if latest:
                 return latest

@@ -9,7 +9,8 @@ pass takes them as one batch: the same gradient without a second forward pass. t
 acting and the backward pass. `torch.compile` cannot do this: the environment answers between two decisions,
 so each is a graph of its own.
 
-Updates of equally many decisions use the same memory from the second on, so that `Graphs` can record them.
+Updates of equally many decisions use the same memory from the second on, so that CUDA graphs can record them
+(`workers.engine.nn.graphs`).
 """
 
 from typing import NamedTuple
@@ -130,6 +131,7 @@ class FusedUnroll:
         weight = self._stages[0].layer.weight
         self._own_dtype = weight.dtype
         self._dtype = dtype or self._own_dtype
+        # The parameters' own memory, or copies in another dtype, which `begin` refreshes.
         self._parameters = [
             (stage.layer.weight.detach().to(self._dtype), _bias(stage.layer).detach().to(self._dtype))
             for stage in self._stages
@@ -282,7 +284,10 @@ def _backward_activation(activation: nn.Module | None, d: Tensor, y: Tensor) -> 
 def _backward_layer(
     layer: nn.Conv2d | nn.Linear, weight: Tensor, d: Tensor, x: Tensor, *, need_input: bool
 ) -> Tensor:
-    """Gradient of a layer's input x from that of its output; the parameters' is added to their `grad`."""
+    """Gradient of a layer's input x from that of its output; the parameters' is added to their `grad`.
+
+    Without `need_input`, what it returns means nothing.
+    """
     d_x: Tensor
     if isinstance(layer, nn.Conv2d):
         d_x, d_weight, d_bias = torch.ops.aten.convolution_backward(

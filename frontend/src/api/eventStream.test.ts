@@ -218,6 +218,22 @@ describe('EventStream', () => {
     expect(others).not.toContain(channel);
   });
 
+  it('has no stream while its tab is hidden, where tabs cannot share one', () => {
+    const visibility = vi.spyOn(document, 'visibilityState', 'get');
+    const become = (state: DocumentVisibilityState): void => {
+      visibility.mockReturnValue(state);
+      document.dispatchEvent(new Event('visibilitychange'));
+    };
+    become('hidden');
+    expect(latest().readyState).toBe(FakeSource.CLOSED);
+    vi.advanceTimersByTime(10 * SILENCE_MS);
+    expect([FakeSource.opened.length, connection.status]).toEqual([1, 'live']);
+    become('visible');
+    latest().send('resync');
+    expect([FakeSource.opened.length, resyncs]).toEqual([2, 2]);
+    visibility.mockRestore();
+  });
+
   it('opens no stream after it was stopped', () => {
     stream.stop();
     vi.advanceTimersByTime(60_000);

@@ -1,6 +1,8 @@
 /**
  * One server-sent event stream per browser. The tab that holds a Web Lock keeps the only EventSource and
- * broadcasts its events to the other tabs; when that tab closes, the lock passes to another one.
+ * broadcasts its events to the other tabs; when that tab closes, the lock passes to another one. Without a secure
+ * context there are no locks, and a tab has a stream of its own while it is visible: browsers allow six connections to
+ * a host, for all its tabs together.
  *
  * The service sends a heartbeat at least every 1.5 s. Without any message for `SILENCE_MS` the connection counts
  * as lost, even if the browser has not noticed. It also counts as lost while requests fail: a stream may survive the
@@ -64,6 +66,8 @@ export class EventStream {
   /** What is shown in place of a live stream while requests of this tab fail. */
   #lost: Connection | undefined;
   #probing = false;
+  /** Whether this tab shares no stream with others. */
+  #isAlone = false;
   /** Whether the service has lost its own source of events: its heartbeats go on. */
   #stale = false;
   #source: EventSource | undefined;
@@ -85,8 +89,9 @@ export class EventStream {
     this.#watchdog = setInterval(() => this.#checkSilence(), CHECK_MS);
     const locks = 'locks' in navigator ? navigator.locks : undefined;
     if (!locks || !this.#channel) {
-      // Without a secure context there are no locks: this tab opens a stream of its own.
-      this.#open();
+      this.#isAlone = true;
+      document.addEventListener('visibilitychange', () => this.#follow(), { signal });
+      this.#follow();
       return;
     }
     this.#channel.postMessage({ kind: 'status-request' } satisfies Message);
@@ -97,6 +102,16 @@ export class EventStream {
         return untilStopped;
       })
       .catch(() => undefined);
+  }
+
+  /** Of a tab that shares no stream. */
+  #follow(): void {
+    if (document.visibilityState === 'visible') this.#open();
+    else {
+      clearTimeout(this.#retry);
+      this.#source?.close();
+      this.#source = undefined;
+    }
   }
 
   stop(): void {
@@ -136,7 +151,7 @@ export class EventStream {
   }
 
   #broadcast(message: Message): void {
-    if (!this.#stopped.signal.aborted) this.#channel?.postMessage(message);
+    if (!this.#stopped.signal.aborted && !this.#isAlone) this.#channel?.postMessage(message);
   }
 
   #setConnection(connection: Connection): void {
@@ -218,7 +233,7 @@ export class EventStream {
   #checkSilence(): void {
     if (Date.now() - this.#heardAt <= SILENCE_MS) return;
     if (this.#source) this.#reopen();
-    else {
+    else if (!this.#isAlone) {
       // The tab with the stream is silent too.
       const { lastEventAt } = this.#connection;
       this.#setConnection({ status: navigator.onLine ? 'reconnecting' : 'offline', lastEventAt });

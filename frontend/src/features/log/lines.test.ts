@@ -1,19 +1,21 @@
 import { QueryClient } from '@tanstack/react-query';
 import { expect, it, vi } from 'vitest';
 import type { LogLine } from '@/api/runResources';
-import { appendLines, logQuery, MAX_LINES, type Lines } from './lines';
+import { appendLines, loadOlder, logQuery, MAX_LINES, type Lines } from './lines';
 
 /** The number of lines of the log that the service has. */
 const service = vi.hoisted(() => {
-  const state = { count: 0, requests: 0 };
+  const state = { count: 0, requests: 0, newLines: Promise.resolve() };
   // The client keeps the function that it finds when it is loaded.
-  globalThis.fetch = (input) => {
+  globalThis.fetch = async (input) => {
     state.requests += 1;
     const { searchParams } = new URL((input as Request).url);
     const limit = Number(searchParams.get('limit'));
-    const first = searchParams.has('after') ? Number(searchParams.get('after')) + 1 : state.count - limit;
-    const items = Array.from({ length: state.count }, (_, id) => ({ id })).slice(Math.max(0, first));
-    return Promise.resolve(Response.json({ items: items.slice(0, limit) }));
+    const end = Number(searchParams.get('before') ?? state.count);
+    const first = searchParams.has('after') ? Number(searchParams.get('after')) + 1 : end - limit;
+    if (searchParams.has('after')) await state.newLines;
+    const items = Array.from({ length: state.count }, (_, id) => ({ id })).slice(Math.max(0, first), end);
+    return Response.json({ items: items.slice(0, limit) });
   };
   return state;
 });
@@ -58,4 +60,17 @@ it('logQuery begins anew at the end of the log when more lines are new than are 
   expect(items.every(({ id }, at) => at === 0 || id === (items[at - 1]?.id ?? 0) + 1)).toBe(true);
   expect(older).toBe(true);
   expect(service.requests).toBe(MAX_LINES / 500 + 1);
+});
+
+it('older lines that are loaded while new ones are fetched stay', async () => {
+  const client = new QueryClient();
+  service.count = 600;
+  await client.query({ ...logQuery(client, 'T', ''), staleTime: 0 });
+  service.count = 620;
+  let arrive = (): void => undefined;
+  service.newLines = new Promise((resolve) => (arrive = resolve));
+  const refetched = client.query({ ...logQuery(client, 'T', ''), staleTime: 0 });
+  await loadOlder(client, 'T', '');
+  arrive();
+  expect((await refetched).items.map(({ id }) => id)).toEqual(lines(0, 620).map(({ id }) => id));
 });

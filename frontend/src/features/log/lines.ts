@@ -44,13 +44,14 @@ export const logQuery = (client: QueryClient, run: string, find: string) => {
         const { items } = await fetchLines(run, find, { tail: true }, signal);
         return { items, older: items.length === PAGE_SIZE };
       }
-      let lines = previous;
+      const added: LogLine[] = [];
       for (let page = 0; last && page < MAX_LINES / PAGE_SIZE; page += 1) {
         const { items }: { items: LogLine[] } = await fetchLines(run, find, { after: last.id }, signal);
-        lines = appendLines(lines, items);
+        added.push(...items);
         last = items.length === PAGE_SIZE ? items.at(-1) : undefined;
       }
-      if (!last) return lines;
+      // Read again: older lines may have been loaded in the meantime.
+      if (!last) return appendLines(client.getQueryData<Lines>(queryKey) ?? previous, added);
       // Nothing that was shown would be left: after a long gap the log begins anew.
       const { items } = await fetchLines(run, find, { tail: true }, signal);
       return { items, older: true };

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, ClassVar
 
 from callboard.delivery import Delivery, RunUnavailable
@@ -40,6 +41,24 @@ REPORT_INTERVAL_S = 60.0
 
 REFUSED = "refused by the server"
 _LISTS = "`callboard sync` lists it"
+
+
+class _Alarm:
+    """Wakes a thread. A signal handler that logs may interrupt `set` and call it: a `threading.Event` would
+    wait for itself then."""
+
+    def __init__(self) -> None:
+        self._rings: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        """Wake the thread that waits, or the next that does."""
+        if self._rings.empty():
+            self._rings.put(None)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until it is set, at most so long; afterwards it is not."""
+        with suppress(Empty):
+            self._rings.get(timeout=timeout_s)
 
 
 class Background:
@@ -92,8 +111,8 @@ class Background:
         self._is_reachable = True
         self._retry_s = FIRST_RETRY_S
         self._heartbeat_at = 0.0
-        self._to_write = threading.Event()
-        self._to_send = threading.Event()
+        self._to_write = _Alarm()
+        self._to_send = _Alarm()
         self._written = threading.Event()
         """Set once the final state is written, after which the writer ends."""
         self._writer = threading.Thread(target=self._write, name="callboard-writer", daemon=True)
@@ -237,7 +256,6 @@ class Background:
         """Write what is logged into the spool, at intervals, until the final state is written."""
         while True:
             self._to_write.wait(WRITE_INTERVAL_S)
-            self._to_write.clear()
             final = self._final
             with self._mutex:
                 entries, self._entries, n_rows = self._entries, [], self._n_rows
@@ -377,7 +395,6 @@ class Background:
         """Wait until something is written, or a heartbeat is due."""
         if not self._spool.n_waiting:
             self._to_send.wait(max(0.0, self._heartbeat_at - time.monotonic()))
-            self._to_send.clear()
 
     def _on_reached(self) -> None:
         self._is_reachable, self._retry_s = True, FIRST_RETRY_S

@@ -309,6 +309,25 @@ def test_handlers_of_the_script_run_and_its_run_can_be_resumed(
     assert values == [*map(float, range(1, len(values))), 5.0], "each once"
 
 
+ANYWHERE = """
+import callboard.background
+
+def handle(frame, event, argument):  # as a signal that comes at this line
+    if event == "line":
+        run.text("from a handler")
+    return handle
+
+callboard.background.WAKING_ROWS = 1
+sys.settrace(handle)
+run.log({"a/b": 2.0}, agent_steps=2)
+sys.settrace(None)
+"""
+
+
+def test_handler_may_log_wherever_it_interrupts_a_call_to_log(target: Target) -> None:
+    assert ended(target, ANYWHERE, 0)[0] == "finished"
+
+
 def test_script_that_is_killed_is_not_said_to_have_ended(target: Target) -> None:
     assert ended(target, "run.flush()\nos._exit(0)", 0)[0] == "running", "lost after a minute"
     with script(SLEEP) as process:

@@ -43,7 +43,7 @@ def test_sweep_is_raced_to_its_end_by_a_worker(
     sweep_id = sqlite_service.client.post("/api/v1/sweeps", json=body).json()["id"]
     refused = callboard("sweeps", "retry", sweep_id)
     assert (refused.exit_code, refused.output) == (
-        2, "callboard: none of its runs has failed, was stopped or was deleted\n"
+        2, "callboard: none of its runs has failed, was stopped, deleted or changed\n"
     )  # fmt: skip
     until(lambda: state_of(sqlite_service, sweep_id) == "finished")
     shown = json.loads(callboard("sweeps", "show", sweep_id, "--json").output)

@@ -29,6 +29,11 @@ export function forgetSession(): void {
 /** Whether the ticket has to be renewed; the first one comes with the page's first request. */
 export const isTicketOld = (): boolean => ticket !== null && Date.now() - renewedAt > RENEW_AFTER_MS;
 
+/** Makes the next renewal get another ticket, however young the present one is. */
+export const distrustTicket = (): void => {
+  renewedAt = -Infinity;
+};
+
 /** An address of the API for what sends no header. */
 export function withTicket(url: string): string {
   if (ticket === null) return url;

@@ -37,6 +37,7 @@ class FakeSocket {
   onmessage: ((event: { data: ArrayBuffer }) => void) | undefined;
   send = (message: string): void => void FakeSocket.sent.push(message);
   close = (): void => undefined;
+  addEventListener = (): void => undefined;
 
   constructor() {
     FakeSocket.opened.push(this);

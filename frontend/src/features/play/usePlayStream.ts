@@ -1,7 +1,5 @@
 import { useCallback, useEffect, useRef, useState, type RefObject } from 'react';
-import { renewTicket } from '@/api/client';
-import { withTicket } from '@/api/session';
-import { BASE } from '@/lib/base';
+import { openSocket } from '@/api/socket';
 import { looksSame, readMessage, type Status } from './stream';
 
 const RETRY_MS = 1000;
@@ -56,11 +54,11 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
       drawing = false;
     };
     const open = async (): Promise<void> => {
-      await renewTicket().catch(() => undefined); // without it the service refuses, and this is tried again
-      if (closed) return;
-      const opened = new WebSocket(
-        withTicket(`${location.origin.replace(/^http/, 'ws')}${BASE}/api/v1/play/${session}/stream`),
-      );
+      const opened = await openSocket(`/api/v1/play/${session}/stream`);
+      if (closed) {
+        opened.close();
+        return;
+      }
       opened.binaryType = 'arraybuffer';
       opened.onopen = () => setConnection((number) => number + 1);
       opened.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {

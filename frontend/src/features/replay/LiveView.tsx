@@ -1,9 +1,8 @@
 import { Loader } from '@mantine/core';
 import { useDocumentVisibility } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
-import { withTicket } from '@/api/session';
+import { openSocket } from '@/api/socket';
 import { Term } from '@/components/Term';
-import { BASE } from '@/lib/base';
 import { formatInteger } from '@/lib/format';
 import classes from './replay.module.css';
 
@@ -46,17 +45,21 @@ export function LiveView({ run }: { run: string }) {
       }
       bitmap.close();
     };
-    const open = (): void => {
-      const origin = location.origin.replace(/^http/, 'ws');
-      socket = new WebSocket(withTicket(`${origin}${BASE}/api/v1/runs/${run}/live`));
-      socket.binaryType = 'arraybuffer';
+    const open = async (): Promise<void> => {
+      const opened = await openSocket(`/api/v1/runs/${run}/live`);
+      if (closed) {
+        opened.close();
+        return;
+      }
+      opened.binaryType = 'arraybuffer';
       // A corrupt frame is skipped: the next one follows.
-      socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => void show(data).catch(() => undefined);
-      socket.onclose = () => {
-        if (!closed) retry = setTimeout(open, RETRY_MS);
+      opened.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => void show(data).catch(() => undefined);
+      opened.onclose = () => {
+        if (!closed) retry = setTimeout(() => void open(), RETRY_MS);
       };
+      socket = opened;
     };
-    open();
+    void open();
     return () => {
       closed = true;
       clearTimeout(retry);

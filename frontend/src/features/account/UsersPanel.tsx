@@ -13,6 +13,7 @@ import classes from './account.module.css';
 export function UsersPanel({ me }: { me: string }) {
   const { data: users, error, refetch } = useQuery(usersQuery);
   const [removing, setRemoving] = useState<User | null>(null);
+  const [changing, setChanging] = useState<{ user: User; role: Role } | null>(null);
   const panel = useRef<HTMLElement>(null);
   const change = useAccountMutation(({ id, role }: { id: string; role: Role }) =>
     accountActions.changeUser(id, role),
@@ -21,7 +22,6 @@ export function UsersPanel({ me }: { me: string }) {
   return (
     <section ref={panel} tabIndex={-1} className={`panel ${classes.panel}`} aria-label="Users">
       <NewUser />
-      {change.isError && <Problem error={change.error} />}
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!users && !error && <Loading label="Loading the users" lines={2} />}
       {users && (
@@ -52,10 +52,9 @@ export function UsersPanel({ me }: { me: string }) {
                         aria-label={`Role of ${user.name}`}
                         data={[...ROLES]}
                         value={user.role}
-                        onChange={({ currentTarget }) => {
-                          change.mutate({ id: user.id, role: currentTarget.value as Role });
-                          currentTarget.blur(); // arrow keys then scroll, and change no role
-                        }}
+                        onChange={({ currentTarget }) =>
+                          setChanging({ user, role: currentTarget.value as Role })
+                        }
                       />
                     )}
                   </td>
@@ -81,6 +80,20 @@ export function UsersPanel({ me }: { me: string }) {
         </div>
       )}
       <ConfirmDialog
+        opened={changing !== null}
+        onClose={() => setChanging(null)}
+        title={`Change the role of ${changing?.user.name ?? ''}`}
+        action={`Make ${changing?.role ?? ''}`}
+        onConfirm={async () => {
+          if (changing) await change.mutateAsync({ id: changing.user.id, role: changing.role });
+        }}
+      >
+        The role changes from {changing?.user.role} to {changing?.role}, at once.
+        {changing &&
+          isLower(changing.role, changing.user.role) &&
+          ` The user's tokens of a higher role are lowered to ${changing.role} for good.`}
+      </ConfirmDialog>
+      <ConfirmDialog
         opened={removing !== null}
         onClose={() => setRemoving(null)}
         title={`Remove user ${removing?.name ?? ''}`}
@@ -97,6 +110,8 @@ export function UsersPanel({ me }: { me: string }) {
     </section>
   );
 }
+
+const isLower = (role: Role, than: Role): boolean => ROLES.indexOf(role) < ROLES.indexOf(than);
 
 function NewUser() {
   const [name, setName] = useState('');

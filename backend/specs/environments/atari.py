@@ -162,6 +162,7 @@ class AtariConfig(EnvironmentConfig):
 
 
 _TRAINED = {
+    "A3C": "320 million frames (on what hardware is not known here)",
     "A3C FF": "4 days on 16 CPU cores",
     "A3C FF 1 day": "1 day on 16 CPU cores",
     "A3C LSTM": "4 days on 16 CPU cores",

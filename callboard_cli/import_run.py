@@ -11,7 +11,7 @@ from backend.settings import Settings
 from backend.specs.states import ENDED, RunState
 from callboard_cli import fail
 from callboard_cli.database import upgrade
-from callboard_cli.run_directory import load_spec
+from callboard_cli.run_directory import load_spec, occupying
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -27,12 +27,14 @@ HOST = "import"
 
 
 def import_run(
+    command: typer.Context,
     run_directory: Annotated[
         Path, typer.Argument(help="Directory of a run, such as one of `callboard train`.")
     ],
 ) -> None:
     """Record a run directory as a run of this machine's server, and print its id."""
     spec = load_spec(run_directory)
+    command.with_resource(occupying(run_directory))
     numbers = [int(p.name) for p in (run_directory / "attempts").glob("*") if p.name.isdigit()]
     if not numbers:
         raise fail(f"run_directory: {run_directory} contains no attempt")
@@ -83,7 +85,8 @@ def _give_up(context: "Context", run_id: str) -> None:
 
 
 def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
-    """Set the checkpoint that an attempt resumed from, according to its log."""
+    """Set the checkpoint that an attempt resumed from, according to its log; by now its file may have been
+    removed. An attempt that ended before it started supersedes nothing."""
     from backend.checkpoints import service as checkpoints
     from backend.coordination import claims
     from backend.specs.events import StartedEvent
@@ -92,10 +95,12 @@ def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
     log = context.run_dir(run_id) / "attempts" / str(number) / "events.log"
     logged = (event for frame, _ in read_frames(log) for event in frame)
     started = next((event for event in logged if isinstance(event, StartedEvent)), None)
-    resumed_from = started.resumed_from if started else None
+    if started is None:
+        return
+    file = started.resumed_from
     with context.writing() as session:
-        by_file = {row.file: row for row in checkpoints.resumable(session, run_id)}
-        claims.resume_from(session, run_id, number, by_file.get(resumed_from or ""))
+        checkpoint = checkpoints.of_file(session, run_id, file) if file else None
+        claims.resume_from(session, run_id, number, checkpoint)
 
 
 def _start_next(session: "Session", run: "Run", final_event: "EndedEvent | None") -> None:

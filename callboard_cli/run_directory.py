@@ -3,7 +3,11 @@
 The commands `train`, `evaluate` and `runs import` read it, and so does the demo run.
 """
 
+import fcntl
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +15,39 @@ from callboard_cli import fail
 
 if TYPE_CHECKING:
     from backend.specs.run import RunSpec
+
+
+@contextmanager
+def occupying(folder: Path) -> Iterator[None]:
+    """Have no other command train in a run directory meanwhile; a new one is created.
+
+    Raises:
+        typer.Exit: another one trains there, or it cannot be created.
+    """
+    is_new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise fail(f"run_directory: {folder} cannot be written: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise fail(
+                f"run_directory: another process trains in {folder}: wait for its end, or choose another "
+                "directory"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing would leave it to children that still end
+        os.close(descriptor)
+        if is_new:
+            with suppress(OSError):  # the request was refused before anything was written
+                folder.rmdir()
 
 
 def load_spec(folder: Path) -> "RunSpec":

@@ -17,7 +17,7 @@ from backend.specs.problems import quoted
 from backend.specs.protocols import UnsupportedProtocolError, starts_protocol
 from backend.specs.start_sets import STARTS_FILE
 from callboard_cli import fail, require_engine, score_text
-from callboard_cli.run_directory import load_spec
+from callboard_cli.run_directory import load_spec, occupying
 from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -79,6 +79,7 @@ def _description(environment: str) -> dict[str, Any]:
 
 
 def train(
+    command: typer.Context,
     algorithm: AlgorithmId,
     environment: EnvironmentId,
     agent_steps: AgentSteps = None,
@@ -117,6 +118,7 @@ def train(
     _check_device(spec)
     _check_memory(spec)
     folder = run_directory or Settings().runs_dir / str(ULID())
+    command.with_resource(occupying(folder))
     attempt, resume, spec = _prepare(folder, spec, annealing)
 
     from callboard_cli.training_terminal import TrainingTerminal

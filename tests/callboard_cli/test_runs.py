@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
 from backend.db import Attempt
@@ -272,12 +273,31 @@ def test_import_stores_run_trained_by_callboard_train(
     assert values.tolist() == logged
     assert stored_points(engine, run_id, "eval/plain/mean_return") == [1000, 2000]
     assert len(os.listdir(sqlite_service.settings.runs_dir / run_id / "checkpoints")) >= 1
+    _check_import_without_first_checkpoints(callboard, engine, folder, logged)
     os.mkfifo(folder / "pipe")
     torn = callboard("runs", "import", str(folder))
     assert (torn.exit_code, "is a named pipe" in torn.output) == (1, True)
     [other] = [item["id"] for item in sqlite_service.client.get("/api/v1/runs").json()["items"]][:1]
     assert other != run_id
     assert run_row(engine, other).state == "failed", "else a worker would train it once its lease has expired"
+
+
+def _check_import_without_first_checkpoints(
+    callboard: Callboard, engine: Engine, folder: Path, logged: list[float]
+) -> None:
+    for path in sorted((folder / "checkpoints").iterdir(), key=lambda path: path.stat().st_mtime)[:-1]:
+        path.unlink()
+    (folder / "attempts" / "3").mkdir()
+    (folder / "attempts" / "3" / "events.log").touch()
+    imported = callboard("runs", "import", str(folder))
+    assert imported.exit_code == 0, imported.output
+    run_id = imported.output.strip()
+    assert (run_row(engine, run_id).attempt, run_row(engine, run_id).agent_steps) == (3, 2000)
+    with reading(engine) as session:
+        (series,) = metrics.list_series(session, [run_id], ["rollout/episode_return"])
+        values = np.concatenate([part["value"] for part in metrics.all_points(session, series.id)])
+        assert session.get_one(Attempt, (run_id, 2)).resumed_from_agent_steps == 1000
+    assert values.tolist() == logged
 
 
 def test_workers_clean_up_the_copy_of_an_imported_run(

@@ -19,6 +19,7 @@ from backend.specs.environments.custom import FILE_VARIABLE
 from backend.specs.events import EvaluationEvent
 from backend.specs.run import parse_run_spec
 from callboard_cli.main import app
+from callboard_cli.run_directory import occupying
 from callboard_cli.training_terminal import TrainingTerminal
 from tests.support import custom_environment
 from tests.support.waiting import PATIENCE_S
@@ -184,6 +185,16 @@ def test_train_prints_run_directory_which_rejects_other_settings_and_checkpoints
     refused = CliRunner().invoke(app, ["evaluate", str(folder), "--checkpoint", "../../etc/passwd"])
     assert refused.exit_code == 2
     assert refused.stderr.startswith("callboard: checkpoint:")
+
+
+def test_second_command_in_a_run_directory_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    arguments = [*CARTPOLE, "--agent-steps", "50", "--run-directory", str(folder)]
+    with occupying(folder):
+        refused = CliRunner().invoke(app, arguments, env={"CALLBOARD_HOME": str(tmp_path)})
+        assert (refused.exit_code, list(folder.iterdir())) == (2, [])
+        assert refused.output.startswith(f"callboard: run_directory: another process trains in {folder}: ")
+    assert not folder.exists()
 
 
 @pytest.mark.service

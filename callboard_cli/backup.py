@@ -1,5 +1,6 @@
 """`callboard backup` and `callboard restore`."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,12 +103,20 @@ def restore(
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Report an expected error in one line."""
+    """Report an expected error in one line. A request to end removes what is half written."""
     from backend.backup.archive import BackupError
 
+    former = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     except BackupError as error:
         raise fail(str(error), 1) from None
     except OSError as error:
         raise fail(f"a file or the artifact store is not available: {error}", 1) from None
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _exit(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
+from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
@@ -107,7 +108,7 @@ def creating(path: Path) -> Iterator[ArchiveWriter]:
     """
     if path.exists():
         raise BackupError(f"{path} exists already: name another file")
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name[:200]}.{uuid4().hex}.partial")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
@@ -118,7 +119,12 @@ def creating(path: Path) -> Iterator[ArchiveWriter]:
                 yield ArchiveWriter(tar)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            raise BackupError(f"{path} exists already: another backup has just written it") from None
+        except OSError:  # a file system without hard links
+            os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 

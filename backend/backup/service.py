@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -56,14 +57,20 @@ def create(settings: Settings, path: Path) -> BackupManifest:
             raise BackupError("the database has an older schema: run `callboard db upgrade` first")
         stack.enter_context(_holding(db_engine))
         copy = Path(folder) / archive.DATABASE
-        repository.snapshot(db_engine, copy)
+        created_at = datetime.now(UTC)
+        try:
+            repository.snapshot(db_engine, copy)
+        except (sqlite3.Error, SQLAlchemyError) as error:
+            if not _is_of_sqlite(error):
+                raise
+            raise BackupError(f"the database cannot be copied to {path.parent}: {error}") from error
         with copy.open("rb") as file:
             writer.add(archive.DATABASE, file, copy.stat().st_size)
         manifest = BackupManifest(
             format=archive.FORMAT,
             version=__version__,
             schema_revision=repository.schema_revision(db_engine) or "",
-            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            created_at=created_at.isoformat(timespec="seconds"),
             n_runs=0,
             n_files=0,
             damaged=[],
@@ -83,6 +90,15 @@ def create(settings: Settings, path: Path) -> BackupManifest:
         stack.close()
         writer.finish(manifest)
     return manifest
+
+
+def _is_of_sqlite(error: Exception) -> bool:
+    return isinstance(error, sqlite3.Error) or isinstance(getattr(error, "orig", None), sqlite3.Error)
+
+
+def _is_fault_of_disk(error: Exception) -> bool:
+    name = getattr(getattr(error, "orig", None), "sqlite_errorname", "")
+    return name.startswith(("SQLITE_FULL", "SQLITE_IOERR"))
 
 
 def _check_values(database: Path, manifest: BackupManifest) -> None:
@@ -149,6 +165,8 @@ def restore(
             migrate.upgrade(sqlite_url(copy))
             _check_values(copy, manifest)
         except (repository.DamagedRows, SQLAlchemyError) as error:
+            if _is_fault_of_disk(error):
+                raise BackupError(f"the database cannot be copied to {home}: {error}") from error
             manifest.unrestorable = str(error).splitlines()[0]
         if manifest.unrestorable is not None:
             raise BackupError(f"{path} is damaged, or not a backup of Callboard: {manifest.unrestorable}")

@@ -1,9 +1,13 @@
+import os
 import shutil
+import signal
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner
 
+from backend.backup import repository
 from backend.db.engine import make_engine, opened
 from backend.db.migrate import upgrade
 from backend.settings import Settings
@@ -65,3 +69,26 @@ def test_backup_that_a_restore_refuses_is_written_and_exits_1(tmp_path: Path, sq
     result = CliRunner().invoke(app, ["backup", str(file)], env={"CALLBOARD_HOME": str(home)})
     assert "callboard: a restore will refuse this backup: a row of its table runs" in result.stderr
     assert (result.exit_code, file.exists()) == (1, True)
+
+
+def test_backup_that_is_asked_to_end_leaves_nothing(
+    tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, target = tmp_path / "lab", tmp_path / "backups"
+    home.mkdir()
+    target.mkdir()
+    shutil.copyfile(sqlite_template, home / "callboard.sqlite3")
+    written: list[list[Path]] = []
+
+    def snapshot(*_: object) -> None:
+        written.append(list(target.iterdir()))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(repository, "snapshot", snapshot)
+    former = signal.getsignal(signal.SIGTERM)
+    arguments = ["backup", str(target / "x.tar")]
+    done = CliRunner().invoke(app, arguments, env={"CALLBOARD_HOME": str(home)})
+    assert done.exit_code == 128 + signal.SIGTERM, done.output
+    assert len(written[0]) == 2
+    assert list(target.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) == former

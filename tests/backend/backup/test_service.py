@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import pytest
 from sqlalchemy import Engine, Table, delete, insert, select, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind, ArtifactStore, observations_file, thumbnail_file
@@ -793,3 +794,46 @@ def test_create_refuses_existing_file_missing_folder_missing_database_and_old_sc
     with pytest.raises(BackupError, match="run `callboard db upgrade` first"):
         service.create(old, tmp_path / "x.tar")
     assert not [path for path in tmp_path.iterdir() if "x.tar" in path.name or "-backup-" in path.name]
+
+
+class _DiskFull(sqlite3.OperationalError):
+    sqlite_errorname = "SQLITE_FULL"
+
+
+def test_full_disk_is_not_called_a_damaged_database(
+    small: tuple[Settings, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, path = small
+    full = _DiskFull("database or disk is full")
+    with monkeypatch.context() as broken:
+        broken.setattr(repository, "snapshot", _fail_with(full))
+        with pytest.raises(BackupError, match=f"cannot be copied to {tmp_path}: database or disk is full"):
+            service.create(settings, tmp_path / "x.tar")
+    wrapped = OperationalError("INSERT", {}, full)
+    monkeypatch.setattr(repository, "refuse_active_schema", _fail_with(wrapped))
+    target = _settings(tmp_path / "target", None)
+    with pytest.raises(BackupError, match=f"cannot be copied to {target.home_dir}: .*disk is full"):
+        service.restore(target, path)
+    assert not [path for path in tmp_path.iterdir() if "x.tar" in path.name or "-backup-" in path.name]
+
+
+def _fail_with(error: Exception) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_two_backups_to_one_name_make_one_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar"
+    slow, fast = archive.creating(path), archive.creating(path)
+    for backup, content in ((slow, b"slow"), (fast, b"fast")):
+        backup.__enter__().add("part", BytesIO(content), 4)
+    fast.__exit__(None, None, None)
+    with pytest.raises(BackupError, match="another backup has just written it"):
+        slow.__exit__(None, None, None)
+    with tarfile.open(path) as tar:
+        part = tar.extractfile("part")
+        assert part is not None
+        assert part.read() == b"fast"
+    assert list(tmp_path.iterdir()) == [path]

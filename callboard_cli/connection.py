@@ -3,8 +3,8 @@ time of `callboard --help`."""
 
 import json
 import re
-from collections.abc import Callable
-from time import sleep
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,8 +16,6 @@ from callboard_cli import fail, printable
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
-
-WAIT_INTERVAL_S = 1.0
 
 
 def connect() -> "Remote":
@@ -40,11 +38,30 @@ def id_check(kind: str, command: str) -> Callable[[Any], Any]:
     return check
 
 
+def save(parts: Iterable[bytes], target: Path) -> None:
+    """Write a download to a file, which is replaced only once everything has arrived.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    target = target.resolve()
+    if target.exists() and not target.is_file():  # a pipe or a device
+        with target.open("wb") as file:
+            file.writelines(parts)
+        return
+    partial = target.with_name(f".{target.name[:200]}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.writelines(parts)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def report_runs_of(remote: "Remote", path: str, row: dict[str, Any], *, wait: bool, as_json: bool) -> None:
     """Print a sweep or study, after it has ended if `wait`."""
-    while wait and row["state"] == "running":
-        sleep(WAIT_INTERVAL_S)
-        row = remote.request("GET", f"{path}/{row['id']}")
+    if wait:
+        row = remote.wait_until(lambda row: row["state"] != "running", f"{path}/{row['id']}")
     if as_json:
         typer.echo(json.dumps(row))
     elif wait:

@@ -1,23 +1,36 @@
 """A client of the REST API: of this machine's server, or of `CALLBOARD_URL` with `CALLBOARD_TOKEN`."""
 
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from time import monotonic, sleep
 from typing import Any, Self
 
 import httpx
+import typer
 from ulid import ULID
 
 from backend.principals import Role
 from backend.settings import Settings
-from callboard_cli import BAD_INPUT, fail
+from callboard_cli import BAD_INPUT, fail, printable
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
 from callboard_cli.listening import url_of
 from callboard_cli.tokens import create_token
 
 TIMEOUT_S = 30.0
+WAIT_INTERVAL_S = 1.0
+MAX_OUTAGE_S = 300.0
+"""How long a command that waits for an end bears a server that restarts."""
+AWAY = 3
+"""Exit code when it was away for longer: what the command waited for may go on."""
+_AWAY = {
+    httpx.codes.TOO_MANY_REQUESTS,
+    httpx.codes.BAD_GATEWAY,
+    httpx.codes.SERVICE_UNAVAILABLE,
+    httpx.codes.GATEWAY_TIMEOUT,
+}
 MAX_PAGE = 200
 LOCAL_TOKEN_LIFETIME = timedelta(days=30)
 
@@ -114,6 +127,39 @@ class Remote:
                 response = self._client.send(request)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
+        return self._json(response)
+
+    def wait_until(self, has_ended: Callable[[Any], bool], path: str) -> Any:
+        """Get what is at `path` until it has ended, and return it.
+
+        A server that is away or overloaded is asked again for up to `MAX_OUTAGE_S`: what it trains goes on.
+
+        Raises:
+            typer.Exit: the server was away for longer (3), fails (1), or rejects the request (2).
+        """
+        away_since = None
+        while True:
+            try:
+                response = self._client.get(path)
+            except httpx.TransportError as error:
+                reason = str(error) or type(error).__name__
+            else:
+                if response.status_code not in _AWAY:
+                    away_since = None
+                    if has_ended(row := self._json(response)):
+                        return row
+                    sleep(WAIT_INTERVAL_S)
+                    continue
+                reason = f"{response.status_code} {response.reason_phrase}"
+            now = monotonic()
+            if away_since is None:
+                away_since = now
+                typer.echo(f"callboard: {self._client.base_url}: {printable(reason)}; waiting", err=True)
+            if now - away_since > MAX_OUTAGE_S:
+                raise fail(f"{self._client.base_url}: {reason}; is the server running?", AWAY)
+            sleep(WAIT_INTERVAL_S)
+
+    def _json(self, response: httpx.Response) -> Any:
         self._check(response)
         try:
             return response.json() if response.content else None

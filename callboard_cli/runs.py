@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -14,7 +13,7 @@ from rich.table import Column, Table
 from backend.specs.problems import quoted
 from backend.specs.states import ENDED, RunState
 from callboard_cli import CommandGroup, Json, estimate_text, fail, printable, score_text
-from callboard_cli.connection import WAIT_INTERVAL_S, connect, id_check
+from callboard_cli.connection import connect, id_check, save
 from callboard_cli.import_run import import_run
 from callboard_cli.run_request import (
     AgentSteps,
@@ -108,7 +107,12 @@ def start(
     host: Annotated[str | None, typer.Option(help="Host to run on.")] = None,
     priority: Annotated[int, typer.Option(help="Runs with a higher priority start first.")] = 0,
     device: Device = "auto",
-    wait: Annotated[bool, typer.Option(help="Wait until it has ended; exit code 1 if it failed.")] = False,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            help="Wait until it has ended; exit code 1 if it failed, 3 if the server was away for 5 minutes."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Start a run, or one per seed, and print the ids."""
@@ -261,9 +265,7 @@ def export(
                 sys.stdout.buffer.write(part)
             return
         try:
-            with target.open("wb") as file:
-                for part in parts:
-                    file.write(part)
+            save(parts, target)
         except OSError as error:
             raise fail(f"output: {target}: {error.strerror}; name another file with --output") from None
     typer.echo(str(target))
@@ -297,7 +299,8 @@ def _act_on_all(
 
 def _report(remote: "Remote", runs: list[dict[str, Any]], *, wait: bool, as_json: bool) -> None:
     """Print runs, after they have ended if `wait`; exit code 1 if one failed."""
-    runs = [_wait_until_ended(remote, run["id"]) for run in runs] if wait else runs
+    if wait:
+        runs = [remote.wait_until(lambda run: run["state"] in ENDED, f"/runs/{run['id']}") for run in runs]
     if as_json:
         typer.echo(json.dumps(runs if len(runs) > 1 else runs[0]))
     else:
@@ -319,9 +322,3 @@ def _resume(remote: "Remote", run_id: str, body: dict[str, Any]) -> Any:
     if (notice := annealing_notice(was, now, before["agent_steps"])) is not None:
         typer.echo(f"callboard: {run_id}: {notice}; see --annealing", err=True)
     return after
-
-
-def _wait_until_ended(remote: "Remote", run_id: str) -> Any:
-    while (run := remote.request("GET", f"/runs/{run_id}"))["state"] not in ENDED:
-        sleep(WAIT_INTERVAL_S)
-    return run

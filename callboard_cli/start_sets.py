@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -10,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from callboard_cli import CommandGroup, Json, fail, printable
-from callboard_cli.connection import WAIT_INTERVAL_S, connect, id_check
+from callboard_cli.connection import connect, id_check, save
 
 if TYPE_CHECKING:
     from callboard_cli.remote import Remote
@@ -139,9 +138,7 @@ def export(
     path = output or Path(f"start-set-{set_id}.json")
     with connect() as remote, remote.download(f"/start-sets/{set_id}/export", {}) as parts:
         try:
-            with path.open("wb") as file:
-                for part in parts:
-                    file.write(part)
+            save(parts, path)
         except OSError as error:
             raise fail(f"--output: {error.strerror}: {path}", 1) from None
     typer.echo(path)
@@ -160,9 +157,8 @@ def _report(remote: "Remote", row: dict[str, Any], *, wait: bool, as_json: bool)
     Raises:
         Exit: `wait`, and it could not be verified.
     """
-    while wait and row["state"] == "verifying":
-        sleep(WAIT_INTERVAL_S)
-        row = remote.request("GET", f"/start-sets/{row['id']}")
+    if wait:
+        row = remote.wait_until(lambda row: row["state"] != "verifying", f"/start-sets/{row['id']}")
     typer.echo(json.dumps(row) if as_json else row["id"])
     if row["state"] == "failed":
         raise fail(f"{row['name']}@{row['version']} could not be verified: {printable(row['error'])}", 1)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from callboard_cli import CommandGroup, Json, fail, printable, score_text
-from callboard_cli.connection import connect, format_counts, id_check, report_runs_of
+from callboard_cli.connection import connect, format_counts, id_check, report_runs_of, save
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -211,9 +211,7 @@ def export(
     path = output or Path(f"study-{study_id}.zip")
     with connect() as remote, remote.download(f"/studies/{study_id}/export", {}) as parts:
         try:
-            with path.open("wb") as file:
-                for part in parts:
-                    file.write(part)
+            save(parts, path)
         except OSError as error:
             raise fail(f"--output: {error.strerror}: {path}", 1) from None
     typer.echo(path)

@@ -1,3 +1,4 @@
+import json
 import shutil
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ class Breaking(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.breaks = breaks
         self.keys: list[str | None] = []
+        self.states: list[str | int | None] = []
+        """Responses to GET: a state, a status, or None for a broken connection; without any it is no JSON."""
 
     @property
     def settings(self) -> Settings:
@@ -41,10 +44,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "6")
+        state = self.server.states.pop(0) if self.server.states else "<html>"
+        if state is None:
+            return
+        body = b"<html>" if state == "<html>" else json.dumps({"state": state}).encode()
+        self.send_response(state if isinstance(state, int) else 200)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(b"<html>")
+        self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""
@@ -73,6 +80,23 @@ def test_remote_exits_when_every_connection_breaks(breaking: Breaking) -> None:
     with Remote(breaking.settings) as remote, pytest.raises(typer.Exit):
         remote.request("POST", "/runs", body={})
     assert len(breaking.keys) == 2
+
+
+@pytest.mark.parametrize("breaking", [0], indirect=True)
+def test_wait_for_an_end_outlasts_a_restart_of_the_server(
+    breaking: Breaking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("callboard_cli.remote.WAIT_INTERVAL_S", 0.0)
+    breaking.states = [503, None, 502, "running", 429, "finished"]
+    with Remote(breaking.settings) as remote:
+        row = remote.wait_until(lambda row: row["state"] == "finished", "/runs/x")
+        assert row == {"state": "finished"}
+        assert capsys.readouterr().err.count("; waiting\n") == 2, "once for each outage"
+        monkeypatch.setattr("callboard_cli.remote.MAX_OUTAGE_S", 0.0)
+        breaking.states = 10 * [503]
+        with pytest.raises(typer.Exit) as ended:
+            remote.wait_until(bool, "/runs/x")
+    assert ended.value.exit_code == 3
 
 
 def proxied(settings: Settings) -> list[str]:

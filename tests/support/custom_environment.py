@@ -1,5 +1,6 @@
 """Custom gymnasium environments, and the file that registers them."""
 
+import sys
 from multiprocessing import parent_process
 from pathlib import Path
 from time import sleep
@@ -162,6 +163,7 @@ class Line(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.at = int(self.np_random.integers(2))
+        sys.stdout.write(f"reset to {self.at}\n")
         return np.array([self.at], np.float64), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

@@ -31,6 +31,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from backend.specs import machine_faults
 from backend.specs.events import StartingEvent
@@ -91,7 +92,7 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
         "lengths_frames": result.lengths_frames,
         "mean_return": result.mean_return,
     }
-    sys.stdout.write(json.dumps(report) + "\n")
+    args.answer.write(json.dumps(report) + "\n")
     return 0
 
 
@@ -146,7 +147,7 @@ def _branch(args: argparse.Namespace, spec: RunSpec) -> int:
         starts=args.starts,
         states=args.states,
     )
-    sys.stdout.write(outcome.model_dump_json() + "\n")
+    args.answer.write(outcome.model_dump_json() + "\n")
     return 0
 
 
@@ -161,7 +162,7 @@ def _saliency(args: argparse.Namespace, spec: RunSpec) -> int:
     saliency = saliency_of_decision(
         spec, args.replay, policy, args.decision, starts=args.starts, states=args.states
     )
-    sys.stdout.write(saliency.model_dump_json() + "\n")
+    args.answer.write(saliency.model_dump_json() + "\n")
     return 0
 
 
@@ -173,17 +174,17 @@ def _start_set(args: argparse.Namespace) -> int:
     try:
         verified, derived = verify(StartSetContent.model_validate_json(args.document.read_text("utf-8")))
     except StartSetMismatchError as error:
-        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        args.answer.write(json.dumps({"error": str(error)}) + "\n")
         return 0
     starts.save(args.out, derived)
-    sys.stdout.write(json.dumps({"error": None, "set": verified.model_dump()}) + "\n")
+    args.answer.write(json.dumps({"error": None, "set": verified.model_dump()}) + "\n")
     return 0
 
 
 def _encode(args: argparse.Namespace) -> int:
     from workers.engine.training.uploaded_video import report
 
-    sys.stdout.write(report(args.upload, args.out, args.form, args.fps) + "\n")
+    args.answer.write(report(args.upload, args.out, args.form, args.fps) + "\n")
     return 0
 
 
@@ -207,6 +208,14 @@ def _warm_up(args: argparse.Namespace) -> int:
     import workers.engine.training.loop  # noqa: F401
 
     return 0
+
+
+def _separate_answer() -> IO[str]:
+    """Standard output, for the one line of an answer; whatever else is printed there from now on, such as by
+    a custom environment, goes to standard error."""
+    answer = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return answer
 
 
 def main() -> int:
@@ -277,8 +286,12 @@ def main() -> int:
         command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )
+    for command in (evaluate, branch, saliency, encode, start_set):
+        command.set_defaults(answers=True)
     args = parser.parse_args()
     die_with_parent(args.parent)
+    if "answers" in args:
+        args.answer = _separate_answer()
     try:
         return _run(args)
     except Exception as error:

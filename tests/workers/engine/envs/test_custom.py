@@ -1,5 +1,8 @@
 """Environments of a host's owner: from the file to training, and what becomes of broken ones."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,20 @@ def test_run_trains_and_evaluates_in_a_custom_environment(file: Path, tmp_path: 
     [score] = [event for event in said if isinstance(event, EvaluationEvent)]
     assert score.protocol == "plain"
     assert set(score.returns) <= {0.0, 1.0}
+
+
+@pytest.mark.service
+def test_evaluation_prints_its_result_alone_though_the_environment_prints(file: Path, tmp_path: Path) -> None:
+    spec = parse_run_spec(request(file))
+    folder = tmp_path / "run"
+    Training(spec, folder).run()
+    (folder / "spec.json").write_text(spec.model_dump_json())
+    checkpoint = next((folder / "checkpoints").iterdir())
+    command = [sys.executable, "-m", "workers.engine", "evaluate", str(folder)]
+    command += ["--checkpoint", str(checkpoint), "--episodes", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(json.loads(done.stdout)["returns"]) == 2
+    assert "reset to" in done.stderr
 
 
 def test_custom_environment_resizes_observations_and_clips_actions() -> None:

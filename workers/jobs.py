@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from signal import SIGKILL
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TypeVar
@@ -75,6 +76,10 @@ class JobFailed(Exception):
     """The job cannot be done; the message is shown to the user."""
 
 
+class JobKilled(Exception):
+    """Its engine was killed, often for the memory that it took: another try may succeed."""
+
+
 class JobLost(Exception):
     """The job's lease is lost, or the worker is shutting down."""
 
@@ -132,6 +137,9 @@ class JobRunner(threading.Thread):
                 self._write(lambda session: self._finish(session, write))
             except JobLost:
                 self._requeue()
+            except JobKilled:
+                log.warning("job.engine_killed", tries=self._job.tries)
+                self._requeue(counts=True)
             except Exception as error:
                 fault = machine_faults.errno_of(error) if isinstance(error, OSError) else None
                 if fault is not None:
@@ -149,9 +157,9 @@ class JobRunner(threading.Thread):
                 renewal.join()
                 self._on_end()
 
-    def _requeue(self) -> None:
+    def _requeue(self, *, counts: bool = False) -> None:
         with suppress(*TRANSIENT_ERRORS), self._context.writing() as session:
-            jobs.requeue(session, self._job.id, self._job.tries)
+            jobs.requeue(session, self._job.id, self._job.tries, counts=counts)
 
     def _execute(self) -> Result:
         if self._job.kind == VERIFICATION:
@@ -260,6 +268,7 @@ class JobRunner(threading.Thread):
         fetch = partial(resume.fetch_uploaded_video, self._context, video)
         upload = self._retry(fetch)
         if upload is None:
+            self._retry(partial(self._context.store.check_has_run, run.id))
             return _unusable(video, "the uploaded video is missing or damaged")
         out = self._run_dir / "videos" / encoded_file(video.id)
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -525,12 +534,15 @@ class JobRunner(threading.Thread):
             while not process.has_exited():
                 if self._cancelled.wait(_TICK_S):
                     raise JobLost
+                process.bound_output()
                 if monotonic() > self._deadline:
                     raise JobFailed(f"it took longer than {TIMEOUT_S:.0f} s")
         finally:
             status = process.reap()
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
             raise OSError(fault, machine_faults.describe(fault))
+        if status == -SIGKILL and self._job.tries < jobs.MAX_TRIES:
+            raise JobKilled
         if status != 0:
             raise JobFailed(process.output_tail() or f"the engine exited with status {status}")
         return stdout.read_text()

@@ -69,7 +69,8 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
         .where(or_(Job.state == "queued", expired))
         .where(
             or_(
-                Job.kind.in_((ENCODE, VIDEO_THUMBNAIL)),
+                # Without those of a deleted run: while it can be restored, its jobs wait for that.
+                Job.kind.in_((ENCODE, VIDEO_THUMBNAIL)) & Job.run_id.in_(select(Run.id)),
                 Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))),
                 (Job.kind == VERIFICATION)
                 & Job.target_id.in_(select(StartSet.id).where(StartSet.environment.in_(environments))),

@@ -105,12 +105,11 @@ def fail(session: Session, job_id: str, tries: int, error: str) -> bool:
     return job is not None
 
 
-def requeue(session: Session, job_id: str, tries: int) -> bool:
-    """Requeue a job on shutdown of the worker; the try does not count. False if it is no longer held by this
-    try."""
+def requeue(session: Session, job_id: str, tries: int, *, counts: bool = False) -> bool:
+    """Requeue a job; its try counts only if `counts`. False if it is no longer held by this try."""
     job = repository.running(session, job_id, tries)
     if job is not None:
-        job.tries -= 1
+        job.tries -= not counts
         _set_state(session, job, "queued", None)
     return job is not None
 

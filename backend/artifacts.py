@@ -89,9 +89,13 @@ class ArtifactStore:
 
     def _path(self, run_id: str, kind: ArtifactKind, file: str) -> str:
         """Where a file is stored."""
+        return f"{self._run_path(run_id)}/{kind}/{check_file_name(file)}"
+
+    def _run_path(self, run_id: str) -> str:
+        """Folder of a run's files."""
         if not _RUN_ID.fullmatch(run_id):
             raise InvalidKey(f"not a run id: {run_id!r:.80}")
-        return f"{self._root}/runs/{run_id}/{kind}/{check_file_name(file)}"
+        return f"{self._root}/runs/{run_id}"
 
     def put(self, local: Path, run_id: str, kind: ArtifactKind, file: str | None = None) -> None:
         """Store a complete local file under its own name or `file`, replacing an older one. The local file
@@ -227,11 +231,24 @@ class ArtifactStore:
             return not self._fs.ls(f"{self._root}/runs", detail=False)
         return True
 
+    def check_has_run(self, run_id: str) -> None:
+        """Check that the store has files of a run that must have some.
+
+        Raises:
+            StoreUnavailable: it has none, like an empty folder where the store should be mounted.
+        """
+        with suppress(FileNotFoundError), _store():
+            if self._fs.ls(self._run_path(run_id), detail=False):
+                return
+        raise StoreUnavailable(
+            f"the artifact store {self._root} has no file of this run: on this host it may not be mounted, "
+            "or CALLBOARD_ARTIFACTS_URL may be that of another store"
+        )
+
     def delete_run(self, run_id: str) -> None:
         """Delete all files of a run, if there are any."""
-        path = self._path(run_id, "videos", "x")
         with suppress(FileNotFoundError), _store():
-            self._fs.rm(path.removesuffix("/videos/x"), recursive=True)
+            self._fs.rm(self._run_path(run_id), recursive=True)
 
 
 @contextmanager

@@ -22,6 +22,9 @@ MAX_FRAME_BYTES = 2**20
 
 _STDERR_TAIL_BYTES = 8192
 
+MAX_OUTPUT_BYTES = 16 * 2**20
+"""Of a longer output file only the end is needed."""
+
 
 class EngineProcess:
     """A child process in its own session, connected by a socket pair.
@@ -167,6 +170,17 @@ class EngineProcess:
             with suppress(psutil.Error):
                 total += process.memory_info().rss
         return total
+
+    def bound_output(self) -> bool:
+        """Cut its output file to the end if it is longer than `MAX_OUTPUT_BYTES`, and return whether it was:
+        an environment may print at each step. The process always appends at the file's present end."""
+        with suppress(OSError), self._output.open("ab") as file:
+            if file.tell() > MAX_OUTPUT_BYTES:
+                end = self.output_tail()
+                file.truncate(0)
+                file.write(end.encode() + b"\n")
+                return True
+        return False
 
     def output_tail(self) -> str:
         """The end of its output file; empty if that cannot be read, for example because it was removed."""

@@ -50,6 +50,7 @@ def prepare(context: Context, claim: Claim) -> str | None:
     Raises:
         Superseded: the attempt no longer holds the run, or the earlier attempt had finished it.
         StartSetDeleted: the run is evaluated from a set that does not exist any more.
+        StoreUnavailable: the artifact store is unavailable, or has no file at all of a run with checkpoints.
     """
     folder = context.run_dir(claim.run_id) / "attempts"
     for number in range(1, claim.attempt + 1):
@@ -112,6 +113,7 @@ def _newest_intact(context: Context, claim: Claim) -> Checkpoint | None:
     for n_tried, checkpoint in enumerate(candidates, 1):
         if fetch(context, checkpoint) is not None:
             return checkpoint
+        context.store.check_has_run(claim.run_id)
         with context.writing() as session:
             claims.lock(session, claim.run_id, claim.attempt)
             way_out = "trying an older one" if n_tried < len(candidates) else "starting from scratch"

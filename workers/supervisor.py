@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TypeVar
@@ -14,10 +15,12 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
+from backend.artifacts import StoreUnavailable
 from backend.coordination import claims
 from backend.coordination.claims import Claim, Superseded
 from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.db import Run
+from backend.runs import service as runs
 from backend.specs import machine_faults
 from backend.specs.commands import ChangeSettings, Stop, Watch
 from backend.specs.events import EndedEvent
@@ -89,6 +92,7 @@ class Supervisor:
         self._on_disk_fault = on_disk_fault
         self._run_dir = context.run_dir(claim.run_id)
         self._attempt_dir = self._run_dir / "attempts" / str(claim.attempt)
+        self._output = self._attempt_dir / "stderr.log"
         self._process: EngineProcess | None = None
         self._has_damaged_checkpoint = False
         self._wake = threading.Event()
@@ -178,11 +182,15 @@ class Supervisor:
             return
         self._caught_up_at = monotonic()
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
-        has_lowered_priority = False
+        has_lowered_priority = has_cut_output = False
         while not self._process.has_exited():
             self._wake.wait(FRAME_TICK_S if self._is_watched else TICK_S)
             self._wake.clear()
             self._forward_frames()
+            if self._process.bound_output() and not has_cut_output:
+                file = self._output.relative_to(self._run_dir)
+                self._log(f"it prints a lot: only the end is kept, in the run's folder as {file}")
+                has_cut_output = True
             self._record(recorder)
             if recorder.has_started and not has_lowered_priority:
                 # Only once it trains: before, somebody may be waiting for it to start.
@@ -205,7 +213,7 @@ class Supervisor:
             arguments += ["--resume", checkpoint]
         process = EngineProcess(
             arguments,
-            output=self._attempt_dir / "stderr.log",
+            output=self._output,
             control=True,
             command=self._command,
             environment=None if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu},
@@ -344,6 +352,8 @@ class Supervisor:
         def wait(error: Exception) -> None:
             if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
                 raise error  # nothing has started: another host can take the run
+            if isinstance(error, StoreUnavailable) and self._backoff_s == 0.0:
+                self._log(f"waiting: {error}")
             self._wake.wait(self._next_backoff_s(error))
             self._wake.clear()
             check()
@@ -352,6 +362,13 @@ class Supervisor:
         result = retry_until_available(action, wait)
         self._backoff_s = 0.0
         return result
+
+    def _log(self, warning: str) -> None:
+        """Append to the run's log, if the database is available."""
+        with suppress(*TRANSIENT_ERRORS), self._context.writing() as session:
+            claims.lock(session, self.claim.run_id, self.claim.attempt)
+            runs.log(session, self.claim.run_id, self.claim.attempt, "warning", warning)
+            runs.bump_revision(session, self.claim.run_id)
 
     def _next_backoff_s(self, error: BaseException) -> float:
         self._backoff_s = min(max(1.0, self._backoff_s * 2), _MAX_BACKOFF_S)

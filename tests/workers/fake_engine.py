@@ -8,6 +8,7 @@ Each agent step emits one point of `loss/policy` with the step as value. The run
 - `damages_end`: flip a bit of this attempt's final event
 - `episode_every`: agent steps between stored episodes (none)
 - `damages_resumed`: flip a bit of the checkpoint that this attempt resumes from, before it is read
+- `prints`: bytes printed at each agent step (none)
 - `wait_at`: agent step at which the first attempt waits for a file `go` in the run's directory
 - `job_waits`: an evaluation waits for the same file after printing its scores
 - `ignores_stop`: ignore stop requests
@@ -97,6 +98,9 @@ class FakeEngine:
                 self.episode()
             if self.control.watched:
                 self.control.send_frame(self.step, b"frame")
+            if "prints" in self.notes:
+                sys.stdout.write("x" * self.notes["prints"] + "\n")
+                sys.stdout.flush()
             self.misbehave()
             if self.step == self.notes.get("wait_at"):
                 while self.attempt == 1 and not (self.run_dir / "go").exists():

@@ -44,7 +44,7 @@ from tests.workers.support import (
     stored_points,
     until_state,
 )
-from workers import supervisor
+from workers import engine_process, supervisor
 from workers.engine.training.event_log import EventLog
 from workers.engine_process import MAX_NICENESS, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
@@ -393,6 +393,37 @@ def test_missing_local_checkpoint_is_fetched_from_store(context: Context, engine
         file.unlink()
     _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 30
+
+
+def test_what_an_environment_prints_is_bounded(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_process, "MAX_OUTPUT_BYTES", 10_000)
+    die = {"1": {"at": 50, "how": "exit"}}
+    run = fake_run(engine, agent_steps=60, prints=1_000, step_s=0.02, die=die)
+    _supervise(context, engine).join(PATIENCE_S)
+    output = context.run_dir(run.id) / "attempts" / "1" / "stderr.log"
+    assert output.stat().st_size < 50_000
+    assert output.read_bytes().endswith(b"x\nlast line on stderr\n")
+    assert sum("it prints a lot" in line for line in _logged(engine, run.id, "warning")) == 1
+
+
+def test_run_waits_for_a_store_that_is_not_mounted(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_MAX_BACKOFF_S", 0.01)
+    run = _die_and_queue(context, engine)
+    shutil.rmtree(context.run_dir(run.id) / "checkpoints")
+    store = context.settings.home_dir / "artifacts"
+    away = store.rename(store.with_name("away"))
+    resuming = _supervise(context, engine)
+    until(lambda: any("has no file of this run" in line for line in _logged(engine, run.id, "warning")))
+    assert stored_points(engine, run.id)[-1] >= 30
+    shutil.rmtree(store, ignore_errors=True)
+    away.rename(store)
+    resuming.join(PATIENCE_S)
+    assert _resumed_at(engine, run.id) == 30
+    assert sum("has no file of this run" in line for line in _logged(engine, run.id, "warning")) == 1
 
 
 def test_best_checkpoint_is_fetched_from_store_for_its_second_score(context: Context, engine: Engine) -> None:

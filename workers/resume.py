@@ -1,5 +1,6 @@
 """Prepares a claimed run to resume from its newest intact checkpoint, local or in the artifact store."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -177,13 +178,22 @@ def _fetch(context: Context, run_id: str, kind: ArtifactKind, file: str, sha256:
     """A file whose checksum is `sha256`; with None any content is accepted."""
     folder = context.run_dir(run_id) / kind
     local = folder / file
-    if local.is_file() and sha256 in (None, file_sha256(local)):
+    if local.is_file() and _is_intact(local, sha256):
         return local
     try:
         local = context.store.get(run_id, kind, file, folder)
     except FileNotFoundError:
         return None
-    return local if sha256 in (None, file_sha256(local)) else None
+    return local if _is_intact(local, sha256) else None
+
+
+def _is_intact(file: Path, sha256: str | None) -> bool:
+    try:
+        return sha256 is None or file_sha256(file) == sha256
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return False  # a sector that cannot be read: an older file may be whole
 
 
 def write_spec(run_dir: Path, spec: dict[str, Any]) -> RunSpec:

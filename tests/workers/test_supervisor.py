@@ -44,7 +44,7 @@ from tests.workers.support import (
     stored_points,
     until_state,
 )
-from workers import engine_process, supervisor
+from workers import engine_process, resume, supervisor
 from workers.engine.training.event_log import EventLog
 from workers.engine_process import MAX_NICENESS, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
@@ -464,6 +464,22 @@ def test_run_resumes_from_older_checkpoint_when_newest_is_damaged(context: Conte
         assert any("a1-s000000000030.pt is missing or damaged" in message for message in warnings)
         damaged = session.scalars(select(Checkpoint).where(Checkpoint.agent_steps == 30)).all()
         assert [c.superseded for c in damaged if c.attempt == 1] == [True]
+
+
+def test_run_resumes_from_older_checkpoint_when_newest_cannot_be_read(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _die_and_queue(context, engine)
+    read = resume.file_sha256
+
+    def read_or_fail(path: Path) -> str:
+        if path.name == "a1-s000000000030.pt":
+            raise OSError(errno.EIO, "Input/output error")
+        return read(path)
+
+    monkeypatch.setattr(resume, "file_sha256", read_or_fail)
+    _supervise(context, engine).join(PATIENCE_S)
+    assert _resumed_at(engine, run.id) == 20
 
 
 def test_run_resumes_from_older_checkpoint_when_newest_is_damaged_after_it_was_checked(

@@ -133,14 +133,26 @@ def _changed_runs(session: Session, sweep_ids: Collection[str]) -> list[tuple[st
     planned = {sweep.id: _limits(sweep.spec["run"]) for sweep in sweeps}
     changed_live = select(LiveSettings.run_id).where(LiveSettings.agent_steps.is_not(None))
     query = (
-        select(SweepMember.sweep_id, Run.id, Run.state, Run.spec, Run.id.in_(changed_live))
+        select(
+            SweepMember.sweep_id,
+            SweepConfiguration.settings,
+            Run.id,
+            Run.state,
+            Run.spec,
+            Run.id.in_(changed_live),
+        )
         .join(SweepMember, SweepMember.run_id == Run.id)
+        .join(
+            SweepConfiguration,
+            (SweepConfiguration.sweep_id == SweepMember.sweep_id)
+            & (SweepConfiguration.number == SweepMember.configuration),
+        )
         .where(SweepMember.sweep_id.in_(sweep_ids), or_(Run.attempt > 1, Run.id.in_(changed_live)))
     )
     return [
         (sweep_id, run_id, state)
-        for sweep_id, run_id, state, spec, is_live in session.execute(query)
-        if is_live or _limits(spec) != planned[sweep_id]
+        for sweep_id, settings, run_id, state, spec, is_live in session.execute(query)
+        if is_live or _limits(spec) != planned[sweep_id] | _varied_limits(settings)
     ]
 
 
@@ -149,6 +161,13 @@ def _limits(run: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(stop, Mapping):  # of a damaged row
         return {}
     return {name: value for name, value in stop.items() if value is not None}
+
+
+def _varied_limits(settings: Mapping[str, Any]) -> dict[str, Any]:
+    section = "stop."
+    if not isinstance(settings, Mapping):  # of a damaged row
+        return {}
+    return {path.removeprefix(section): value for path, value in settings.items() if path.startswith(section)}
 
 
 def add_member(session: Session, sweep_id: str, configuration: int, seed: int, run_id: str) -> None:

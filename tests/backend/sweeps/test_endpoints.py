@@ -218,6 +218,24 @@ def test_member_that_was_resumed_with_another_limit_has_no_score_and_is_trained_
     assert client.get(f"/api/v1/runs/{run.id}").json()["score"] == 500.0
 
 
+def test_member_of_a_varied_limit_keeps_its_score_after_a_second_attempt(
+    service: RunningService, client: Client
+) -> None:
+    run = CARTPOLE | {
+        "config": CARTPOLE.get("config", {}) | {"learning_rate": 0.001},
+        "stop": {"wall_time_s": 3600},
+    }
+    space = {"stop.agent_steps": {"values": [1000, 2000]}}
+    sweep = created(client, run=run, space=space, max_seeds=2, racing=None)
+    with writing(service.engine) as session:
+        for member in session.scalars(select(Run)):
+            member.attempt = 2
+    end_runs(service.engine, {0.001: 1.0})
+    reconcile(service.engine, sweep)
+    assert detail(client, sweep)["runs"] == {"finished": 4}
+    assert client.post(f"{SWEEPS}/{sweep['id']}/retry").status_code == 409
+
+
 def test_retry_resumes_a_member_that_was_stopped_at_its_limit(
     service: RunningService, client: Client
 ) -> None:

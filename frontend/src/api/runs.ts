@@ -161,9 +161,15 @@ export function useRunMutation<T>(change: (value: T) => Promise<unknown>) {
 
 export type ForkRequest = components['schemas']['ForkRequest'];
 
-/** Creates a run that starts from a checkpoint of its parent. */
-export const forkRun = (parent: string, body: ForkRequest): Promise<Run> =>
-  unwrap(api.POST('/api/v1/runs/{run_id}/fork', { params: { path: { run_id: parent } }, body }));
+/** Creates a run that starts from a checkpoint of its parent; requests with the same key create it once. */
+export const forkRun = (parent: string, body: ForkRequest, key: string): Promise<Run> =>
+  unwrap(
+    api.POST('/api/v1/runs/{run_id}/fork', {
+      params: { path: { run_id: parent } },
+      body,
+      headers: { 'Idempotency-Key': key },
+    }),
+  );
 
 export type BulkAction = components['schemas']['BulkRequest']['action'];
 export type BulkResult = components['schemas']['BulkOut'];

@@ -11,7 +11,7 @@ import { useState } from 'react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import { toProblem } from '@/api/problem';
-import { createRuns, type Run, type RunEstimate } from '@/api/runs';
+import { createRuns, forkRun, type Run, type RunEstimate } from '@/api/runs';
 import { createSweep, type Sweep } from '@/api/sweeps';
 import { newDraft, type Catalogue } from './draft';
 import { LaunchForm } from './LaunchForm';
@@ -28,7 +28,11 @@ const service = vi.hoisted(() => {
   return state;
 });
 // There is no service to start runs.
-vi.mock('@/api/runs', async (original) => ({ ...(await original<object>()), createRuns: vi.fn() }));
+vi.mock('@/api/runs', async (original) => ({
+  ...(await original<object>()),
+  createRuns: vi.fn(),
+  forkRun: vi.fn(),
+}));
 vi.mock('@/api/sweeps', async (original) => ({ ...(await original<object>()), createSweep: vi.fn() }));
 
 const onSweepStarted = vi.fn();
@@ -212,6 +216,20 @@ describe('LaunchForm', () => {
     const select = screen.getByRole<HTMLSelectElement>('combobox', { name: 'Checkpoint' });
     await waitFor(() => expect(select.selectedOptions[0]?.textContent).toBe('at 1,000 agent steps'));
     expect(screen.queryByRole('button', { name: 'Load older checkpoints' })).toBeNull();
+  });
+
+  it('repeats a fork under the same key, and one of another checkpoint under a new one', async () => {
+    vi.mocked(forkRun).mockRejectedValue(new TypeError('offline'));
+    show({ checkpoint: 'latest' });
+    await settled(submit);
+    await waitFor(() => expect(screen.getByRole('alert')).not.toBeNull());
+    await settled(submit);
+    fireEvent.change(screen.getByRole('combobox', { name: 'Checkpoint' }), { target: { value: '' } });
+    await settled(submit);
+    await waitFor(() => expect(vi.mocked(forkRun)).toHaveBeenCalledTimes(3));
+    const [first, again, other] = vi.mocked(forkRun).mock.calls.map(([, , key]) => key);
+    expect(again).toBe(first);
+    expect(other).not.toBe(first);
   });
 
   it('restores the checkpoint that was chosen, but for an address with another one', async () => {

@@ -95,7 +95,7 @@ export function LaunchForm(props: Props) {
       keepUnsent(name, { draft, edited: [...edited], checkpoint: { from, chosen: checkpointId } });
   }, [name, draft, edited, untouched, from, checkpointId]);
   // A changed draft is another request, and a repeated one the same.
-  const key = useMemo(() => ({ draft, text: newKey() }), [draft]);
+  const key = useMemo(() => ({ draft, checkpointId, text: newKey() }), [draft, checkpointId]);
   const { data: hosts } = useQuery(hostsQuery);
   const denied = useDenied('operator');
   const chosen = [
@@ -147,7 +147,7 @@ export function LaunchForm(props: Props) {
       return;
     }
     const created = parent
-      ? [await forkRun(parent.id, toForkRequest(fields, draft, checkpointId))]
+      ? [await forkRun(parent.id, toForkRequest(fields, draft, checkpointId), key.text)]
       : await createRuns(toRequest(fields, draft), key.text);
     forgetUnsent(name);
     onStarted(created);

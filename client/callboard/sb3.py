@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, ClassVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Video
@@ -47,6 +47,8 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
 
     _learning: ClassVar[WeakSet[CallboardCallback]] = WeakSet()
     """Callbacks whose `learn` has begun and not returned."""
+    _offsets: ClassVar[WeakKeyDictionary[Any, tuple[str | None, int]]] = WeakKeyDictionary()
+    """By model: the run of its latest `learn`, and the run's agent steps when the model counted from 0."""
 
     def __init__(self, run: ExternalRun | None = None, verbose: int = 0, **options: Any) -> None:
         """Prepare; nothing is started.
@@ -75,7 +77,10 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
         assert self.run is not None
         self._learning.add(self)
         # A model that counts from 0 again continues a run at the run's agent steps.
-        self._first_step = self.run.agent_steps if self.model.num_timesteps == 0 else 0
+        if self.model.num_timesteps == 0:
+            self._offsets[self.model] = (self.run.id, self.run.agent_steps)
+        of_run, offset = self._offsets.get(self.model, (self.run.id, 0))
+        self._first_step = offset if of_run == self.run.id else 0
         self._writer = _Writer(self.run, self._first_step)
         self._outputs = self.logger.output_formats
         self._outputs.append(self._writer)

@@ -206,6 +206,16 @@ def test_monitors_of_a_folder_are_one_run_with_its_progress(target: Target, tmp_
     assert times == [1.5, 2.5, 3.75, 4.75]
 
 
+def test_monitor_that_a_later_process_has_appended_to_keeps_its_order(tmp_path: Path) -> None:
+    rows = ["1,10,1", "1,10,2", "9,10,1", "9,10,2"]  # the second process counts its seconds from 0 again
+    (tmp_path / "monitor.csv").write_text("\n".join(['#{"t_start": 100.0}', "r,l,t", *rows, ""]))
+    [log] = read(tmp_path / "monitor.csv", ColumnMapping(), TABLE_ENDINGS)
+    column = log.series["rollout/episode_return"]
+    assert list(column.agent_steps) == [10, 20, 30, 40]
+    assert list(column.value) == [1.0, 1.0, 9.0, 9.0]
+    assert list(column.wall_time_s) == [1.0, 2.0, 3.0, 4.0]
+
+
 @pytest.mark.service
 def test_monitors_and_a_table_of_iterations_are_one_run_only_with_a_factor(
     target: Target, tmp_path: Path

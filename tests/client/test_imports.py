@@ -220,6 +220,17 @@ def test_programs_that_write_at_the_same_time_lose_nothing(target: Target, tmp_p
     assert "unchanged" in imported("tensorboard", tmp_path).output
 
 
+def test_later_files_of_add_scalars_replace_points_too(tmp_path: Path) -> None:
+    for start, value in ((1e9, 1.0), (1e9 + 100, 5.0)):
+        events_file(tmp_path / "a", start, [(10, value), (20, value)])
+        events_file(tmp_path / "a" / "loss_train", start + 1, [(10, value), (20, value)], tag="loss")
+    [log] = read(tmp_path / "a")
+    assert {name: list(column.value) for name, column in log.series.items()} == {
+        "loss/policy": [5.0, 5.0],
+        "loss/train": [5.0, 5.0],
+    }
+
+
 def test_flipped_byte_is_never_imported(target: Target, tmp_path: Path) -> None:
     points = [(step, step / 2) for step in range(1, 40)]
     events_file(tmp_path / "whole", 1e9, points)

@@ -161,8 +161,12 @@ def test_run_created_by_the_script_continues_with_each_call_of_learn_and_stays_o
         model.learn(300, callback=callback, log_interval=10)
         first = {metric: len(rows) for metric, rows in written.rows.items()}
         model.learn(300, callback=callback, log_interval=10)
+        # This call goes on with the model's agent steps, which are those of the second.
+        continued = {"log_interval": 10, "reset_num_timesteps": False}
+        model.learn(300, callback=CallboardCallback(run), **continued)
         assert run.flush(timeout_s=PATIENCE_S)
         assert target.run(run.id)["state"] == "running"
+        assert run.n_dropped == 0
     points = stored(target, target.run(run.id))
     # The model counts the second call's agent steps from 0; the run goes on where it was.
     for metric, n in first.items():

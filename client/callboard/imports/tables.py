@@ -181,6 +181,7 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
         metrics = named or _EPISODE_METRICS
         unmapped = [column for column in rows.columns if column not in (*metrics, "l", "t")]
         log.not_kept.update({f"column {quoted(column)}": 1 for column in unmapped})
+        latest = 0.0  # a process that appends to the file counts its seconds from 0 again
         for row in rows.rows:
             length, seconds = _parse_or_nan(row.get("l")), _parse_or_nan(row.get("t"))
             if math.isfinite(length) and math.isfinite(seconds) and length >= 0:
@@ -193,7 +194,10 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
                         values.append((metric, value))
                 if length != int(length):
                     log.not_kept["lengths of episodes with a fraction, which is cut off"] += 1
-                episodes.append((start + seconds, int(length), values))
+                if start + seconds < latest:
+                    start = latest
+                latest = start + seconds
+                episodes.append((latest, int(length), values))
             else:
                 log.not_kept["episodes without a length or a time"] += 1
         log.not_kept.update(rows.not_kept)

@@ -149,8 +149,8 @@ class _Reader:
         self._started_at: float | None = None
         self._plugins: dict[str, str] = {}
         self._names = Names()
-        self._until = float("-inf")
-        """Time of the last event of the files so far."""
+        self._until: dict[str, float] = {}
+        """By metric: the time of the last event of the files so far that have points of it."""
         self._part: dict[str, Column] = {}
         """Points of the file that is read."""
 
@@ -179,14 +179,16 @@ class _Reader:
             except (self._messages.damaged, OSError, ValueError) as error:
                 problem = f"the rest of {path.name}, which cannot be read ({type(error).__name__})"
                 self._log.not_kept[problem] += 1
-            self._merge(is_restart=first >= self._until)
-            self._until = max(self._until, last)
+            self._merge(first, last)
         return self._log
 
-    def _merge(self, *, is_restart: bool) -> None:
-        """Add the points of a file. A script that was started again replaces what it had logged after its
-        first step; of programs that write at the same time, all points are kept."""
+    def _merge(self, first: float, last: float) -> None:
+        """Add the points of a file, whose first and last events are of these times. A script that was started
+        again replaces what it had logged after its first step; of programs that write at the same time, all
+        points are kept."""
         for metric, part in self._part.items():
+            is_restart = first >= self._until.get(metric, float("-inf"))
+            self._until[metric] = max(self._until.get(metric, float("-inf")), last)
             part.sort()
             column = self._log.series.get(metric)
             if column is None:

@@ -306,12 +306,14 @@ _PRESETS = (
     Preset(
         id="full-frame-centred",
         title="Full frame, centred, 4 actors",
-        description="The paper's feed-forward agent with four actor-learners, and observations centred by "
-        "the mean image of random play, in which what moves is as large as it can be.",
+        description="The paper's feed-forward agent with four actor-learners, a learning rate of 0.0016, and "
+        "observations centred by the mean image of random play, in which what moves is as large as it can "
+        "be.",
         observation="pixels",
         actions=("discrete",),
         families=("atari",),
-        config=_FOUR_ACTORS | {"centre": True, "evaluation_interval_agent_steps": 250_000},
+        config=_FOUR_ACTORS
+        | {"centre": True, "learning_rate": 0.0016, "evaluation_interval_agent_steps": 250_000},
         stop={"agent_steps": 10_000_000},
     ),
     Preset(

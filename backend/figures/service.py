@@ -714,12 +714,15 @@ def _human_here(session: Session, runs_used: Sequence[tuple[Run, Collection[str]
 def _evaluated(
     done: Sequence[Evaluation], saved: Sequence[Checkpoint], runs_by_id: Mapping[str, Run], x_of: XOf
 ) -> list[Evaluated]:
-    at = {(checkpoint.run_id, checkpoint.file): x_of(checkpoint) for checkpoint in saved}
+    at = {(checkpoint.run_id, checkpoint.file): checkpoint for checkpoint in saved}
     points = []
     for evaluation in done:
+        checkpoint = at.get((evaluation.run_id, evaluation.checkpoint))
+        if checkpoint is not None and checkpoint.agent_steps < evaluation.agent_steps:
+            continue  # of the best parameters, again, at the end: no score of the last ones
         x = x_of(evaluation)
         if x is None:  # an evaluation has no episode count; its checkpoint has one
-            x = at.get((evaluation.run_id, evaluation.checkpoint))
+            x = None if checkpoint is None else x_of(checkpoint)
         if x is not None and evaluation.mean_return is not None and np.isfinite(evaluation.mean_return):
             points.append(
                 Evaluated(

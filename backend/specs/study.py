@@ -110,7 +110,8 @@ class ReductionRule(Strict):
     reference_arm: str | None = Field(
         default=None,
         max_length=100,
-        description="Label of the arm whose score each environment's `time_to` has to reach.",
+        description="Label of the arm whose best score on each environment `time_to` has to reach: the mean "
+        "of the highest of its runs.",
     )
     ratio_to: str | None = Field(
         default=None, max_length=100, description="Label of the arm that each value is divided by."

@@ -134,6 +134,13 @@ def last_score(run: MemberRun, source: ScoreSource) -> float | None:
     return float(scores[-1]) if len(scores) else None
 
 
+def peak_score(run: MemberRun, source: ScoreSource) -> float | None:
+    """The run's own highest score from enough episodes, the last one if none is; None without any score."""
+    of_run = history(run, source)
+    scores = of_run.scores[of_run.trusted]
+    return float(scores.max()) if len(scores) else last_score(run, source)
+
+
 def best_kept_score(run: MemberRun) -> float | None:
     """The score of the best parameters of training, evaluated again at its end; None if there is none."""
     kept = [

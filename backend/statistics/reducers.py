@@ -39,6 +39,7 @@ from backend.statistics.members import (
     ScoreSource,
     best_kept_score,
     last_score,
+    peak_score,
     time_to_peak,
     time_to_score,
 )
@@ -120,6 +121,24 @@ class Last(_NeedsNoReference):
             score=lambda run: last_score(run, self.source),
             pick=CENTRES[self.centre],
             rule=lambda n: f"{self.centre} of the {scores} of {runs_in_words(n)}",
+        )
+
+
+@dataclass(frozen=True)
+class Peak(_NeedsNoReference):
+    """The highest score of each training, over the runs of a cell."""
+
+    source: ScoreSource = "evaluations"
+
+    def reduce(self, runs: Sequence[MemberRun], planned: Planned | None = None) -> Reduction:
+        """See `Reducer.reduce`."""
+        return reduce_cells(
+            runs,
+            planned,
+            unit="score",
+            score=lambda run: peak_score(run, self.source),
+            pick=CENTRES["mean"],
+            rule=lambda n: f"mean of the highest scores of {runs_in_words(n)}",
         )
 
 

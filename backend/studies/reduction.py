@@ -37,7 +37,7 @@ from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, CellKey, Reduction, runs_in
 from backend.statistics.members import MemberRun, Points, last_score
 from backend.statistics.profiles import TARGET, profiles
-from backend.statistics.reducers import Last, RatioTo, normalise
+from backend.statistics.reducers import Peak, RatioTo, normalise
 from backend.studies import expansion, repository, rules
 from backend.studies.cells import CellRow
 from backend.studies.highs import training_highs
@@ -323,7 +323,7 @@ def _with_reference(
     these scores; all runs if the rule has no such arm."""
     if rule.reference_arm is None:
         return data.members, data.planned, {}
-    of_arm = Last(rule.source).reduce(data.members, data.planned)
+    of_arm = Peak(rule.source).reduce(data.members, data.planned)
     scores = {
         cell.environment: cell.value
         for cell in of_arm.cells

@@ -76,7 +76,7 @@ def _plain(
             targets = {name: reference.target for name, reference in known.items()}
             return TimeTo(targets, rule.axis, rule.source, f"the published score of {LABELS[rule.reference]}")
         if rule.reference_arm is not None:
-            return TimeTo(scores_of_arm, rule.axis, rule.source, f"the score of {rule.reference_arm}")
+            return TimeTo(scores_of_arm, rule.axis, rule.source, f"the best score of {rule.reference_arm}")
         return TimeTo(rule.references, rule.axis, rule.source)
     return Last(rule.source, rule.centre)
 

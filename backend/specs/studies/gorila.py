@@ -149,14 +149,14 @@ FIGURE_5 = Definition(
         Item(
             id="gorila-figure-5",
             label="Figure 5",
-            title="Time to DQN's score and to the own peak",
+            title="Time to DQN's best score and to the own peak",
             shape="steps",
             claim="Gorila surpasses DQN's best score ten times faster on most games.",
             paper_shows="Two rising curves over six days: Gorila surpasses DQN on 19 games in 6 hours, 23 in "
             "12, 30 in 24 and 38 in 36 hours; its own peaks come later.",
             figure=StudyFigure(
                 id="surpassed",
-                title="Environments on which DQN's score was reached",
+                title="Environments on which DQN's best score was reached",
                 kind="reached",
                 reduction=ReductionRule(rule="time_to", reference_arm="DQN", source="evaluations"),
             ),

@@ -46,7 +46,12 @@ def recorded(engine: Engine) -> RecordedRun:
         )
         session.add_all([checkpoint_row(recorded.run_id, 3000, superseded=True)])
         session.add_all(
-            [evaluation_row(recorded.run_id, 2000, 99.0), evaluation_row(recorded.run_id, 1000, None)]
+            [
+                evaluation_row(recorded.run_id, 2000, 99.0),
+                evaluation_row(recorded.run_id, 1000, None),
+                # The best parameters, evaluated again at the end.
+                evaluation_row(recorded.run_id, 3000, 500.0, checkpoint="a1-s000000001000.pt"),
+            ]
         )
         session.add_all(
             Attempt(

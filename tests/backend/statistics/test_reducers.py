@@ -24,6 +24,7 @@ from backend.statistics.reducers import (
     MeanOfTopByMetric,
     MissingReferenceError,
     Normalised,
+    Peak,
     RatioTo,
     Reference,
     TimeTo,
@@ -138,6 +139,8 @@ def test_time_to_raises_for_an_environment_without_reference() -> None:
 
 
 def test_time_to_peak_is_that_of_the_first_maximum() -> None:
+    (best,) = Peak().reduce([run_of(0, 1, 7, 7, 3), run_of(1, 9, 1, 1)]).cells
+    assert best.value == 8.0
     (cell,) = TimeToPeak().reduce([run_of(0, 1, 7, 7, 3), run_of(1, 9, 1, 1)]).cells
     assert (cell.value, cell.n) == (15.0, 2)
 

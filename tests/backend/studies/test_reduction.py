@@ -318,7 +318,7 @@ def test_words_of_a_rule_count_the_runs_of_the_shown_arms(sqlite_service: Runnin
     captions = [figure(sqlite_service.client, study, f"f{at}")["caption"] for at in range(2)]
     assert captions == [
         "relative to A3C: mean of the last training scores of 3 runs; 6 of 6 runs are in",
-        "training time to the score of A3C, median of 3 runs; 6 of 6 runs are in",
+        "training time to the best score of A3C, median of 3 runs; 6 of 6 runs are in",
     ]
 
 

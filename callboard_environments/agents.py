@@ -84,7 +84,8 @@ class Agent:
         self._policy.forget(environment)
 
     def make_env(self, render_mode: str | None = None) -> "gymnasium.Env[Any, Any]":
-        """The run's environment with its settings and preprocessing, as a gymnasium environment.
+        """The run's environment with its settings and preprocessing, as a gymnasium environment. As in
+        evaluations, an episode is a whole game, also where training ends one at a lost life.
 
         Args:
             render_mode: None or `rgb_array`.
@@ -95,6 +96,8 @@ class Agent:
         if self._spec.custom is not None:
             raise ValueError(f"environment: {self._spec.environment} is a custom one: create it yourself")
         config = self._spec.environment_config.model_dump()
+        if "life_loss_terminal" in config:
+            config["life_loss_terminal"] = False
         return CallboardEnv(self._spec.environment, render_mode, **config)
 
 

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 import callboard
 from backend.specs.run import parse_run_spec
 from callboard_cli.main import app
-from callboard_environments.agents import load_agent
+from callboard_environments.agents import Agent, load_agent
 from tests.client.support import Target
+from workers.engine.envs import make_env
 from workers.engine.training.evaluation import load_policy
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +82,24 @@ def test_agent_acts_as_the_engine_does_with_the_same_checkpoint(target: Target, 
             agent.act(np.zeros(3))
         with pytest.raises(ValueError, match="must be best, latest or the id"):
             load_agent(client, run_id, checkpoint="newest")
+
+
+def test_episodes_of_an_agents_environment_are_whole_games() -> None:
+    request = {
+        "algorithm": "paac",
+        "environment": "ALE/Breakout-v5",
+        "environment_config": {"life_loss_terminal": True},
+        "stop": {"agent_steps": 100},
+    }
+    spec = parse_run_spec(request)
+    of_run = make_env(spec.environment, spec.environment_config)
+    env = Agent(spec, None, of_run, {}).make_env()
+    env.reset(seed=0)
+    terminated = False
+    while not terminated:
+        *_, terminated, _, _ = env.step(1)  # FIRE serves each ball, which nobody returns
+    emulator = env.unwrapped._env.ale  # type: ignore[attr-defined]  # noqa: SLF001
+    assert emulator.lives() == 0
 
 
 @pytest.mark.long

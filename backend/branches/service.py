@@ -153,10 +153,13 @@ def _episode_outcome(trace: Trace, decision: int, policy_spec: RunSpec) -> Episo
     rewards = np.array(trace.rewards[decision:], np.float64)
     gamma, clip = _discount_and_clip(policy_spec)
     n_valued = valued_decisions(trace.lives, decision, value_is_per_life=value_is_per_life(policy_spec))
+    # As of a continuation that a limit ends: the agent expected further rewards.
+    last_value = trace.values[-1] if trace.truncated and n_valued == len(rewards) else None
     return EpisodeOutcome(
         value=trace.values[decision],
         true_return=float(rewards.sum()),
-        discounted_return=discounted_return(rewards, n_valued, None, gamma, clip),
+        discounted_return=discounted_return(rewards, n_valued, last_value, gamma, clip),
+        last_value=last_value,
         length_steps=len(rewards),
         n_valued=n_valued,
     )

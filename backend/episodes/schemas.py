@@ -85,3 +85,5 @@ class Trace(Schema):
     """Whether the agent learns Q: `values` are then those of the greedy action."""
     lives: list[int]
     """Lives left at each agent step."""
+    truncated: bool
+    """Whether it ended at a limit of the environment, after which the agent expected further rewards."""

@@ -194,6 +194,7 @@ def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trac
                 policies=_rounded(replay["policies"]),
                 action_values=algorithm is not None and algorithm.action_values,
                 lives=replay["lives"].tolist(),
+                truncated="truncated" in replay and bool(replay["truncated"]),
             )
     except FileNotFoundError:
         raise NotFound(f"the replay of episode {episode.id} does not exist") from None

@@ -23,15 +23,23 @@ _GAP = 0.06
 _FRAME_PX, _PANEL_PX = 110, 110
 
 
-def discount(rewards: Array, gamma: float, clip: float | None, lives: Array | None = None) -> Array:
+def discount(
+    rewards: Array,
+    gamma: float,
+    clip: float | None,
+    lives: Array | None = None,
+    bootstrap: float | None = None,
+) -> Array:
     """The discounted return R_t = r_t + gamma * R_{t+1}, of rewards clipped as in training.
 
     With `lives`, those left after each decision, the return ends where one is lost: for an agent that learns
-    from single lives.
+    from single lives. `bootstrap` stands for the return after an episode that was truncated.
     """
     learned = np.clip(rewards, -clip, clip) if clip is not None else rewards
     returns = np.empty(len(rewards))
-    total = 0.0
+    total = bootstrap or 0.0
+    if bootstrap is not None and lives is not None and len(lives) > 1:
+        lives = np.append(lives[:-1], lives[-2])  # 0 after the last decision, which lost none
     for t in range(len(rewards) - 1, -1, -1):
         is_last_of_life = lives is not None and t > 0 and lives[t] < lives[t - 1]
         total = float(learned[t]) + (0.0 if is_last_of_life else gamma * total)

@@ -554,6 +554,9 @@ def draw_episode_trace(
     is_per_life = run.spec["environment_config"].get("life_loss_terminal", False)
     config = run.spec["config"]
     gamma, clip = config.get("gamma"), config.get("reward_clip") or None
+    bootstrap = trace.values[-1] if trace.truncated and trace.values else None
+    of_lives = lives if is_per_life else None
+    returns = None if gamma is None else discount(rewards, gamma, clip, of_lives, bootstrap)
     title = (
         f"Episode at {episode.agent_steps:,} agent steps, return {episode.episode_return:g}, {subject([run])}"
     )
@@ -562,6 +565,8 @@ def draw_episode_trace(
         notes.append(f"rewards clipped to ±{clip:g} in the discounted return")
     if gamma is not None and is_per_life:
         notes.append("returns up to the next lost life")
+    if gamma is not None and bootstrap is not None:
+        notes.append("ended by a limit: the last V stands for what follows")
     return episode_trace_figure(
         rewards,
         np.array(trace.values, "f8"),
@@ -571,7 +576,7 @@ def draw_episode_trace(
         numbers=np.array(trace.actions, "f8")
         if trace.actions and isinstance(trace.actions[0], list)
         else None,
-        returns=None if gamma is None else discount(rewards, gamma, clip, lives if is_per_life else None),
+        returns=returns,
         lives=lives,
         action_values=trace.action_values,
         title=title,
@@ -657,7 +662,7 @@ def draw_branch(
     forced = "" if first is None else f" · first action {trace.action_names[first]}"
     return branch_figure(
         lines,
-        line(np.array(trace.rewards[branch.decision :], "f8"), own.n_valued, None),
+        line(np.array(trace.rewards[branch.decision :], "f8"), own.n_valued, own.last_value),
         people,
         value=outcome.value if is_discounted else None,
         value_name=name or ("max Q" if branch.action_values else "V"),

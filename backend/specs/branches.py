@@ -75,6 +75,8 @@ class EpisodeOutcome(Frozen):
     """As that of a continuation, to the end of the recording."""
     length_steps: int
     n_valued: int
+    last_value: float | None = None
+    """V of its last state but one, for the rewards after its end, if a limit has ended it."""
 
 
 class Outcome(Frozen):

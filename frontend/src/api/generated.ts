@@ -7522,7 +7522,7 @@ export interface components {
             reference?: ("human" | "dqn") | null;
             /**
              * Reference Arm
-             * @description Label of the arm whose score each environment's `time_to` has to reach.
+             * @description Label of the arm whose best score on each environment `time_to` has to reach: the mean of the highest of its runs.
              */
             reference_arm?: string | null;
             /**
@@ -11342,6 +11342,11 @@ export interface components {
              * @description Lives left at each agent step.
              */
             lives: number[];
+            /**
+             * Truncated
+             * @description Whether it ended at a limit of the environment, after which the agent expected further rewards.
+             */
+            truncated: boolean;
         };
         /**
          * TransitionOut
@@ -17447,7 +17452,8 @@ export interface operations {
                      *       "action_values": true,
                      *       "lives": [
                      *         1
-                     *       ]
+                     *       ],
+                     *       "truncated": true
                      *     }
                      */
                     "application/json": components["schemas"]["Trace"];

@@ -77,7 +77,13 @@ export async function readRecordingTrace(
   const trace = await unwrap(
     api.GET('/api/v1/recordings/{recording_id}/trace', { params: { path: { recording_id: id } }, signal }),
   );
-  return { ...trace, values: trace.actions.map(() => null), policies: [], action_values: false };
+  return {
+    ...trace,
+    values: trace.actions.map(() => null),
+    policies: [],
+    action_values: false,
+    truncated: false,
+  };
 }
 
 export const openPlaySession = (body: Partial<PlayRequest>) =>

@@ -26,6 +26,12 @@ def test_return_of_an_agent_of_single_lives_ends_with_a_life() -> None:
     assert discount(np.ones(4), 0.5, None, lives).tolist() == [1.5, 1.0, 1.5, 1.0]
 
 
+def test_return_of_an_episode_that_a_limit_ended_goes_on_with_its_last_value() -> None:
+    np.testing.assert_allclose(discount(np.ones(500), 0.99, None, bootstrap=100.0), 100.0)
+    lives = np.array([2, 2, 1, 0])
+    assert discount(np.ones(4), 0.5, None, lives, 2.0).tolist() == [1.75, 1.5, 1.0, 2.0]
+
+
 def draw(length: int, n_actions: int = 3, **more: Any) -> go.Figure:
     rng = np.random.default_rng(0)
     names = [f"action {at}" for at in range(n_actions)]

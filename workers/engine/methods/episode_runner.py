@@ -63,6 +63,7 @@ class EpisodeRunner:
         if self._recorder is not None:
             lives = 0 if step.episode_over else self.env.lives()
             self._recorder.add(action, step.reward, value, policy_A, lives)
+            self._recorder.truncated = step.truncated
         if step.episode_over:
             self.finished = EpisodeEnd(
                 source=self._source,

@@ -19,6 +19,8 @@ class EpisodeRecorder:
         self._values: list[float] = []
         self._policies: list[NDArray[np.float32]] = []
         self._lives: list[int] = []
+        self.truncated = False
+        """Whether the episode has ended at a limit, after which the agent expected further rewards."""
 
     def add(self, action: Action, reward: float, value: float, policy_A: NDArray[Any], lives: int) -> None:
         """Add a decision: action, reward, V(s) and pi(.|s) or Q(s, .) before it, lives after it."""
@@ -63,4 +65,5 @@ class EpisodeRecorder:
                 protocol=np.str_(protocol or ""),
                 frames_per_step=np.int64(frames_per_step),
                 action_names=np.asarray(action_names),
+                truncated=np.bool_(self.truncated),
             )

@@ -130,6 +130,7 @@ def evaluate(
             if first is None:
                 lives = 0 if shared.episode_over_B[0] else int(shared.lives_B[0])
                 recorder.add(action_N[0], float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives)
+                recorder.truncated = bool(shared.truncated_B[0])
             for episode in finished:
                 policy.forget(episode.environment)
                 if episode.crashed:

@@ -17,6 +17,7 @@ from tests.support.atari_reference import reference
 from tests.support.engine_process import logged
 from tests.support.scripted_environment import N_ACTIONS, Outcome, Script, Scripted
 from workers.engine.envs import make_env
+from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.seeds import episode_seed
 from workers.engine.training import scoring
@@ -131,6 +132,21 @@ def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Scr
     assert result.first_episode.recording is not None
     result.first_episode.recording.save(file, seed=0, protocol=None, frames_per_step=1, action_names=())
     assert np.load(file)["rewards"].tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_recording_keeps_whether_a_limit_ended_the_episode(script: Script, tmp_path: Path, end: str) -> None:
+    part = script([Outcome(1.0), Outcome(1.0, end)] * 50)
+    spec = parse_run_spec(part | {"algorithm": "paac", "stop": {"agent_steps": 1}})
+    evaluated = evaluate(Drawn(N_ACTIONS), spec, episodes=1, seed=3, processes=0).first_episode.recording
+    runner = EpisodeRunner(spec, 0, recorded=True)
+    runner.reset()
+    while runner.finished is None:
+        runner.step(0, 0.0, np.full(N_ACTIONS, 1 / N_ACTIONS))
+    for recording in (evaluated, runner.finished.recording):
+        assert recording is not None
+        recording.save(tmp_path / "x.npz", seed=0, protocol=None, frames_per_step=1, action_names=())
+        assert bool(np.load(tmp_path / "x.npz")["truncated"]) == (end == "truncated")
 
 
 @pytest.mark.parametrize("algorithm", [a.id for a in ALGORITHMS.values() if a.action_values])

@@ -291,6 +291,7 @@ class RolloutWorker:
         shared, i = self._env.shared, self._recorded
         lives = 0 if shared.episode_over_B[i] else int(shared.lives_B[i])
         self._recorder.add(int(action_B[i]), float(shared.reward_B[i]), value, policy_A, lives)
+        self._recorder.truncated = bool(shared.truncated_B[i])
 
     def _episode_end(self, episode: FinishedEpisode) -> EpisodeEnd:
         end = EpisodeEnd(

@@ -93,7 +93,7 @@ def test_wait_for_an_end_outlasts_a_restart_of_the_server(
         assert row == {"state": "finished"}
         assert capsys.readouterr().err.count("; waiting\n") == 2, "once for each outage"
         monkeypatch.setattr("callboard_cli.remote.MAX_OUTAGE_S", 0.0)
-        breaking.states = 10 * [503]
+        breaking.states += 10 * [503]
         with pytest.raises(typer.Exit) as ended:
             remote.wait_until(bool, "/runs/x")
     assert ended.value.exit_code == 3

@@ -45,6 +45,7 @@ from tests.workers.support import (
     until_state,
 )
 from workers import engine_process, resume, supervisor
+from workers.engine.files import file_sha256
 from workers.engine.training.event_log import EventLog
 from workers.engine_process import MAX_NICENESS, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
@@ -470,12 +471,11 @@ def test_run_resumes_from_older_checkpoint_when_newest_cannot_be_read(
     context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = _die_and_queue(context, engine)
-    read = resume.file_sha256
 
     def read_or_fail(path: Path) -> str:
         if path.name == "a1-s000000000030.pt":
             raise OSError(errno.EIO, "Input/output error")
-        return read(path)
+        return file_sha256(path)
 
     monkeypatch.setattr(resume, "file_sha256", read_or_fail)
     _supervise(context, engine).join(PATIENCE_S)

@@ -3,7 +3,7 @@
 from itertools import count
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -135,7 +135,9 @@ def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Scr
 
 
 @pytest.mark.parametrize("end", ["terminated", "truncated"])
-def test_recording_keeps_whether_a_limit_ended_the_episode(script: Script, tmp_path: Path, end: str) -> None:
+def test_recording_keeps_whether_a_limit_ended_the_episode(
+    script: Script, tmp_path: Path, end: Literal["terminated", "truncated"]
+) -> None:
     part = script([Outcome(1.0), Outcome(1.0, end)] * 50)
     spec = parse_run_spec(part | {"algorithm": "paac", "stop": {"agent_steps": 1}})
     evaluated = evaluate(Drawn(N_ACTIONS), spec, episodes=1, seed=3, processes=0).first_episode.recording

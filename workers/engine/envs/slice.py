@@ -143,7 +143,8 @@ def run_slice(
         else:
             slot, group = divmod(command[0], len(groups))
             envs.step(slot, group)
-        if with_info and time.monotonic() - info_sent_at >= SEND_INTERVAL_S:
+        is_due = with_info and time.monotonic() - info_sent_at >= SEND_INTERVAL_S
+        if is_due and channel.has_room():  # else the parent, which waits for this step, would never read it
             info_sent_at = time.monotonic()
             channel.send(INFO, envs.take_info())
         commands.sendall(command)

@@ -10,6 +10,7 @@ import atexit
 import ctypes
 import os
 import pickle
+import select
 import shutil
 import signal
 import sys
@@ -112,6 +113,12 @@ class Channel:
     def poll(self, timeout_s: float = 0.0) -> bool:
         """Whether `receive` would return, or raise, immediately."""
         return self._connection.poll(timeout_s)
+
+    def has_room(self) -> bool:
+        """Whether `send` would not wait, for a message of less than half of the socket's buffer."""
+        writable = select.poll()
+        writable.register(self._connection, select.POLLOUT)
+        return bool(writable.poll(0))
 
     def fileno(self) -> int:
         """The file descriptor, for `wait`."""

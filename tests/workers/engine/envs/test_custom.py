@@ -115,24 +115,6 @@ def test_repeated_crashes_raise_the_environments_error(monkeypatch: pytest.Monke
         env.step(0, observation)
 
 
-def test_reward_that_is_not_finite_is_named_and_never_reaches_the_learner(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def reward_nan(*_: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return np.array([0.0]), float("nan"), False, False, {}
-
-    monkeypatch.setattr(custom_environment.Line, "step", reward_nan)
-    env = make_env("Custom/Line-v0", CustomConfig())
-    observation = np.empty(1, np.float32)
-    for _ in range(2):
-        env.reset(0, observation)
-        lost = env.step(0, observation)
-        assert (lost.crashed, lost.reward) == (True, 0.0)
-    env.reset(0, observation)
-    with pytest.raises(EnvCrashedError, match="the reward is nan; return finite numbers"):
-        env.step(0, observation)
-
-
 def test_observation_that_is_not_finite_is_named_and_never_reaches_the_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,6 +1,8 @@
 """Scalars of `info` are summed; anything else in it is ignored."""
 
 import math
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,14 @@ import numpy as np
 import pytest
 
 from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
-from backend.specs.run import parse_run_spec
+from backend.specs.run import RunSpec, parse_run_spec
 from tests.support import custom_environment
-from tests.support.waiting import Patience
+from tests.support.waiting import PATIENCE_S, Patience
+from workers.engine.envs import slice as slice_
 from workers.engine.envs.info import MAX_NAMES, InfoTotals, Totals, add_totals
+from workers.engine.envs.shared import EnvArrays
 from workers.engine.envs.vector import VectorEnv
+from workers.engine.processes.child import Channel
 
 
 def totals_of(*infos: dict[Any, Any]) -> dict[str, tuple[float, int]]:
@@ -77,16 +82,21 @@ def test_totals_are_added_by_name() -> None:
     assert totals == {"a": (1.5, 3), "b": (4.0, 4)}
 
 
-@pytest.mark.service
-def test_vector_env_collects_info_of_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = custom_environment.write(tmp_path, custom_environment.POISONED_BY.format(path=tmp_path / "poison"))
+def _with_info(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunSpec:
+    """A run in an environment whose `info` has scalars."""
+    file = custom_environment.write(folder, custom_environment.POISONED_BY.format(path=folder / "poison"))
     monkeypatch.setenv(FILE_VARIABLE, str(file))
     name = "Custom/Poisonable-v0"
     custom = read_custom_environments(file)[name].describe().model_dump(mode="json")
-    request = {"algorithm": "paac", "environment": name, "custom": custom, "stop": {"agent_steps": 10}}
-    env = VectorEnv(
-        parse_run_spec(request), environments=4, processes=2, slots=1, next_seed=lambda i: i, with_info=True
+    return parse_run_spec(
+        {"algorithm": "paac", "environment": name, "custom": custom, "stop": {"agent_steps": 10}}
     )
+
+
+@pytest.mark.service
+def test_vector_env_collects_info_of_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = _with_info(tmp_path, monkeypatch)
+    env = VectorEnv(spec, environments=4, processes=2, slots=1, next_seed=lambda i: i, with_info=True)
     try:
         env.reset()
         totals: Totals = {}
@@ -100,3 +110,36 @@ def test_vector_env_collects_info_of_its_processes(tmp_path: Path, monkeypatch: 
     assert totals["last"] == (20.0 * totals["last"][1], totals["last"][1])
     assert totals["two"][0] == 2.0 * totals["two"][1]
     assert 80 <= totals["two"][1] <= 4 * steps
+
+
+def test_process_goes_on_though_nobody_reads_its_info(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU's rollout reads it once per update; the parent waits for each step meanwhile."""
+    spec = _with_info(tmp_path, monkeypatch)
+    monkeypatch.setattr(slice_, "SEND_INTERVAL_S", 0.0)
+    shared = EnvArrays(
+        slots=1, environments=1, observation_shape=(4,), observation_dtype="float32", action_shape=()
+    )
+    shared.acting_B[:] = True
+    mine, theirs = socket.socketpair()
+    reader, writer = Channel.pair()
+    mine.settimeout(PATIENCE_S)
+    stepping = threading.Thread(
+        target=slice_.run_slice,
+        args=(writer, spec, shared, [range(1)], None, None, True, theirs),
+        daemon=True,
+    )
+    stepping.start()
+    assert mine.recv(1) == bytes([slice_.RESET])
+    for command in (slice_.RESET, *[0] * 2_000):
+        mine.sendall(bytes([command]))
+        assert mine.recv(1) == bytes([command])
+    mine.close()
+    stepping.join(PATIENCE_S)
+    theirs.close()
+    totals: Totals = {}
+    while reader.poll():
+        add_totals(totals, reader.receive()[1])
+    assert totals["two"][0] == 2 * totals["two"][1]
+    assert 0 < totals["two"][1] < 2_000

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState, type RefObject } from 'react';
 import { openSocket } from '@/api/socket';
+import { served } from '@/lib/base';
 import { looksSame, readMessage, type Status } from './stream';
 
 const RETRY_MS = 1000;
@@ -54,7 +55,7 @@ export function usePlayStream(session: string, canvas: RefObject<HTMLCanvasEleme
       drawing = false;
     };
     const open = async (): Promise<void> => {
-      const opened = await openSocket(`/api/v1/play/${session}/stream`);
+      const opened = await openSocket(served(`/api/v1/play/${session}/stream`));
       if (closed) {
         opened.close();
         return;

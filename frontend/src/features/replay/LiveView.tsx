@@ -3,6 +3,7 @@ import { useDocumentVisibility } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { openSocket } from '@/api/socket';
 import { Term } from '@/components/Term';
+import { served } from '@/lib/base';
 import { formatInteger } from '@/lib/format';
 import classes from './replay.module.css';
 
@@ -46,7 +47,7 @@ export function LiveView({ run }: { run: string }) {
       bitmap.close();
     };
     const open = async (): Promise<void> => {
-      const opened = await openSocket(`/api/v1/runs/${run}/live`);
+      const opened = await openSocket(served(`/api/v1/runs/${run}/live`));
       if (closed) {
         opened.close();
         return;

@@ -22,17 +22,17 @@ from workers.engine.training.event_log import LogGap, is_damaged, read_frames, t
 log = structlog.get_logger(__name__)
 
 
-def record(context: Context, claim: Claim) -> None:
-    """Record the checkpoints of the previous attempt whose entries were damaged, if it ran on this host.
+def record(context: Context, claim: Claim, attempt: int) -> None:
+    """Record the checkpoints of an earlier attempt on this host whose entries were damaged.
 
     Raises:
         Superseded: the attempt no longer holds the run.
     """
-    run_dir, attempt = context.run_dir(claim.run_id), claim.attempt - 1
+    run_dir = context.run_dir(claim.run_id)
     for report in _reports_before_damage(run_dir / "attempts" / str(attempt) / "events.log"):
         path = run_dir / "checkpoints" / f"a{attempt}-s{report.agent_steps:012d}.pt"
         if _is_intact(path):
-            _record(context, claim, path, report)
+            _record(context, claim, attempt, path, report)
 
 
 def _reports_before_damage(path: Path) -> list[ReportEvent]:
@@ -68,7 +68,7 @@ def _is_intact(path: Path) -> bool:
         return False
 
 
-def _record(context: Context, claim: Claim, path: Path, report: ReportEvent) -> None:
+def _record(context: Context, claim: Claim, attempt: int, path: Path, report: ReportEvent) -> None:
     context.store.put(path, claim.run_id, "checkpoints")
     saved = CheckpointSavedEvent(
         agent_steps=report.agent_steps,
@@ -84,7 +84,7 @@ def _record(context: Context, claim: Claim, path: Path, report: ReportEvent) -> 
         run = claims.lock(session, claim.run_id, claim.attempt)
         if checkpoints.of_file(session, claim.run_id, path.name) is not None:
             return
-        checkpoints.record(session, run, claim.attempt - 1, saved, report=report)
+        checkpoints.record(session, run, attempt, saved, report=report)
         message = f"checkpoint {path.name} was found on disk: its entry in the event log is damaged"
         runs.log(session, claim.run_id, claim.attempt, "warning", message)
         runs.touch(session, run)

@@ -39,8 +39,8 @@ def prepare(context: Context, claim: Claim) -> str | None:
     """Write the engine's spec and fetch the checkpoint that it resumes from.
 
     First, if an earlier attempt ran on this host, its engine is killed if it still runs, and the rest of its
-    log is recorded, which may contain a newer checkpoint. Checkpoints whose entries in that log are damaged
-    are looked for on the disk.
+    log is recorded, which may contain a newer checkpoint; attempts since then that started no engine have
+    changed nothing. Checkpoints whose entries in that log are damaged are looked for on the disk.
 
     After a restore of the database, a host may have a later attempt's folder, with the number of this one: it
     is renamed, so that its event log is not mistaken for this attempt's.
@@ -57,9 +57,10 @@ def prepare(context: Context, claim: Claim) -> str | None:
     for number in range(1, claim.attempt + 1):
         if ProcessIdentity(folder / str(number)).kill_survivor():
             log.warning("engine.survivor_killed", run_id=claim.run_id, attempt=number)
-    if (folder / str(claim.attempt - 1) / "events.log").exists():
-        Recorder(context, claim.run_id, claim.attempt - 1, fence=claim.attempt).conclude(_release_if_finished)
-        recovered_checkpoints.record(context, claim)
+    before = _latest_logged(context, claim, folder)
+    if before is not None:
+        Recorder(context, claim.run_id, before, fence=claim.attempt).conclude(_release_if_finished)
+        recovered_checkpoints.record(context, claim, before)
     checkpoint = _newest_intact(context, claim)
     with context.writing() as session:
         spec = claims.resume_from(session, claim.run_id, claim.attempt, checkpoint)
@@ -69,6 +70,17 @@ def prepare(context: Context, claim: Claim) -> str | None:
         _fetch_best(context, claim.run_id)
     _write_starts(context, claim.run_id, written.evaluation_protocol)
     return checkpoint.file if checkpoint else None
+
+
+def _latest_logged(context: Context, claim: Claim, folder: Path) -> int | None:
+    """The latest earlier attempt that came as far as to resume, if its log is on this host."""
+    for number in range(claim.attempt - 1, 0, -1):
+        if (folder / str(number) / "events.log").exists():
+            return number
+        with context.reading() as session:
+            if claims.has_resumed(session, claim.run_id, number):
+                return None  # on another host, and what came before is superseded
+    return None
 
 
 def _fetch_best(context: Context, run_id: str) -> None:

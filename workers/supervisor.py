@@ -119,6 +119,8 @@ class Supervisor:
         if stop != self._requested or settings:
             self._requested = stop
             self._wake.set()
+        if stop == "kill":
+            self.kill()  # its own thread may wait for an artifact store that does not answer
 
     def requeue_for_shutdown(self) -> None:
         """Save a checkpoint, stop and queue the run again, because the worker is shutting down."""
@@ -129,6 +131,7 @@ class Supervisor:
         """Kill the engine and write nothing more, because the attempt no longer holds the run."""
         self._is_superseded = True
         self._wake.set()
+        self.kill()
 
     def kill(self) -> None:
         """Kill the engine now."""

@@ -181,13 +181,20 @@ def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpo
     run.wall_time_s = checkpoint.wall_time_s if checkpoint else 0.0
     run.score = checkpoint.score if checkpoint else None
     run.best_return = checkpoint.best_return if checkpoint else None
-    session.get_one(Attempt, (run_id, attempt)).resumed_from_agent_steps = run.agent_steps
+    row = session.get_one(Attempt, (run_id, attempt))
+    row.has_resumed, row.resumed_from_agent_steps = True, run.agent_steps
     # From scratch, points at step 0 are superseded too.
     last_kept = run.agent_steps if checkpoint else -1
     revision = runs.touch(session, run)
     metrics.cut(session, run_id, last_kept, revision)
     repository.supersede(session, run_id, last_kept)
     return run.spec
+
+
+def has_resumed(session: Session, run_id: str, attempt: int) -> bool:
+    """Whether an attempt has superseded what was recorded after the checkpoint from which it resumed."""
+    row = session.get(Attempt, (run_id, attempt))
+    return row is not None and row.has_resumed
 
 
 def state_after_death(run: Run) -> tuple[RunState, str]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import BigInteger, Executable, ForeignKey, Index, String, Text, event, false
+from sqlalchemy import BigInteger, Executable, ForeignKey, Index, String, Text, event, false, true
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
 from sqlalchemy.orm.attributes import set_committed_value
@@ -207,6 +207,8 @@ class Attempt(Base):
     outcome: Mapped[str | None] = mapped_column(Text)
     resumed_from_agent_steps: Mapped[int] = mapped_column(BigInteger, default=0)
     """Agent steps at which this attempt's points start; later points of earlier attempts are superseded."""
+    has_resumed: Mapped[bool] = mapped_column(default=False, server_default=true())
+    """Whether it has come so far, and these points are superseded: without, it has changed nothing."""
     log_offset_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     """Everything before this offset of the attempt's event log is in the database."""
     log_bytes: Mapped[int | None] = mapped_column(BigInteger)

@@ -34,6 +34,8 @@ class Series(Base):
     """The run's revision at which this series last changed."""
     cut_revision: Mapped[int] = mapped_column(BigInteger, default=0)
     """The run's revision at which rows of this series were last superseded; 0 if never."""
+    cut_agent_steps: Mapped[int | None] = mapped_column(BigInteger)
+    """The agent steps above which they were; -1 from the beginning, None if never."""
 
 
 class SeriesChunk(Base):

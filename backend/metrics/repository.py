@@ -181,7 +181,8 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
     if new_chunks := [row for part in cuts for row in part.new_chunks]:
         session.execute(insert(SeriesChunk), new_chunks)
     if cuts:
-        session.execute(update(Series), [part.change | {"cut_revision": revision} for part in cuts])
+        cut_at = {"cut_revision": revision, "cut_agent_steps": after_agent_steps}
+        session.execute(update(Series), [part.change | cut_at for part in cuts])
 
 
 def _cut_series(

@@ -37,6 +37,11 @@ class SeriesInfo(Schema):
     """Latest value; null if it is not finite."""
     revision: int
     """The run's revision at which it last changed."""
+    cut_revision: int
+    """The run's revision at which points were last set aside, since the run went on from an earlier point; 0
+    if never."""
+    cut_agent_steps: int | None
+    """The points above these agent steps were set aside then; -1 for all of them, null if never."""
     step_unit: StepUnit
     """What the steps of its points count."""
 

@@ -37,7 +37,11 @@ class StateChange:
 
 @dataclass(frozen=True)
 class NewPoints:
-    """New points of a metric of the run as a whole, in order."""
+    """New points of a metric of the run as a whole, in order.
+
+    Where the run went on from a checkpoint, or its script from an earlier point, the agent steps fall: the
+    points at these and above take the place of those that were yielded before.
+    """
 
     run: str
     metric: str
@@ -130,6 +134,8 @@ class _Follower:
             and (not self._metrics or item["metric"] in self._metrics)
             and self._revisions.get(item["metric"]) != item["revision"]
         }
+        for item in items:
+            self._forget_what_was_cut(item)
         names = list(changed)
         for first in range(0, len(names), _METRICS_PER_REQUEST):
             for curve in self._curves(names[first : first + _METRICS_PER_REQUEST]):
@@ -137,6 +143,14 @@ class _Follower:
                 if points is not None:
                     yield points
         self._revisions |= changed
+
+    def _forget_what_was_cut(self, item: dict[str, Any]) -> None:
+        """The points of a series that are logged again, after those that were set aside, are new."""
+        metric, cut_at = item["metric"], item["cut_agent_steps"]
+        if item["source"] != "" or item["cut_revision"] <= self._revisions.get(metric, 0):
+            return
+        if metric in self._seen and cut_at < self._seen[metric][0]:
+            self._seen[metric] = (cut_at + 1, 0)
 
     def _curves(self, metrics: list[str]) -> Iterator[dict[str, Any]]:
         """Yields the curves of these metrics, from the first agent steps at which one may have new points."""

@@ -275,6 +275,30 @@ def test_stream_yields_every_point_once_and_ends_with_the_run(target: Target) ->
     assert {change.points_per_value for change in points} == {1}
 
 
+def test_stream_yields_what_is_logged_again_after_a_rewind(target: Target) -> None:
+    """Points at agent steps that were yielded before the rewind are others now."""
+    with callboard.init(algorithm="a", environment="e") as run:
+        for step in range(6):
+            run.log({"loss/policy": step, "loss/value": step}, agent_steps=step)
+        run_id = str(run.id)
+        assert run.flush(PATIENCE_S)
+        seen: dict[str, list[tuple[int, float]]] = {"loss/policy": [], "loss/value": []}
+        again = None
+        with callboard.connect() as client:
+            for change in client.run(run_id).stream():
+                if not isinstance(change, callboard.NewPoints):
+                    continue
+                seen[change.metric] += zip(change.agent_steps.tolist(), change.value.tolist(), strict=True)
+                if again is None and all(len(points) == 6 for points in seen.values()):
+                    run.close()
+                    again = callboard.init(id=run_id, rewind_to=2)
+                    again.log({"loss/policy": 30.0}, agent_steps=3)
+                    again.log({"loss/policy": 40.0}, agent_steps=4)
+                    again.close()
+    first = [(step, float(step)) for step in range(6)]
+    assert seen == {"loss/policy": [*first, (3, 30.0), (4, 40.0)], "loss/value": first}
+
+
 def test_stream_yields_every_recorded_episode_in_order(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -216,6 +217,38 @@ class _FullStore(ArtifactStore):
 
     def get(self, run_id: str, kind: ArtifactKind, file: str, folder: Path) -> Path:
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+
+class _HangingStore(ArtifactStore):
+    """An artifact store that does not answer before it is released."""
+
+    released = threading.Event()
+    asked = threading.Event()
+
+    def put(self, local: Path, run_id: str, kind: ArtifactKind, file: str | None = None) -> None:
+        self.asked.set()
+        self.released.wait(PATIENCE_S)
+        super().put(local, run_id, kind, file)
+
+
+@pytest.mark.parametrize("how", ["kill", "supersede"])
+def test_engine_is_killed_while_the_store_does_not_answer(context: Context, engine: Engine, how: str) -> None:
+    store = _HangingStore(context.settings.artifacts)
+    _HangingStore.released.clear()
+    _HangingStore.asked.clear()
+    run = fake_run(engine, agent_steps=ENDLESS)
+    thread = _supervise(replace(context, store=store), engine)
+    assert store.asked.wait(PATIENCE_S)
+    if how == "kill":
+        _request_stop(engine, run.id, kill=True)
+        thread.request("kill")
+    else:
+        thread.supersede()
+    until(lambda: not engines_of(context.settings.runs_dir))
+    assert thread.is_alive()
+    store.released.set()
+    thread.join(PATIENCE_S)
+    assert run_row(engine, run.id).state == ("stopped" if how == "kill" else "running")
 
 
 def test_full_disk_before_the_engine_starts_queues_run_again(context: Context, engine: Engine) -> None:
@@ -579,6 +612,33 @@ def test_next_attempt_records_log_of_worker_that_died_in_database_outage(
         lose(session, run.id)
     _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 30
+
+
+def test_log_is_recorded_though_the_attempt_after_it_started_no_engine(
+    context: Context, engine: Engine
+) -> None:
+    run = fake_run(engine, agent_steps=50, wait_at=5, die={"1": {"at": 35, "how": signal.SIGKILL}})
+    flaky = _flaky(context)
+    thread = _supervise(flaky, engine)
+    _await_recorded(engine, run.id, 5)
+    flaky.outage.append(True)
+    _continue(context, run)
+    log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
+    until(lambda: b'"agent_steps":[35]' in log.read_bytes())
+    thread.supersede()
+    thread.join(PATIENCE_S)
+    for _ in range(2):  # the worker died; so did the next one, before it had prepared the run
+        with writing(engine) as session:
+            lose(session, run.id)
+        won = claim(engine)
+    assert won is not None
+    attempt = _supervisor(context, won)
+    attempt.start()
+    attempt.join(PATIENCE_S)
+    assert run_row(engine, run.id).state == "finished"
+    assert stored_points(engine, run.id) == list(range(1, 51))
+    with reading(engine) as session:
+        assert session.get_one(Attempt, (run.id, 3)).resumed_from_agent_steps == 30
 
 
 def test_run_finished_by_dead_worker_is_recorded_as_finished(context: Context, engine: Engine) -> None:

@@ -9165,6 +9165,17 @@ export interface components {
              */
             revision: number;
             /**
+             * Cut Revision
+             * @description The run's revision at which points were last set aside, since the run went on from an earlier point; 0
+             *     if never.
+             */
+            cut_revision: number;
+            /**
+             * Cut Agent Steps
+             * @description The points above these agent steps were set aside then; -1 for all of them, null if never.
+             */
+            cut_agent_steps: number | null;
+            /**
              * Step Unit
              * @description What the steps of its points count.
              * @enum {string}
@@ -13436,6 +13447,8 @@ export interface operations {
                      *           "n_points": 812,
                      *           "last_value": null,
                      *           "revision": 1,
+                     *           "cut_revision": 1,
+                     *           "cut_agent_steps": null,
                      *           "step_unit": "agent_steps"
                      *         }
                      *       ],

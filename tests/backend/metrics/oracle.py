@@ -33,7 +33,7 @@ class RecordedRun:
     attempt: int = 1
     live: dict[Key, list[Row]] = field(default_factory=dict)
     superseded: dict[Key, list[Row]] = field(default_factory=dict)
-    cut_at: dict[Key, int] = field(default_factory=dict)
+    cut_at: dict[Key, tuple[int, int]] = field(default_factory=dict)
     agent_steps: int = 0
     infinite: bool = False
     """Whether some values are infinite."""
@@ -71,7 +71,7 @@ class RecordedRun:
             if goes:
                 self.superseded.setdefault(key, []).extend(goes)
                 self.live[key] = [row for row in rows if row[0] <= after]
-                self.cut_at[key] = self.revision
+                self.cut_at[key] = self.revision, after
         self.agent_steps = after
 
     def stored(self, key: Key) -> list[Row]:

@@ -83,7 +83,7 @@ class Reader:
             if curve.reset:
                 assert curve.first_bucket == 0
                 self.kept[key] = curve.buckets
-                cut = self.revision is not None and self.recorded.cut_at.get(key, 0) > self.revision
+                cut = self.revision is not None and self.recorded.cut_at.get(key, (0, 0))[0] > self.revision
                 other_size = key in self.curves and self.curves[key].bucket_rows != curve.bucket_rows
                 new = key not in self.curves
                 assert new or cut or other_size, "reset without need"

@@ -69,7 +69,7 @@ def test_stored_points_match_appended_points(engine: Engine, steps: list[Any], s
         last = recorded.live[key][-1][4]
         assert series.n_points == len(recorded.live[key])
         assert series.last_value == (None if math.isnan(last) else last)
-        assert series.cut_revision == recorded.cut_at.get(key, 0)
+        assert (series.cut_revision, series.cut_agent_steps) == recorded.cut_at.get(key, (0, None))
         finite = [row[4] for row in recorded.live[key] if math.isfinite(row[4])]
         assert series.n_finite == len(finite)
         statistics = (series.mean_value, series.min_value, series.max_value)

@@ -124,7 +124,8 @@ def _print_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
         typer.echo(f"agent steps: {cost['agent_steps']:,}")
     kinds = ", ".join(f"{pair['algorithm']} on {pair['environment']}" for pair in cost["unmeasured"])
     measured = None if cost["time_s"] is None else f"{cost['time_s'] / 60:.1f} min on {cost['slots']} slots"
-    typer.echo(f"time: {measured or f'not measured here yet: {kinds}'}")
+    unknown = f"not measured here yet: {kinds}" if kinds else "not known, since the runs end at a score"
+    typer.echo(f"time: {measured or unknown}")
     if cost["minutes_on_two_cores"] is not None:
         typer.echo(f"on two idle cores: {cost['minutes_on_two_cores']:g} min")
     typer.echo(f"disk: {cost['disk_bytes'] / 2**20:,.0f} MiB")

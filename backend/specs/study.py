@@ -311,6 +311,8 @@ class StudySpec(Strict):
                     yield f"{place}.reduction.normalise", f"is required by {figure.kind}"
                 if figure.reduction.rule != "last":
                     yield f"{place}.reduction.rule", f"{figure.kind} is of the score of each run: use last"
+            if figure.kind in ("bars", "stacked_bars") and figure.setting in self.draws.space:
+                yield f"{place}.setting", "is drawn, and a bar is of an arm: use a scatter, or arms"
             if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
                 yield f"{place}.metrics", f"is required by {figure.kind}"
             rule = figure.reduction
@@ -328,6 +330,11 @@ class StudySpec(Strict):
                     f"{place}.reduction.source",
                     "training has no protocol, whose published scores are the references: use evaluations",
                 )
+            if figure.published and (
+                rule.ratio_to is not None or rule.rule in ("top", "time_to", "time_to_peak")
+            ):
+                what = f"the rule {rule.rule}" if rule.ratio_to is None else "ratio_to"
+                yield f"{place}.published", f"are scores, and the values of {what} are not: leave them out"
             rules = _RULES_OF.get(figure.kind)
             if rules is not None:
                 if figure.reduction.rule not in rules:

@@ -6,12 +6,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.db import Study
 from backend.errors import Invalid
 from backend.hosts import repository as hosts
 from backend.runs import requests
 from backend.runs.grid import merge_settings
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments import ENVIRONMENTS, Environment
+from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.names import default_name
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, quoted
 from backend.specs.protocols import starts_protocol
@@ -133,12 +135,25 @@ def refuse(problems: Mapping[str, str]) -> None:
         raise Invalid([FieldProblem(field=field, message=text) for field, text in problems.items()])
 
 
-def protocols_of(spec: StudySpec, at: int) -> dict[str, str]:
-    """The protocol of an arm's evaluations on each environment."""
+def environments_of(study: Study) -> dict[str, Environment]:
+    """The environments of a stored study, by id; its hosts described the custom ones."""
+    custom = study.spec.get("custom") or {}
+    described = {
+        name: CustomEnvironment.model_validate(custom[name]).environment() for name in custom if custom[name]
+    }
+    return {
+        name: ENVIRONMENTS[name] for name in study.spec["environments"] if name in ENVIRONMENTS
+    } | described
+
+
+def protocols_of(
+    spec: StudySpec, at: int, environments: Mapping[str, Environment] = ENVIRONMENTS
+) -> dict[str, str]:
+    """The protocol of an arm's evaluations on each environment, of those that are known here."""
     protocols = {}
     arm = spec.arms[at]
     for name in spec.environments:
-        environment = ENVIRONMENTS.get(name)
+        environment = environments.get(name)
         algorithm = ALGORITHMS.get(arm.algorithm)
         own = str(arm.config.get("evaluation_protocol", "auto"))
         chosen = spec.starts.get(name, own)

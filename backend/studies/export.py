@@ -24,7 +24,13 @@ _CELL = (
     "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "score",
     "agent_steps",
 )  # fmt: skip
-
+_DETAILS = {
+    "low": "lower bound (95 %)",
+    "high": "upper bound (95 %)",
+    "n": "runs in",
+    "planned": "runs planned",
+}
+"""What a table's value may have besides, by field of `TableCell`."""
 
 EXPORTED_PX = 960
 """The width for which figures in files are laid out."""
@@ -77,8 +83,8 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
         "## Files",
         "",
         "- `study.json`: the study; `callboard studies start --file study.json` starts it again.",
-        "- `runs.csv`: its runs, with their scores, which count unless the run was changed after its start; "
-        "`specs.jsonl`: their settings, defaults included.",
+        "- `runs.csv`: its runs, with their scores, which count if the run is finished and was not changed "
+        "after its start; `specs.jsonl`: their settings, defaults included.",
         "- `versions.json`: what trained them.",
         "- A CSV file for each figure or table, and for a figure a script that redraws it.",
         "",
@@ -114,16 +120,30 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]], changed
 
 
 def table_csv(table: Table) -> str:
-    """A table with the source of each column in its second row."""
+    """A table with the source of each column in its second row; after the columns of the page those of the
+    intervals and numbers of runs."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(as_cell(printable(column.title)) for column in table.columns)
-    writer.writerow(
-        as_cell(printable(f"{column.source}: {column.how}".rstrip(": "))) for column in table.columns
-    )
-    for row in (*table.rows, *table.foot):
-        values = ("" if cell.value is None else cell.value for cell in row.cells)
-        writer.writerow([as_cell(printable(row.label)), *values])
+    rows = [*table.rows, *table.foot]
+    details = [
+        (at, name, words)
+        for at in range(1, len(table.columns))
+        for name, words in _DETAILS.items()
+        if any(getattr(row.cells[at - 1], name) is not None for row in rows)
+    ]
+    titles = [
+        column.title if column.unit in ("", "score") else f"{column.title} ({column.unit})"
+        for column in table.columns
+    ]
+    of_details = [f"{table.columns[at].title}: {words}" for at, _, words in details]
+    writer.writerow(as_cell(printable(title)) for title in [*titles, *of_details])
+    sources = [f"{column.source}: {column.how}".rstrip(": ") for column in table.columns]
+    writer.writerow(as_cell(printable(source)) for source in [*sources, *("" for _ in details)])
+    for row in rows:
+        values = [cell.value for cell in row.cells]
+        values += [getattr(row.cells[at - 1], name) for at, name, _ in details]
+        cells = ["" if value is None else value for value in values]
+        writer.writerow([as_cell(printable(row.label)), *cells])
     return text.getvalue()
 
 

@@ -4,7 +4,7 @@ Scores come from finished runs alone: any other was cut short. Curves also have 
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Context
 from threading import Lock
@@ -27,7 +27,7 @@ from backend.metrics.grouping import Spread
 from backend.metrics.seed_groups import group_curve
 from backend.runs.fields import setting_title
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.problems import quoted
 from backend.specs.protocols import protocol_title, starts_protocol
 from backend.specs.run import default_config
@@ -95,6 +95,8 @@ class _Data:
     """The cells of a study, and what reducers need of their runs."""
 
     spec: StudySpec
+    environments: Mapping[str, Environment]
+    """By id, those that are known here."""
     cells: list[CellRow]
     protocols: dict[str, str]
     """Evaluation protocol of each environment, of the first arm that is shown; where references matter, the
@@ -146,16 +148,19 @@ def build_figure(
         known = ", ".join(figure.id for figure in spec.figures)
         raise NotFound(f"the study has no figure {quoted(figure_id)}; it has {known}")
     drawing = _build_figure(session, study, spec, figure, theme, width_px)
-    captions = filter(None, [drawing.caption, *_captions_of_starts(session, spec)])
+    captions = filter(None, [drawing.caption, *_captions_of_starts(session, study, spec)])
     return replace(drawing, caption="; ".join(captions))
 
 
-def _captions_of_starts(session: Session, spec: StudySpec) -> Iterator[str]:
+def _captions_of_starts(session: Session, study: Study, spec: StudySpec) -> Iterator[str]:
     """What the start sets of the evaluations hold, each in words; of many the first ones."""
+    environments = expansion.environments_of(study)
     protocols = [
         protocol
         for protocol in dict.fromkeys(
-            protocol for at in range(len(spec.arms)) for protocol in expansion.protocols_of(spec, at).values()
+            protocol
+            for at in range(len(spec.arms))
+            for protocol in expansion.protocols_of(spec, at, environments).values()
         )
         if starts_protocol(protocol)
     ]
@@ -217,10 +222,12 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
     )
     cells = [cell for cell in repository.cells(session, study.id) if labels[cell.arm] in needed]
     first = next((at for at, arm in enumerate(spec.arms) if rules.is_shown(figure, arm)), 0)
+    environments = expansion.environments_of(study)
     data = _Data(
         spec,
+        environments,
         cells,
-        expansion.protocols_of(spec, first),
+        expansion.protocols_of(spec, first, environments),
         {},
         figure.arms,
         setting=rules.setting_of(figure, spec),
@@ -273,16 +280,16 @@ def _setting(data: _Data, cell: CellRow, path: str) -> Any:
     sampled = data.settings.get(cell.number, {})
     if path in sampled:
         return sampled[path]
-    return setting_of_arm(data.spec.arms[cell.arm], cell.environment, path)
+    return _setting_of_arm(data, data.spec.arms[cell.arm], cell.environment, path)
 
 
-def setting_of_arm(arm: Arm, environment: str, path: str) -> Any:
+def _setting_of_arm(data: _Data, arm: Arm, environment: str, path: str) -> Any:
     """The value of a setting of an arm on an environment; None if it has none."""
     section, _, name = path.partition(".")
     given = getattr(arm, section, {}).get(name, _MISSING) if section in _SECTIONS else None
     if given is not _MISSING:
         return given
-    algorithm, known = ALGORITHMS.get(arm.algorithm), ENVIRONMENTS.get(environment)
+    algorithm, known = ALGORITHMS.get(arm.algorithm), data.environments.get(environment)
     if algorithm is None or known is None:
         return None
     if section == "config":
@@ -569,7 +576,7 @@ def _metrics(
                 for cell in study_cells
                 if (cell.arm, cell.environment) == (number, environment)
             ]
-            x = setting_of_arm(arm, environment, figure.setting) if figure.setting else None
+            x = _setting_of_arm(data, arm, environment, figure.setting) if figure.setting else None
             category = labels[number] if x is None else _category(x, arm, data.spec)
             of_category = arm_of.setdefault((environment, category), labels[number])
             if of_category != labels[number]:  # equal settings: a bar would stand on another arm's
@@ -588,7 +595,7 @@ def _metrics(
                     )
                 )
     parts = [describe(metric).title for metric in figure.metrics]
-    axis = describe(figure.metrics[0]).axis
+    axis = ", ".join(dict.fromkeys(describe(metric).axis for metric in figure.metrics))
     n_planned = data.n_planned
     caption = f"mean of each run's mean; {n_in} of {n_planned} runs are in"
     finding = _bars_finding(bars, parts, panels)
@@ -661,12 +668,16 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
     is_trained = source == "training" and figure.reduction.rule != "best_kept"
     for at, arm in enumerate(data.spec.arms):
         if arm in data.arms:
-            protocols = expansion.protocols_of(data.spec, at).values()
+            protocols = expansion.protocols_of(data.spec, at, data.environments).values()
             how = "last 100 training episodes" if is_trained else _heading(protocols)
-            columns.append(Column(arm.label, f"{how}; {reduction.rule}", "ours", unit=reduction.unit))
+            # `top` is of a metric, not of scores.
+            title = reduction.rule if figure.reduction.rule == "top" else f"{how}; {reduction.rule}"
+            columns.append(Column(arm.label, title, "ours", unit=reduction.unit))
     published = _published(data, figure.published)
+    target = figure.reduction.normalise
+    by, unit = ("", "") if target is None else (f"{rules.LABELS[target]}-normalised here; ", reduction.unit)
     columns += [
-        Column(label, f"{protocol_title(protocol)}; {where}", "published")
+        Column(label, f"{protocol_title(protocol)}; {by}{where}", "published", unit=unit)
         for label, protocol, where in published
     ]
     by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
@@ -684,8 +695,8 @@ def _table(data: _Data, figure: StudyFigure, reduction: Reduction) -> Table:
         for label, protocol, _ in published:
             printed = [score.score for score in scores if (score.label, score.protocol) == (label, protocol)]
             value = printed[0] if printed else None
-            if figure.reduction.normalise is not None:  # by references of its own protocol
-                known = rules.references_of(figure.reduction.normalise, {environment: protocol})
+            if target is not None:  # by references of its own protocol
+                known = rules.references_of(target, {environment: protocol})
                 value = normalise(value, known[environment]) if environment in known else None
             cells.append(TableCell(value))
         rows.append(TableRow(data.title(environment), cells))
@@ -734,8 +745,9 @@ def _published(data: _Data, labels: Sequence[str]) -> list[tuple[str, str, str]]
 def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
     """The speed-up of each arm over the first one of its algorithm, for each environment and as their mean.
 
-    The mean is over the environments where the speed-up is known so far. A sentence gives it for the last arm
-    of each algorithm, such as the one with the most actor-learners.
+    The mean is over the environments where it is known so far of all arms of the algorithm that have one, so
+    that the arms can be compared. A sentence gives it for the last arm of each algorithm, such as the one
+    with the most actor-learners.
     """
     rule = figure.reduction
     with_score, planned_with_score, scores = _with_reference(data, rule)
@@ -764,6 +776,7 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
         of_kind = replace(reducer, arm="the first of its kind").prefix
         caption = caption or f"{of_kind}{reduction.rule.removeprefix(reducer.prefix)}"
         by_place = {(cell.arm, cell.environment): cell for cell in reduction.cells}
+        common, means = mean_speedups(reduction)
         for label in labels:
             of_label = [by_place.get((label, environment)) for environment in data.spec.environments]
             cells = [
@@ -772,10 +785,12 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
                 else TableCell(cell.value, n=cell.n, planned=cell.planned)
                 for environment, cell in zip(data.spec.environments, of_label, strict=True)
             ]
-            rows.append(TableRow(label, [*cells, TableCell(_mean_of_arm(reduction, label))]))
-        mean = _mean_of_arm(reduction, labels[-1])
+            rows.append(TableRow(label, [*cells, TableCell(means.get(label))]))
+        mean = means.get(labels[-1])
         if mean is not None:
-            sentences.append(f"{labels[-1]}: {mean:.2g}×.")
+            n = len(data.spec.environments)
+            over = f" over {len(common)} of {n} environments" if len(common) < n else ""
+            sentences.append(f"{labels[-1]}: {mean:.2g}×{over}.")
         elif by_place and all(cell.n for cell in by_place.values()):
             is_of_times = rule.rule in ("time_to", "time_to_peak")
             why = "not every run reached the reference" if is_of_times else "a value is missing or 0"
@@ -786,10 +801,17 @@ def _speedups(data: _Data, figure: StudyFigure) -> StudyDrawing:
     return StudyDrawing(figure, None, Table(columns, rows, []), caption, " ".join(sentences), n_in, n_planned)
 
 
-def _mean_of_arm(reduction: Reduction, arm: str) -> float | None:
-    """Mean over the environments where an arm has a value."""
-    values = [cell.value for cell in reduction.cells if cell.arm == arm and cell.value is not None]
-    return float(np.mean(values)) if values else None
+def mean_speedups(reduction: Reduction) -> tuple[set[str], dict[str, float]]:
+    """The environments where all arms that have a value have one, and the mean of each arm over these."""
+    by_arm: dict[str, dict[str, float]] = defaultdict(dict)
+    for cell in reduction.cells:
+        if cell.value is not None:
+            by_arm[cell.arm][cell.environment] = cell.value
+    common = set.intersection(*map(set, by_arm.values())) if by_arm else set[str]()
+    if not common:
+        return common, {}
+    means = {arm: float(np.mean([values[name] for name in common])) for arm, values in by_arm.items()}
+    return common, means
 
 
 def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:

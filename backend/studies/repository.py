@@ -322,6 +322,39 @@ def restart(session: Session, study_id: str, numbers: Collection[int]) -> None:
         )
 
 
+def mark_started(session: Session, study_id: str, numbers: Collection[int], *, started: bool) -> None:
+    """Mark cells that keep their runs as started, or as waiting for their turn to go on."""
+    for chunk in _chunks(sorted(numbers)):
+        session.execute(
+            update(StudyCell)
+            .where(StudyCell.study_id == study_id, StudyCell.number.in_(chunk))
+            .values(started=started)
+        )
+
+
+def hand_over(session: Session, study_id: str, run_ids: Collection[str]) -> set[str]:
+    """Give runs of a study to another running one that has them too; returns these runs."""
+    new_owners: dict[str, StudyCell] = {}
+    for chunk in _chunks(sorted(run_ids)):
+        query = (
+            select(StudyCell)
+            .join(Study, Study.id == StudyCell.study_id)
+            .where(StudyCell.run_id.in_(chunk), Study.id != study_id, Study.state == "running")
+            .order_by(Study.id)
+        )
+        for cell in session.scalars(query):
+            new_owners.setdefault(cell.run_id or "", cell)
+        session.execute(
+            update(StudyCell)
+            .where(StudyCell.study_id == study_id, StudyCell.run_id.in_(new_owners))
+            .values(reused=True)
+        )
+    for cell in new_owners.values():
+        cell.reused = False
+    session.flush()
+    return set(new_owners)
+
+
 def remove(session: Session, study: Study) -> None:
     """Delete a study's rows; its runs stay."""
     session.delete(study)

@@ -121,8 +121,8 @@ def missing_references(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) 
 def differing_protocols(
     spec: StudySpec, planned: Sequence[PlannedCell], protocols: Sequence[Mapping[str, str]]
 ) -> dict[str, str]:
-    """Errors of figures that set arms against published scores of a protocol which not all of their cells
-    have, by field.
+    """Errors of figures of several protocols, by field: that set arms against published scores of a protocol
+    which not all of their cells have, or make one value of an arm's evaluations of several.
 
     Args:
         spec: the study.
@@ -131,22 +131,29 @@ def differing_protocols(
     """
     errors = {}
     for at, figure in enumerate(spec.figures):
-        name = "normalise" if figure.reduction.normalise else "reference"
-        if figure.reduction.normalise is None and figure.reduction.reference is None:
+        rule = figure.reduction
+        of_published = rule.normalise is not None or rule.reference is not None
+        is_averaged = figure.kind not in ("scatter", "sorted")  # which show each run
+        if not of_published and not (
+            is_averaged and (rule.source == "evaluations" or rule.rule == "best_kept")
+        ):
             continue
-        used: dict[str, dict[str, str]] = {}
-        for arm, of_arm in zip(spec.arms, protocols, strict=True):
-            if is_shown(figure, arm):
-                for environment, protocol in of_arm.items():
-                    used.setdefault(environment, {}).setdefault(protocol, arm.label)
+        used: dict[tuple[str, str], dict[str, str]] = {}
         for cell in planned:
             arm = spec.arms[cell.arm]
-            if is_shown(figure, arm) and cell.environment in ENVIRONMENTS:
-                used[cell.environment].setdefault(cell.spec.evaluation_protocol, arm.label)
+            if _is_measured(figure, arm) and cell.environment in ENVIRONMENTS:
+                place = cell.environment, "" if of_published else arm.label
+                protocol = protocols[cell.arm][cell.environment]
+                used.setdefault(place, {}).setdefault(protocol, arm.label)
+                used[place].setdefault(cell.spec.evaluation_protocol, arm.label)
         mixed = next((by_protocol for by_protocol in used.values() if len(by_protocol) > 1), None)
         if mixed is not None:
             listed = ", ".join(f"{protocol_title(protocol)} ({arm})" for protocol, arm in mixed.items())
-            message = f"the arms have different evaluation protocols: {listed}; choose arms and draws of one"
+            name = "normalise" if rule.normalise else "reference" if rule.reference else "source"
+            whose = "arms" if of_published else "draws of an arm"
+            message = (
+                f"the {whose} have different evaluation protocols: {listed}; choose arms and draws of one"
+            )
             errors[f"figures.{at}.reduction.{name}"] = message
     return errors
 
@@ -170,7 +177,7 @@ def differing_observations(
         for cell in planned:
             environment, arm = ENVIRONMENTS.get(cell.environment), spec.arms[cell.arm]
             is_another = cell.draw == 0 or spec.draws.space
-            if environment is None or not is_another or not is_shown(figure, arm):
+            if environment is None or not is_another or not _is_measured(figure, arm):
                 continue
             config = cell.spec.environment_config.model_dump(mode="json")
             unlike = unlike_published(config, environment, protocols[cell.arm][cell.environment])
@@ -239,6 +246,11 @@ def settings_without_best(spec: StudySpec, planned: Sequence[PlannedCell]) -> di
 def is_shown(figure: StudyFigure, arm: Arm) -> bool:
     """Whether a figure shows an arm."""
     return not figure.arms or arm.label in figure.arms
+
+
+def _is_measured(figure: StudyFigure, arm: Arm) -> bool:
+    """Whether a figure has a value of an arm: it shows it, or divides by it."""
+    return is_shown(figure, arm) or arm.label == figure.reduction.ratio_to
 
 
 def _titles(environments: Sequence[str], protocols: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """The life of a study: what users may do with it, and the reconciler that starts what it needs next."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -142,7 +142,8 @@ def change(session: Session, study_id: str, changes: Mapping[str, Any]) -> Study
 
 
 def stop(session: Session, study_id: str) -> Study:
-    """Start no further run, and stop those that have not ended; runs that it reuses go on.
+    """Start no further run, and stop those that have not ended, except those that it reuses or that another
+    running study has: these go on, and belong to that one.
 
     Raises:
         Conflict: the study has ended.
@@ -156,7 +157,8 @@ def stop(session: Session, study_id: str) -> Study:
         for cell in repository.cells(session, study_id)
         if cell.run_id and not cell.reused and not _member(cell).has_ended
     ]
-    for run_id in sorted(open_runs):  # in the order of ids, as bulk actions lock runs
+    others = repository.hand_over(session, study_id, [run_id for run_id in open_runs if run_id])
+    for run_id in sorted(set(open_runs) - others):  # in the order of ids, as bulk actions lock runs
         with suppress(Conflict, NotFound):  # it has ended, or been deleted, in the meantime
             actions.stop(session, run_id, kill=False)
     _touch(session, study)
@@ -164,8 +166,8 @@ def stop(session: Session, study_id: str) -> Study:
 
 
 def retry(session: Session, study_id: str) -> Study:
-    """Queue failed and stopped runs again, fill cells whose run was deleted or changed, and continue the
-    study.
+    """Queue failed and stopped runs again, as many as may be open at a time and the others in their turn,
+    fill cells whose run was deleted or changed, and continue the study.
 
     Raises:
         Conflict: there is nothing to do, or some runs are still stopping.
@@ -211,21 +213,22 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
     }
     if extension.get("budget") is not None:
         changes["budget"] = extension["budget"]
-    try:
-        spec = StudySpec.model_validate(before.model_dump(mode="json") | changes)
-    except ValidationError as error:
-        raise Invalid(problems_of(error)) from None
-    # A study of an earlier version may break rules of this one, and its figures cannot be changed.
-    expansion.check(spec, before.field_problems())
-    custom = expansion.descriptions(session, spec)
     for at, environment in enumerate(added):
-        if spec.starts and environment not in spec.starts:
+        if before.starts and environment not in before.starts:
             message = "the evaluations start from sets, and this environment has none: start another study"
             raise Invalid.field(f"environments.{at}", message)
-    expansion.pin_start_sets(session, spec, custom)
+    with _naming_fields_of_extension(len(before.environments)):
+        try:
+            spec = StudySpec.model_validate(before.model_dump(mode="json") | changes)
+        except ValidationError as error:
+            raise Invalid(problems_of(error)) from None
+        # A study of an earlier version may break rules of this one, and its figures cannot be changed.
+        expansion.check(spec, before.field_problems())
+        custom = expansion.descriptions(session, spec)
+        expansion.pin_start_sets(session, spec, custom)
+        planned = expansion.cells(spec, custom, 0 if added else before.draws.n)
     rows = repository.cells(writing, study_id)
     known = {(row.arm, row.environment, row.draw) for row in rows}
-    planned = expansion.cells(spec, custom, 0 if added else before.draws.n)
     if added:
         unfit, extended = _unfit_figures(spec, planned), "environments"
     else:  # the new draws may choose another protocol
@@ -242,6 +245,25 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
     _set_state(writing, study, "running", "extended")
     _change(writing, study, spec.model_dump(mode="json") | {"custom": custom})
     return study
+
+
+@contextmanager
+def _naming_fields_of_extension(n_environments: int) -> Iterator[None]:
+    """Errors in fields of the extended study are in those of the extension: its environments begin after the
+    study's own `n_environments`."""
+
+    def name(field: str) -> str:
+        section, _, rest = field.partition(".")
+        at, _, below = rest.partition(".")
+        if section == "environments" and at.isdigit() and int(at) >= n_environments:
+            return ".".join(filter(None, [section, str(int(at) - n_environments), below]))
+        return "draws" if field == "draws.n" else field
+
+    try:
+        yield
+    except Invalid as error:
+        problems = [problem.model_copy(update={"field": name(problem.field)}) for problem in error.errors]
+        raise Invalid(problems) from None
 
 
 def delete(session: Session, study_id: str) -> None:
@@ -299,6 +321,11 @@ def _start(
     finished = repository.finished_runs(session, kinds)
     active = repository.active_runs(session, study.id, [cell.key for cell in cells])
     for cell in sorted(cells, key=lambda cell: cell.number):
+        if cell.run_id is not None:  # it was retried, and waited for its turn
+            with suppress(Conflict, NotFound):  # it has been resumed or deleted in the meantime
+                actions.resume(session, cell.run_id)
+            cell.started = True
+            continue
         candidates = [*finished.get(cell.key, []), *([active[cell.key]] if cell.key in active else [])]
         equal = next((run_id for run_id in candidates if run_id not in used), None)
         if equal is not None:
@@ -390,8 +417,8 @@ def _member(cell: CellRow, configuration: int = 0) -> Member:
 
 
 def _retry_cells(session: Session, study: Study) -> int:
-    """Queue failed and stopped runs again, and mark cells without a run, or with one that was changed, as not
-    started.
+    """Queue failed and stopped runs again, and mark as not started the cells of those for which there is no
+    room yet, those without a run, and those with one that was changed.
 
     Returns:
         The number of these runs and cells.
@@ -406,14 +433,22 @@ def _retry_cells(session: Session, study: Study) -> int:
         if cell.error or (cell.started and cell.run_id is None) or (cell.is_changed and cell.state in ENDED)
     }
     repository.restart(session, study.id, empty)
+    ended = [
+        (cell.run_id, cell.number)
+        for cell in cells
+        if cell.run_id and cell.state in (RunState.FAILED, RunState.STOPPED) and cell.number not in empty
+    ]
+    n_open = sum(cell.state is not None and cell.state not in ENDED for cell in cells)
+    room = max(0, spec_of(study).concurrency - n_open)
+    now, later = sorted(ended)[:room], sorted(ended)[room:]
     n_resumed = 0
-    for cell in sorted(cells, key=lambda cell: cell.run_id or ""):
-        resumes = cell.state in (RunState.FAILED, RunState.STOPPED) and cell.number not in empty
-        if cell.run_id and resumes:
-            with suppress(Conflict, NotFound):  # it has just been resumed or deleted
-                actions.resume(session, cell.run_id)
-                n_resumed += 1
-    return len(empty) + n_resumed
+    for run_id, _ in now:
+        with suppress(Conflict, NotFound):  # it has just been resumed or deleted
+            actions.resume(session, run_id)
+            n_resumed += 1
+    repository.mark_started(session, study.id, [number for _, number in now], started=True)
+    repository.mark_started(session, study.id, [number for _, number in later], started=False)
+    return len(empty) + n_resumed + len(later)
 
 
 def _set_state(session: Session, study: Study, state: StudyState, reason: str) -> None:

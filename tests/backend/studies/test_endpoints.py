@@ -68,7 +68,9 @@ def cells(client: Client, study: dict[str, Any]) -> list[dict[str, Any]]:
     return items
 
 
-def end_runs(engine: Engine, state: RunState = RunState.FINISHED, version: str = __version__) -> None:
+def end_runs(
+    engine: Engine, state: RunState = RunState.FINISHED, version: str = __version__, *, attempt: int = 1
+) -> None:
     """End every run that has not; its score is its seed and, for A3C, 100 more."""
     with writing(engine) as session:
         ended = session.scalars(select(Run).where(Run.state.not_in(ENDED))).all()
@@ -79,7 +81,7 @@ def end_runs(engine: Engine, state: RunState = RunState.FINISHED, version: str =
             run.agent_steps, run.wall_time_s = 10_000, 20.0
     for run in ended:
         provenance = PROVENANCE.model_copy(update={"version": version}).model_dump(mode="json")
-        add_attempt(engine, run.id, provenance=provenance)
+        add_attempt(engine, run.id, attempt, provenance=provenance)
 
 
 def reconcile(engine: Engine, study: dict[str, Any]) -> None:
@@ -207,6 +209,50 @@ def test_retry_queues_failed_runs_and_fills_cells_of_deleted_ones(
     assert gone not in {cell["run"] for cell in cells(client, study)}
 
 
+def test_retry_has_no_more_runs_open_than_the_study_may(service: RunningService, client: Client) -> None:
+    study = created(client, concurrency=100)
+    runs = {cell["run"] for cell in cells(client, study)}
+    end_runs(service.engine, RunState.FAILED)
+    client.patch(f"{STUDIES}/{study['id']}", json={"concurrency": 3})
+    client.post(f"{STUDIES}/{study['id']}/retry")
+    for n_finished in (0, 3, 6):
+        reconcile(service.engine, study)
+        n_open = min(3, 8 - n_finished)
+        by_state = {"queued": n_open, "finished": n_finished, "waiting": 8 - n_open - n_finished}
+        assert detail(client, study)["runs"] == {state: n for state, n in by_state.items() if n}
+        end_runs(service.engine, attempt=2)
+    assert {cell["run"] for cell in cells(client, study)} == runs
+    assert n_runs(service.engine) == 8
+
+
+def test_stop_leaves_a_running_study_the_runs_that_it_shares(service: RunningService, client: Client) -> None:
+    first = created(client, concurrency=100)
+    second = created(client, name="again", concurrency=100, draws={"n": 1})
+    stopped = client.post(f"{STUDIES}/{first['id']}/stop").json()
+    assert stopped["runs"] == {"stopped": 4, "queued": 4}
+    assert detail(client, second)["runs"] == {"queued": 4}
+    client.post(f"{STUDIES}/{second['id']}/stop")
+    assert detail(client, first)["runs"] == {"stopped": 8}
+
+
+@pytest.mark.parametrize(
+    ("extension", "field", "message"),
+    [
+        ({"draws": 5_000}, "draws", "are 20,000 runs"),
+        ({"environments": ["Catch-v0", "CartPole-v1"]}, "environments.1", "is listed twice"),
+        ({"environments": ["CartPole-v9"]}, "environments.0", "unknown environment"),
+    ],
+)
+def test_wrong_extension_names_its_own_field(
+    sqlite_service: RunningService, extension: dict[str, Any], field: str, message: str
+) -> None:
+    study = created(sqlite_service.client)
+    answer = sqlite_service.client.post(f"{STUDIES}/{study['id']}/extend", json=extension)
+    assert answer.status_code == 422, answer.text
+    problems = {error["field"]: error["message"] for error in answer.json()["errors"]}
+    assert message in problems[field]
+
+
 def test_stopped_study_continues_when_extended_and_is_deleted_without_its_runs(
     service: RunningService, client: Client
 ) -> None:
@@ -293,6 +339,23 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
       "draws": {"n": 2, "space": {"environment_config.sticky_actions": {"values": [0.0, 0.25]}}},
       "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": EVALUATED}]},
      "figures.0.reduction.normalise", "different evaluation protocols: no-op starts (A3C), sticky actions"),
+    ({"arms": [{"label": "A3C", "algorithm": "a3c"}], "environments": ["ALE/Pong-v5"],
+      "draws": {"n": 2, "space": {"environment_config.sticky_actions": {"values": [0.0, 0.25]}}},
+      "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"source": "evaluations"}}]},
+     "figures.0.reduction.source", "the draws of an arm have different evaluation protocols: no-op starts"),
+    ({"arms": [{"label": "A3C", "algorithm": "a3c"}, {"label": "DQN", "algorithm": "dqn"}],
+      "environments": ["ALE/Pong-v5"],
+      "figures": [{"id": "f", "title": "F", "kind": "table", "arms": ["A3C"],
+                   "reduction": EVALUATED | {"ratio_to": "DQN"}}]},
+     "figures.0.reduction.normalise", "the arms have different evaluation protocols"),
+    ({"draws": {"n": 2, "space": {"config.t_max": {"values": [5, 20]}}},
+      "figures": [{"id": "f", "title": "F", "kind": "bars", "setting": "config.t_max",
+                   "metrics": ["speed/agent_steps_per_s"]}]},
+     "figures.0.setting", "is drawn, and a bar is of an arm"),
+    ({"environments": ["ALE/Pong-v5"],
+      "figures": [{"id": "f", "title": "F", "kind": "table", "published": ["random"],
+                   "reduction": {"ratio_to": "PAAC"}}]},
+     "figures.0.published", "are scores, and the values of ratio_to are not"),
     ({"environments": ["ALE/Pong-v5"],
       "figures": [{"id": "f", "title": "F", "kind": "table", "reduction": {"normalise": "human"}}]},
      "figures.0.reduction.source", "training has no protocol"),

@@ -21,8 +21,10 @@ from backend.metrics.catalogue import describe
 from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from backend.studies import reduction
+from backend.statistics.cells import Cell, Reduction
+from backend.studies import export, reduction
 from backend.studies import service as studies
+from backend.studies.tables import Column, Table, TableCell, TableRow
 from tests.support.rows import PATHS, evaluation_row
 from tests.support.service import RunningService
 
@@ -279,6 +281,8 @@ def test_table_names_the_protocol_of_kept_parameters_and_the_published_columns_o
     assert [column["how"].partition(";")[0] for column in columns[1:]] == [
         "no-op starts, 5 min", "no-op starts, 5 min", "human starts"
     ]  # fmt: skip
+    assert {column["unit"] for column in columns} == {"%"}
+    assert all("; DQN-normalised here; " in column["how"] for column in columns[1:])
     assert columns[2]["how"].endswith("; trained for up to 6 days with 100 actors and learners and 31 shards")
     # 100 (score - random) / (DQN - random) with the scores of the same starts: 222.4, 3358.6; 166.9, 3332.3.
     assert cells_of(answer["table"])["Assault"][1:] == pytest.approx([40.6224, 39.1560, 32.5062], rel=1e-5)
@@ -495,6 +499,34 @@ def test_bars_are_means_of_metrics_by_setting(service: RunningService) -> None:
     assert cells_of(table)["n_e 4"] == [pytest.approx(0.25)]
 
 
+def test_axis_of_bars_names_what_each_metric_counts(sqlite_service: RunningService) -> None:
+    metrics_of_ga3c = ["ga3c/training_queue", "ga3c/prediction_batch"]
+    study = started(sqlite_service.client, {"kind": "bars", "metrics": metrics_of_ga3c})
+    drawn = figure(sqlite_service.client, study)["figure"]
+    assert drawn["layout"]["yaxis"]["title"]["text"] == ", ".join(
+        describe(metric).axis for metric in metrics_of_ga3c
+    )
+
+
+def test_column_of_a_metric_is_not_headed_as_a_score(sqlite_service: RunningService) -> None:
+    rule = {"rule": "top", "k": 2, "metric": "paac/time_learning"}
+    study = started(sqlite_service.client, {"kind": "table", "reduction": rule})
+    _, paac, _ = figure(sqlite_service.client, study)["table"]["columns"]
+    assert "top 2" in paac["how"]
+    assert "episodes" not in paac["how"]
+
+
+def test_mean_speed_ups_are_over_the_environments_of_all_arms() -> None:
+    speedups = {"1": (1, 1, 1), "2": (2, None, 6), "4": (None, None, None), "16": (8, 9, 10)}
+    cells = tuple(
+        Cell(arm, environment, value, None, None, 1, 1, (0,), "")
+        for arm, values in speedups.items()
+        for environment, value in zip("abc", values, strict=True)
+    )
+    common, means = reduction.mean_speedups(Reduction(cells, "ratio", "", ""))
+    assert (common, means) == ({"a", "c"}, {"1": 1.0, "2": 4.0, "16": 9.0})
+
+
 def test_bars_of_arms_with_equal_settings_stand_apart(sqlite_service: RunningService) -> None:
     arms = [
         {"label": f"rate {rate}", "algorithm": "paac", "config": {"n_e": 32, "learning_rate": rate}}
@@ -649,10 +681,29 @@ def test_table_is_a_file_as_csv_alone(sqlite_service: RunningService) -> None:
     finish(sqlite_service, study)
     at = f"{STUDIES}/{study}/figures/f0"
     table = list(csv.reader(io.StringIO(sqlite_service.client.get(at, params={"format": "csv"}).text)))
-    assert ["CartPole", "20.0", "21.0"] in table
+    titles, sources, *rows = table
+    assert titles == [
+        "Environment",
+        "PAAC",
+        "A3C",
+        *(f"{arm}: runs {of}" for arm in ("PAAC", "A3C") for of in ("in", "planned")),
+    ]
+    assert sources[1] == "ours: last 100 training episodes; mean of the last training scores of 3 runs"
+    assert rows[0] == ["CartPole", "20.0", "21.0", "3", "3", "3", "3"]
     refused = sqlite_service.client.get(at, params={"format": "matplotlib"})
     [error] = refused.json()["errors"]
     assert (refused.status_code, error["field"]) == (422, "format")
+
+
+def test_csv_of_a_table_has_units_and_intervals() -> None:
+    columns = [Column("Method", "", "name"), Column("Pong", "speed-up", "ours", unit="×")]
+    row = TableRow("16 threads", [TableCell(12.5, 11.0, 14.0, 5, 6)])
+    assert export.table_csv(Table(columns, [row], [TableRow("Mean", [TableCell(None)])])).splitlines() == [
+        "Method,Pong (×),Pong: lower bound (95 %),Pong: upper bound (95 %),Pong: runs in,Pong: runs planned",
+        "name,ours: speed-up,,,,",
+        "16 threads,12.5,11.0,14.0,5,6",
+        "Mean,,,,,",
+    ]
 
 
 def test_export_has_figures_with_scripts_runs_settings_and_versions(service: RunningService) -> None:

@@ -145,8 +145,9 @@ class EngineProcess:
             os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill it, its group and every descendant in any group."""
-        kill_tree(self.pid)
+        """Kill it, its group and every descendant in any group, unless it has been reaped."""
+        if self._process.returncode is None:
+            kill_tree(self.pid)
 
     def reap(self) -> int:
         """Kill what it left running in its group, or it and all its descendants if it still runs; wait for

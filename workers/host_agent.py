@@ -220,8 +220,12 @@ class HostAgent:
         self._play.reconcile(claims=not claims_nothing)
         if claims_nothing:
             return
+        renew_at = monotonic() + self._settings.lease_s / 3
         while len(self._supervisors()) < self.slots and not self._stopping.is_set():
             if not self._claim():
+                break
+            if monotonic() > renew_at:  # many slots are to be filled: the leases of those before come first
+                self.wake()
                 break
         if (self._job is None or not self._job.is_alive()) and not self._stopping.is_set():
             self._claim_job()

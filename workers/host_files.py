@@ -24,6 +24,8 @@ from workers.engine.training.event_log import read_frames
 
 UNCHANGED_S = 60.0
 """A file that changed more recently is left for the next time."""
+_ABANDONED_S = 3600.0
+"""No file takes so long to write."""
 RUNS_PER_STEP = 50
 
 COMPRESSED = ".gz"
@@ -93,6 +95,7 @@ def remove_copies(context: Context, run_id: str) -> int:
     that its engine may read. The run is locked meanwhile, so that no worker claims it and finds a file that
     is about to be removed.
     """
+    _remove_partial_files(context, run_id)
     present = list(_copies(context, run_id))
     if not present:
         return 0
@@ -117,6 +120,15 @@ def remove_copies(context: Context, run_id: str) -> int:
         for path in surplus_paths:
             path.unlink(missing_ok=True)
     return len(surplus_paths)
+
+
+def _remove_partial_files(context: Context, run_id: str) -> None:
+    """Remove what an engine or a transfer that was killed has left half-written."""
+    for kind in ("checkpoints", "replays"):
+        folder = context.run_dir(run_id) / kind
+        for path in [*folder.glob("*.partial.*"), *folder.glob(".*")]:
+            if time.time() - path.stat().st_mtime > _ABANDONED_S:
+                path.unlink(missing_ok=True)
 
 
 def _copies(context: Context, run_id: str) -> Iterator[tuple[ArtifactKind, Path]]:

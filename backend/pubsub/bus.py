@@ -34,6 +34,9 @@ LIFETIME_S = 3600.0
 WAKE_TASK = "callboard.wake"
 """Celery task that makes a worker look for work."""
 
+MAX_WAKES = 100
+"""Messages that wait in a queue at most: its workers may be gone for good."""
+
 TIMEOUT_S = 0.5
 """Of one attempt: a publication has two, and may have to connect first."""
 
@@ -105,7 +108,8 @@ class Bus:
     def wake(self, queue: str) -> bool:
         """Make the workers of a queue look for work now; return whether Redis accepted the message."""
         try:
-            self._celery.send_task(WAKE_TASK, queue=queue, ignore_result=True, retry=False)
+            if int(self._redis.llen(queue)) < MAX_WAKES:
+                self._celery.send_task(WAKE_TASK, queue=queue, ignore_result=True, retry=False)
         except (OperationalError, RedisError, OSError) as error:
             log.warning("redis.unavailable", operation="wake", error=str(error))
             return False

@@ -439,6 +439,21 @@ def test_unreadable_log_of_one_run_delays_neither_other_runs_nor_deletion(
         assert "gone.mp4" not in session.scalars(select(RemovedFile.file)).all()
 
 
+def test_files_of_killed_engines_and_transfers_are_removed(
+    context: Context, engine: Engine, tmp_path: Path
+) -> None:
+    run = _run(context, tmp_path, RunState.RUNNING)
+    folder = context.run_dir(run.id) / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("a1-s000000000700.partial.pt", ".a1-s000000000100.pt.0123", "a1-s000000000800.partial.pt")
+    for name in names:
+        (folder / name).write_bytes(b"half of it")
+    for name in names[:2]:
+        os.utime(folder / name, (0, 0))
+    host_files.remove_copies(context, run.id)
+    assert [name for name in names if (folder / name).exists()] == [names[2]]
+
+
 def test_host_keeps_only_the_copies_that_an_engine_may_read(
     context: Context, engine: Engine, tmp_path: Path
 ) -> None:

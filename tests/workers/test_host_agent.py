@@ -1,3 +1,4 @@
+import itertools
 import signal
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -123,6 +124,34 @@ def test_agent_claims_runs_up_to_its_slots_and_finishes_them(
     for run in created:
         until_state(engine, run.id, "finished")
         assert stored_points(engine, run.id) == list(range(1, 31))
+
+
+def test_leases_are_renewed_while_many_slots_are_filled(
+    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a claim takes as long as a lease, one follows each renewal."""
+    created = [fake_run(engine, agent_steps=ENDLESS) for _ in range(3)]
+    calls: list[str] = []
+    renew, claim_run = claims.renew, claims.claim
+
+    def record_renewal(*arguments: Any, **options: Any) -> Any:
+        calls.append("renew")
+        return renew(*arguments, **options)
+
+    def record_claim(*arguments: Any, **options: Any) -> Any:
+        calls.append("claim")
+        return claim_run(*arguments, **options)
+
+    monkeypatch.setattr(claims, "renew", record_renewal)
+    monkeypatch.setattr(claims, "claim", record_claim)
+    clock = itertools.count(0.0, 3600.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(host_agent, "monotonic", lambda: next(clock))
+        agents(slots=3)
+        for run in created:
+            until_state(engine, run.id, "running")
+    claimed = [at for at, call in enumerate(calls) if call == "claim"][:3]
+    assert [calls[at - 1] for at in claimed] == ["renew"] * 3
 
 
 def test_host_with_two_gpus_trains_a_run_on_each(

@@ -38,6 +38,15 @@ def test_published_changes_reach_subscribers(redis_url: str) -> None:
     bus.close()
 
 
+def test_queue_that_no_worker_reads_does_not_grow(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus_module, "MAX_WAKES", 3)
+    bus = Bus(redis_url)
+    assert all(bus.wake("gone") for _ in range(5))
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen("gone") == 3
+    bus.close()
+
+
 def test_wake_puts_task_in_the_queue(redis_url: str) -> None:
     bus = Bus(redis_url)
     bus.wake("gpu")

@@ -61,7 +61,11 @@ class Usage:
     def _read(self) -> list[tuple[int, float, int, int]]:
         """PID, CPU time in s, resident and shared memory in bytes of each process."""
         rows = []
-        for process in (self._own, *self._own.children(recursive=True)):
+        try:
+            children = self._own.children(recursive=True)
+        except psutil.AccessDenied:  # /proc may hide the processes of other users
+            children = []
+        for process in (self._own, *children):
             with suppress(psutil.NoSuchProcess), process.oneshot():
                 times, memory = process.cpu_times(), process.memory_info()
                 rows.append((process.pid, times.user + times.system, memory.rss, memory.shared))

@@ -115,6 +115,8 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         return _answer_again(session, run, batch)
     kept, dropped = _separate(session, run, batch)
     parts = {"series/" + name.split("/")[0] for name in kept} | ({"log"} if dropped else set())
+    if run.return_metric in kept:  # charts of the return show it under its own name
+        parts.add("series/" + EPISODE_RETURN.split("/")[0])
     revision = runs.touch(session, run, parts)
     if kept:
         stored, scored_by = repository.step_units(session, run.id), run.return_metric

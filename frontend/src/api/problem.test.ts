@@ -22,6 +22,17 @@ describe('asProblem', () => {
     expect(asProblem(new Error(message)).title).toBe('The service cannot be reached'),
   );
 
-  it('reports a page error for any other error', () =>
-    expect(asProblem(new Error('x is not a function')).title).toBe('This page failed'));
+  it.each([
+    'Failed to fetch',
+    'NetworkError when attempting to fetch resource.',
+    'Load failed',
+    'The Internet connection appears to be offline.',
+    'network error',
+  ])('reports an unreachable service for the error of a request "%s"', (message) =>
+    expect(asProblem(new TypeError(message)).title).toBe('The service cannot be reached'),
+  );
+
+  it.each([Error, TypeError])('reports a page error for any other %s', (Kind) =>
+    expect(asProblem(new Kind('x is not a function')).title).toBe('This page failed'),
+  );
 });

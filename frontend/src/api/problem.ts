@@ -48,7 +48,11 @@ export function toProblem(status: number, body: unknown): ApiProblem {
 /** Converts any thrown value to a problem that a page can show. */
 export function asProblem(error: unknown): ApiProblem {
   if (error instanceof ApiProblem) return error;
-  if (error instanceof TypeError) {
+  // Of `fetch`, in the words of Chrome, Firefox, Safari and Node; any other TypeError is a fault of the page.
+  if (
+    error instanceof TypeError &&
+    /fetch|network|load failed|offline|connect|stream|terminated/i.test(error.message)
+  ) {
     return new ApiProblem(
       0,
       'The service cannot be reached',
@@ -60,6 +64,9 @@ export function asProblem(error: unknown): ApiProblem {
   }
   return new ApiProblem(0, 'This page failed', error instanceof Error ? error.message : String(error));
 }
+
+/** Whether what a page shows has been deleted in the meantime. */
+export const isGone = (error: unknown): boolean => error !== null && asProblem(error).status === 404;
 
 /** The message of a failed change for its field, or the whole problem's. */
 export function fieldError(error: unknown, field: string): string {

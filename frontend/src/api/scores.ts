@@ -11,12 +11,16 @@ export type ScoreColumn = components['schemas']['ScoreColumn'];
 
 export type ScoresRequest = { protocol?: string; column?: string[]; min_seeds?: number };
 
+/** Every run and evaluation may change a table of scores, which is no cheap request: it follows at an interval. */
+const REFETCH_MS = 30_000;
+
 /** The best score of each algorithm in each environment, beside published ones. */
 export const scoresQuery = (request: ScoresRequest) =>
   queryOptions({
     queryKey: keys.scores(request),
     queryFn: ({ signal }) => unwrap(api.GET('/api/v1/scores', { params: { query: request }, signal })),
     placeholderData: keepPreviousData,
+    refetchInterval: REFETCH_MS,
   });
 
 type Drawn = Omit<components['schemas']['ScoresFigure'], 'figure'> & { figure: Figure };
@@ -42,5 +46,6 @@ export const profileQuery = (request: ScoresRequest, shown: Shown) =>
     queryKey: keys.scores({ figure: 'profile', ...request, ...shown }),
     queryFn: ({ signal }) => fetchProfile(request, shown, signal),
     placeholderData: keepPreviousData,
+    refetchInterval: REFETCH_MS,
     structuralSharing: false,
   });

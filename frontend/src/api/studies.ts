@@ -154,6 +154,21 @@ export const customStudiesQuery = infiniteQueryOptions({
     data?.pages.some(({ items }) => items.some(isRunning)) ? REFETCH_MS : false,
 });
 
+/** The studies made of an item of a paper, latest first, page by page. */
+export const studiesOfQuery = (definition: string) =>
+  infiniteQueryOptions({
+    queryKey: keys.papers('of', definition),
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        api.GET('/api/v1/studies', {
+          params: { query: { definition, limit: 20, cursor: pageParam } },
+          signal,
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+
 /** The address of everything of a study as one archive. */
 export const exportUrl = (id: string): string => served(`/api/v1/studies/${id}/export`);
 

@@ -32,6 +32,7 @@ export function ConfirmDialog({
 }: Props) {
   const work = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   const close = (): void => {
+    if (work.isPending) return; // else nobody would see its error
     work.reset();
     onClose();
   };

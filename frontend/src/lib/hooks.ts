@@ -36,6 +36,9 @@ export function useSettled<T>(value: T, settled: boolean): T {
 /** Whether a dialog is open: the page's shortcuts do nothing then. */
 export const isDialogOpen = (): boolean => document.querySelector('[aria-modal=true]') !== null;
 
+/** Whether the page is used by touch: a swipe scrolls it, also over a chart, and focus opens a keyboard. */
+export const isTouched = (): boolean => matchMedia('(pointer: coarse)').matches;
+
 /** Calls `act` when F is pressed outside a field. Radio buttons are none: a chosen option keeps the focus. */
 export function useFullSizeKey(act: () => void): void {
   useWindowEvent('keydown', (event) => {

@@ -42,6 +42,17 @@ export const ELSEWHERE = {
     'The run is trained elsewhere: its checkpoints are files of its own script, which cannot be loaded here.',
 } as const;
 
+/** Why no run can be forked from a run; undefined if one can. */
+export function whyNotForked(run: {
+  origin: string;
+  demo: boolean;
+  agent_steps: number;
+}): string | undefined {
+  if (isExternal(run)) return ELSEWHERE.fork;
+  if (run.demo) return 'The demo run has no checkpoint: clone it to train another one.';
+  return run.agent_steps > 0 ? undefined : 'It has not trained yet.';
+}
+
 /** A run whose steps may be iterations. */
 export type Counting = { step_unit: string };
 

@@ -116,6 +116,7 @@ export default function ComparePage() {
   const setRuns = (next: readonly string[]): void =>
     change({
       runs: [...new Set(next)].join(',') || undefined,
+      hidden: [...hidden].filter((id) => next.includes(id)).join(',') || undefined,
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
     });
   const add = (id: string): void => setRuns([...wanted, id]);

@@ -1,4 +1,4 @@
-import { asProblem } from '@/api/problem';
+import { isGone } from '@/api/problem';
 import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
@@ -58,14 +58,14 @@ const isWithoutReturns = (run: RunDetail): boolean =>
 
 export default function RunPage() {
   const { runId } = route.useParams();
-  const { data: run, error, refetch } = useQuery(runQuery(runId));
-  const isGone = error !== null && asProblem(error).status === 404; // deleted while it was shown
+  const { data, error, refetch } = useQuery(runQuery(runId));
+  const run = isGone(error) ? undefined : data;
   useDocumentTitle(
-    run && !isGone
+    run
       ? `${run.name}: ${run.state}, ${formatScore(run.score)} · Callboard`
       : `${titleOf(error, 'Run')} · Callboard`,
   );
-  if (run && !isGone) return <LoadedRun run={run} key={runId} />;
+  if (run) return <LoadedRun run={run} key={runId} />;
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <h1 className="page-title">{titleOf(error, 'Run')}</h1>

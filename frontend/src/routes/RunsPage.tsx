@@ -27,6 +27,7 @@ import { RunsTable } from '@/features/runs/RunsTable';
 import classes from '@/features/runs/runs.module.css';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
 import { useSelection } from '@/features/runs/selection';
+import { whyNotForked } from '@/lib/run';
 import { defined } from '@/lib/search';
 
 const route = getRouteApi('/shell/');
@@ -197,7 +198,7 @@ export default function RunsPage() {
             : {})}
           archived={search.archived ?? false}
           notShown={isPending || isPlaceholderData ? 0 : selection.notShown}
-          canFork={runs.some(({ id, agent_steps }) => selection.ids.has(id) && agent_steps > 0)}
+          canFork={runs.some((run) => selection.ids.has(run.id) && whyNotForked(run) === undefined)}
           onClear={clear}
         />
       )}

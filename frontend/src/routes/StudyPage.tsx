@@ -1,6 +1,7 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { isGone } from '@/api/problem';
 import { studyQuery, type StudyDetail } from '@/api/studies';
 import { TextLink } from '@/components/controls';
 import { Empty, Loading, PageProblem, titleOf } from '@/components/feedback';
@@ -16,13 +17,14 @@ const route = getRouteApi('/shell/studies/$studyId');
 export default function StudyPage() {
   const { studyId } = route.useParams();
   const { data, error, refetch } = useQuery(studyQuery(studyId));
-  useDocumentTitle(`${data?.name ?? titleOf(error, 'Study')} · Callboard`);
+  const study = isGone(error) ? undefined : data;
+  useDocumentTitle(`${study?.name ?? titleOf(error, 'Study')} · Callboard`);
   return (
     <div className="page" style={{ display: 'grid', gap: 16, gridTemplateColumns: 'minmax(0, 1fr)' }}>
-      {!data && <h1 className="page-title">{titleOf(error, 'Study')}</h1>}
-      {error && !data && <PageProblem error={error} onRetry={() => void refetch()} back="/papers" />}
-      {!data && !error && <Loading label="Loading the study" lines={10} />}
-      {data && <Content study={data} />}
+      {!study && <h1 className="page-title">{titleOf(error, 'Study')}</h1>}
+      {error && !study && <PageProblem error={error} onRetry={() => void refetch()} back="/papers" />}
+      {!study && !error && <Loading label="Loading the study" lines={10} />}
+      {study && <Content study={study} />}
     </div>
   );
 }

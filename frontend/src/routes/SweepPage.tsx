@@ -1,6 +1,7 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { isGone } from '@/api/problem';
 import { sweepQuery, type SweepDetail } from '@/api/sweeps';
 import { useSettingTitles } from '@/components/config/settingTitles';
 import { ButtonLink } from '@/components/controls';
@@ -27,13 +28,14 @@ const MAX_IDS = 100;
 export default function SweepPage() {
   const { sweepId } = route.useParams();
   const { data, error, refetch } = useQuery(sweepQuery(sweepId));
-  useDocumentTitle(`${data?.name ?? titleOf(error, 'Sweep')} · Callboard`);
+  const sweep = isGone(error) ? undefined : data;
+  useDocumentTitle(`${sweep?.name ?? titleOf(error, 'Sweep')} · Callboard`);
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
-      {!data && <h1 className="page-title">{titleOf(error, 'Sweep')}</h1>}
+      {!sweep && <h1 className="page-title">{titleOf(error, 'Sweep')}</h1>}
       {error && <PageProblem error={error} onRetry={() => void refetch()} back="/sweeps" />}
-      {!data && !error && <Loading label="Loading the sweep" lines={10} />}
-      {data && <Content sweep={data} />}
+      {!sweep && !error && <Loading label="Loading the sweep" lines={10} />}
+      {sweep && <Content sweep={sweep} />}
     </div>
   );
 }

@@ -1,10 +1,11 @@
 import { Skeleton } from '@mantine/core';
 import type * as Plotly from 'plotly.js';
-import type { Config, Data, Layout, PlotlyHTMLElement } from 'plotly.js';
+import type { Config, Data, Layout } from 'plotly.js';
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
 import { TruncatedName } from '@/components/text';
+import { isTouched } from '@/lib/hooks';
 import { splitShared } from '@/lib/shortNames';
 import classes from './Chart.module.css';
 import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
@@ -148,8 +149,6 @@ type Props = {
   endNames?: boolean;
   /** Whether the page has a list of the lines, in place of a legend. */
   isListed?: boolean;
-  /** After each drawing. */
-  onDrawn?: (element: PlotlyHTMLElement) => void;
 };
 
 /**
@@ -171,14 +170,12 @@ function DrawnChart({
   view,
   endNames,
   isListed,
-  onDrawn,
   onError,
 }: Props & { onError: (error: unknown) => void }) {
   const box = useRef<HTMLDivElement>(null);
   const crosshairLine = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
   const zoomedAt = useRef(0);
-  const onDrawing = useRef(onDrawn);
   const [drawn, setDrawn] = useState(false);
   const [readout, setReadout] = useState<Values | null>(null);
   const [labels, setLabels] = useState<readonly PlacedLabel[]>([]);
@@ -191,10 +188,9 @@ function DrawnChart({
   const onZoom = useRef(change);
 
   useEffect(() => {
-    onDrawing.current = onDrawn;
     onZoom.current = change;
     shownData.current = data;
-  }, [onDrawn, change, data]);
+  }, [change, data]);
 
   useEffect(() => {
     zoomedAt.current = performance.now();
@@ -218,6 +214,7 @@ function DrawnChart({
           const figure = {
             ...(isLabelled ? withRoom(drawing.layout) : drawing.layout),
             ...BACKGROUND,
+            ...(isTouched() ? { dragmode: false as const } : {}),
             xaxis: {
               ...layout.xaxis,
               // Drops this chart's own zoom when that of the page changes.
@@ -241,7 +238,6 @@ function DrawnChart({
           }
           setLabels(placedLabels(element, labelled.current));
           setDrawn(true);
-          onDrawing.current?.(element);
         })
         .catch((error: unknown) => {
           if (current) onError(error);

@@ -19,13 +19,7 @@ it('ChartMenu opens the export of its figure', async () => {
   render(
     <MantineProvider env="test">
       <QueryClientProvider client={new QueryClient()}>
-        <ChartMenu
-          element={{ current: null }}
-          source={source}
-          name="loss"
-          log={false}
-          onLog={() => undefined}
-        />
+        <ChartMenu source={source} name="loss" log={false} onLog={() => undefined} />
       </QueryClientProvider>
     </MantineProvider>,
   );

@@ -1,12 +1,10 @@
 import { ActionIcon, Menu } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
-import type { PlotlyHTMLElement } from 'plotly.js';
-import { type ReactNode, type RefObject, useState } from 'react';
+import { type ReactNode, useRef, useState } from 'react';
 import { ExportFigure } from './export/ExportFigure';
 import type { ExportSource } from './export/source';
 
 type Props = {
-  element: RefObject<PlotlyHTMLElement | null>;
   /** The chart as a figure to export. */
   source: ExportSource;
   name: string;
@@ -18,24 +16,46 @@ type Props = {
 };
 
 /** A chart's menu: scale, full screen and export. */
-export function ChartMenu({ element, source, name, log, onLog, children }: Props) {
+export function ChartMenu({ source, name, log, onLog, children }: Props) {
   const [isExported, setExported] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  // Nothing outside the element that fills the screen is shown.
+  const [full, setFull] = useState<Element | null>(null);
   return (
     <>
-      <Menu position="bottom-end">
+      <Menu
+        position="bottom-end"
+        onOpen={() => setFull(document.fullscreenElement)}
+        portalProps={{ target: (full ?? document.body) as HTMLElement }}
+      >
         <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" aria-label={`Options for ${name}`}>
+          <ActionIcon ref={button} variant="subtle" color="gray" aria-label={`Options for ${name}`}>
             <IconDots size={16} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Item onClick={() => onLog(!log)}>{log ? 'Linear scale' : 'Logarithmic scale'}</Menu.Item>
-          <Menu.Item onClick={() => void element.current?.closest('.panel')?.requestFullscreen()}>
-            Full screen
-          </Menu.Item>
+          {document.fullscreenEnabled && (
+            <Menu.Item
+              onClick={() =>
+                void (full
+                  ? document.exitFullscreen()
+                  : button.current?.closest('.panel')?.requestFullscreen())
+              }
+            >
+              {full ? 'Leave full screen' : 'Full screen'}
+            </Menu.Item>
+          )}
           {children}
           <Menu.Divider />
-          <Menu.Item onClick={() => setExported(true)}>Export figure…</Menu.Item>
+          <Menu.Item
+            onClick={() => {
+              if (full) void document.exitFullscreen();
+              setExported(true);
+            }}
+          >
+            Export figure…
+          </Menu.Item>
         </Menu.Dropdown>
       </Menu>
       {isExported && <ExportFigure source={source} log={log} onClose={() => setExported(false)} />}

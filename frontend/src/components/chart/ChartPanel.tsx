@@ -1,8 +1,8 @@
 import { ActionIcon, Skeleton, useComputedColorScheme } from '@mantine/core';
 import { IconZoomReset } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
-import { useEffect, useMemo, useRef, type ReactNode } from 'react';
+import type { Data, Layout } from 'plotly.js';
+import { useEffect, useMemo, type ReactNode } from 'react';
 import { type DrawnFigure, figureQuery, type MarksVersion } from '@/api/figures';
 import { formatX, type Spread } from '@/api/series';
 import type { Trace } from '@/api/tails';
@@ -92,7 +92,6 @@ export function ChartPanel(props: ChartPanelProps) {
   } = props;
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
-  const element = useRef<PlotlyHTMLElement>(null);
   const { view, change, styles } = useCurveView();
   const { x, zoom } = view;
   const log = view.log.includes(id);
@@ -175,7 +174,6 @@ export function ChartPanel(props: ChartPanelProps) {
           </ActionIcon>
         )}
         <ChartMenu
-          element={element}
           source={curveSource(
             { name: fileName, title },
             { ...request, theme: 'light', spread, styles, environment, ...drawn },
@@ -210,7 +208,6 @@ export function ChartPanel(props: ChartPanelProps) {
           view={shown.view}
           endNames={main ?? false}
           isListed={runs.length > 1}
-          onDrawn={(drawn) => (element.current = drawn)}
         />
       ) : (
         <div role="status" aria-label={`Loading ${title}…`}>

@@ -52,13 +52,12 @@ export function CurveControls() {
         />
         {smoothing.kind === 'points' ? (
           <Weight
-            key={smoothing.weight}
             weight={smoothing.weight}
             onWeight={(weight) => change({ smoothing: { ...smoothing, weight } })}
           />
         ) : (
           <Scale
-            key={`${x} ${smoothing.scale}`}
+            key={x}
             label={`${smoothing.kind === 'ema' ? 'Time constant' : 'Window'} in ${unit}`}
             // Left out where the axis beside it already names it.
             unit={unit === axis.toLowerCase() ? '' : unit}
@@ -88,6 +87,11 @@ export function CurveControls() {
 
 function Weight({ weight, onWeight }: { weight: number; onWeight: (weight: number) => void }) {
   const [dragged, setDragged] = useState(weight);
+  const [previous, setPrevious] = useState(weight);
+  if (previous !== weight) {
+    setPrevious(weight);
+    setDragged(weight);
+  }
   return (
     <>
       <Slider
@@ -118,6 +122,11 @@ type ScaleProps = {
 /** Applied with Enter or when the field is left; empty for the width that the service chooses. */
 function Scale({ label, unit, scale, onScale }: ScaleProps) {
   const [typed, setTyped] = useState(scale === null ? '' : String(scale));
+  const [previous, setPrevious] = useState(scale);
+  if (previous !== scale) {
+    setPrevious(scale);
+    setTyped(scale === null ? '' : String(scale));
+  }
   const number = typed.trim() === '' ? null : parseNumber(typed);
   const valid = number === null || (number > 0 && number <= 1e15);
   const apply = (): void => {

@@ -1,6 +1,7 @@
 import { Skeleton } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import type { Figure } from '@/api/tails';
+import { isTouched } from '@/lib/hooks';
 import { loadPlotly } from './Chart';
 import { withTickTexts } from './scale';
 
@@ -22,6 +23,7 @@ export function Scatter({ label, figure, onFailed }: Props) {
       paper_bgcolor: 'rgba(0,0,0,0)',
       plot_bgcolor: 'rgba(0,0,0,0)',
       autosize: true,
+      ...(isTouched() ? { dragmode: false as const } : {}),
     };
     loadPlotly()
       .then((plotly) =>

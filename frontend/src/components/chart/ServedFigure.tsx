@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState, type RefObject } from 'react';
 import type { Figure } from '@/api/tails';
+import { isTouched } from '@/lib/hooks';
 import { loadPlotly } from './Chart';
 import { withTickTexts } from './scale';
 
@@ -42,6 +43,7 @@ export function ServedFigure({ figure, label, onFailed }: Props) {
       paper_bgcolor: 'rgba(0,0,0,0)',
       plot_bgcolor: 'rgba(0,0,0,0)',
       autosize: true,
+      ...(isTouched() ? { dragmode: false as const } : {}),
     };
     loadPlotly()
       .then((plotly) =>

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { runActions, useRunMutation, type ResumeRequest, type Run, type StopSpec } from '@/api/runs';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { showToast } from '@/components/toasts';
-import { formatInteger, parseNumber } from '@/lib/format';
+import { formatInteger, formatScore, parseNumber } from '@/lib/format';
 import { nextBound } from '@/lib/run';
 import type { Action } from './actions';
 
@@ -11,12 +11,51 @@ type Props = { run: Run; action: Action | null; onClose: () => void; onDeleted?:
 
 const stopOf = (run: Run): StopSpec => run.spec.stop as StopSpec;
 
-/** A finished run needs a higher bound; any other can complete the one that it has. */
-function proposedBound(run: Run): string {
-  const bound = stopOf(run).agent_steps;
-  if (bound == null) return '';
-  return formatInteger(run.state === 'finished' ? nextBound(bound, run.agent_steps) : bound);
+type Limit = 'agent_steps' | 'wall_time_s' | 'score';
+
+const LIMITS: Readonly<Record<Limit, { label: string; rule: string; isValid: (typed: string) => boolean }>> =
+  {
+    agent_steps: {
+      label: 'Train until',
+      rule: 'Enter a whole number of agent steps.',
+      isValid: (typed) => Number.isInteger(parseNumber(typed)),
+    },
+    wall_time_s: {
+      label: 'Training time (s)',
+      rule: 'Enter a number of seconds above 0.',
+      isValid: (typed) => parseNumber(typed) > 0,
+    },
+    score: {
+      label: 'Score',
+      rule: 'Enter a number, or nothing for no limit.',
+      isValid: (typed) => typed.trim() === '' || Number.isFinite(parseNumber(typed)),
+    },
+  };
+
+const limitsOf = (run: Run): Limit[] =>
+  (Object.keys(LIMITS) as Limit[]).filter((limit) => stopOf(run)[limit] != null);
+
+/** What a run has reached of a limit, in words. */
+function reachedOf(run: Run, limit: Limit): string {
+  if (limit === 'agent_steps')
+    return `So far it has trained for ${formatInteger(run.agent_steps)} agent steps.`;
+  if (limit === 'wall_time_s') return `So far it has trained for ${formatInteger(run.wall_time_s ?? 0)} s.`;
+  return `Its score is ${formatScore(run.score)}; it ends at this one, and without it at another limit.`;
 }
+
+/** A finished run needs a higher limit where it has reached one; any other can complete what it has. */
+function proposed(run: Run, limit: Limit): string {
+  const bound = stopOf(run)[limit];
+  if (bound == null) return '';
+  const isFinished = run.state === 'finished';
+  if (limit === 'score') return isFinished && run.score != null && run.score >= bound ? '' : String(bound);
+  const done = limit === 'agent_steps' ? run.agent_steps : (run.wall_time_s ?? 0);
+  const next = isFinished ? nextBound(bound, done) : bound;
+  return Number.isInteger(next) ? formatInteger(next) : String(next);
+}
+
+/** A limit as typed; null for none. */
+const limitOf = (typed: string): number | null => (typed.trim() === '' ? null : parseNumber(typed));
 
 /** Whether the run ended at a limit unfinished, for example because it was stopped during its last evaluation. */
 function isUnfinishedAtLimit(run: Run): boolean {
@@ -31,22 +70,23 @@ function isUnfinishedAtLimit(run: Run): boolean {
 
 /** Describes an action, asks for confirmation, and runs it. */
 export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
-  const [bound, setBound] = useState(() => proposedBound(run));
-  const asksBound = action?.id === 'resume' && stopOf(run).agent_steps != null;
-  const invalidBound = asksBound && !Number.isInteger(parseNumber(bound));
-  const completes =
-    action?.id === 'resume' &&
-    isUnfinishedAtLimit(run) &&
-    (!asksBound || parseNumber(bound) === stopOf(run).agent_steps);
+  const [typed, setTyped] = useState<Readonly<Partial<Record<Limit, string>>>>({});
+  const limits = action?.id === 'resume' ? limitsOf(run) : [];
+  const textOf = (limit: Limit): string => typed[limit] ?? proposed(run, limit);
+  const isInvalid = limits.some((limit) => !LIMITS[limit].isValid(textOf(limit)));
+  const changed = limits.filter((limit) => limitOf(textOf(limit)) !== stopOf(run)[limit]);
+  const completes = action?.id === 'resume' && isUnfinishedAtLimit(run) && changed.length === 0;
   const [annealing, setAnnealing] = useState<Annealing>(
     run.spec.annealing_agent_steps == null ? 'extend' : 'keep',
   );
-  const annealed = asksBound && !invalidBound && !completes ? annealingChange(run, parseNumber(bound)) : null;
+  const annealed =
+    limits.includes('agent_steps') && !isInvalid && !completes
+      ? annealingChange(run, parseNumber(textOf('agent_steps')))
+      : null;
   const resumeRequest = (): ResumeRequest => {
-    const stop = stopOf(run);
-    const requested = parseNumber(bound);
+    const requested = Object.fromEntries(changed.map((limit) => [limit, limitOf(textOf(limit))]));
     return {
-      ...(asksBound && requested !== stop.agent_steps ? { stop: { ...stop, agent_steps: requested } } : {}),
+      ...(changed.length > 0 ? { stop: { ...stopOf(run), ...requested } } : {}),
       ...(annealed ? { annealing } : {}),
     };
   };
@@ -73,22 +113,23 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
       action={action ? (action.confirm?.action ?? action.label) : ''}
       dismiss={action?.confirm?.dismiss ?? 'Cancel'}
       danger={action?.danger ?? false}
-      disabled={invalidBound}
+      disabled={isInvalid}
       onConfirm={() => (action ? change.mutateAsync(action.id) : Promise.resolve())}
     >
       {action?.description}
-      {asksBound && (
+      {limits.map((limit) => (
         <TextInput
+          key={limit}
           mt={12}
-          label="Train until"
-          description={`So far it has trained for ${formatInteger(run.agent_steps)} agent steps.`}
-          inputMode="numeric"
+          label={LIMITS[limit].label}
+          description={reachedOf(run, limit)}
+          inputMode={limit === 'score' ? 'text' : 'decimal'}
           classNames={{ input: 'num' }}
-          value={bound}
-          onChange={({ currentTarget }) => setBound(currentTarget.value)}
-          error={invalidBound && 'Enter a whole number of agent steps.'}
+          value={textOf(limit)}
+          onChange={({ currentTarget: { value } }) => setTyped((before) => ({ ...before, [limit]: value }))}
+          error={!LIMITS[limit].isValid(textOf(limit)) && LIMITS[limit].rule}
         />
-      )}
+      ))}
       {completes && (
         <Text inherit mt={8}>
           It has reached its limit: it completes what is missing, such as its last evaluation, and finishes.

@@ -7,12 +7,22 @@ import { keys } from '@/api/keys';
 import type { Run } from '@/api/runs';
 import { ActionMenu } from './ActionMenu';
 
-// The client keeps the function that it finds when it is loaded.
-vi.hoisted(() => {
-  globalThis.fetch = () => new Promise(() => undefined);
+const sent = vi.hoisted(() => {
+  const bodies: unknown[] = [];
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = async (input) => {
+    const request = input as Request;
+    if (request.method !== 'POST') return new Promise(() => undefined);
+    bodies.push(await request.clone().json());
+    return Response.json({});
+  };
+  return bodies;
 });
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  sent.length = 0;
+});
 
 const RUN = {
   id: '00000000000000000000000001',
@@ -79,6 +89,36 @@ describe('ActionMenu', () => {
     expect(screen.queryByText(/it completes what is missing/) !== null).toBe(row.completes);
     fireEvent.change(bound, { target: { value: '5000' } });
     expect(screen.queryByText(/it completes what is missing/)).toBeNull();
+  });
+
+  it.each([
+    {
+      stop: { agent_steps: 5000, wall_time_s: 60, score: null },
+      proposed: { 'Train until': '5,000', 'Training time (s)': '120' },
+      request: { stop: { agent_steps: 5000, wall_time_s: 120, score: null } },
+    },
+    {
+      stop: { agent_steps: null, wall_time_s: 600, score: 20 },
+      proposed: { 'Training time (s)': '600', Score: '' },
+      request: { stop: { agent_steps: null, wall_time_s: 600, score: null } },
+    },
+  ])('proposes another limit in place of each that a finished run has reached', async (row) => {
+    const run = { ...RUN, wall_time_s: 60, score: 20, spec: { stop: row.stop } } as unknown as Run;
+    await show('operator', run);
+    fireEvent.click(button());
+    fireEvent.click(await item('Resume'));
+    const inputs = await screen.findAllByRole<HTMLInputElement>('textbox');
+    expect(inputs.map(({ value }) => value)).toEqual(Object.values(row.proposed));
+    for (const [name, value] of Object.entries(row.proposed))
+      expect(screen.getByRole<HTMLInputElement>('textbox', { name }).value).toBe(value);
+    fireEvent.click(screen.getByRole('button', { name: 'Resume' }));
+    await waitFor(() => expect(sent).toEqual([row.request]));
+  });
+
+  it('offers no fork of the demo run, which has no checkpoint', async () => {
+    await show('operator', { ...RUN, demo: true });
+    fireEvent.click(button());
+    expect((await item('Fork')).getAttribute('data-disabled')).not.toBeNull();
   });
 
   it.each([

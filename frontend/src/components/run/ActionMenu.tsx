@@ -5,7 +5,7 @@ import type { Run } from '@/api/runs';
 import { MenuLink } from '@/components/controls';
 import { useDenied } from '@/components/permission';
 import { ActionDialog } from './ActionDialog';
-import { ELSEWHERE, isExternal } from '@/lib/run';
+import { ELSEWHERE, isExternal, whyNotForked } from '@/lib/run';
 import { actionsFor, type Action } from './actions';
 
 /** The menu of a run’s actions. */
@@ -46,7 +46,11 @@ export function ActionMenu({ run }: { run: Run }) {
             Clone
           </MenuLink>
           {run.agent_steps > 0 && (
-            <MenuLink to="/new" search={{ fork: run.id }} disabled={external || denied !== undefined}>
+            <MenuLink
+              to="/new"
+              search={{ fork: run.id }}
+              disabled={denied !== undefined || whyNotForked(run) !== undefined}
+            >
               Fork
             </MenuLink>
           )}

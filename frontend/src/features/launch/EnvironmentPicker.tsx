@@ -4,6 +4,7 @@ import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from 
 import type { Host } from '@/api/hosts';
 import { environmentImage, findEnvironments, missingExtra, unavailableReason } from '@/lib/environments';
 import { plural } from '@/lib/format';
+import { isTouched } from '@/lib/hooks';
 import classes from './launch.module.css';
 
 type Environment = { id: string; title: string; family: string; extra: string | null };
@@ -31,7 +32,7 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
   useEffect(() => {
     // A touch device would open its keyboard, and what the user types into another field must go on.
     const typing = document.activeElement?.matches('input, select, textarea');
-    if (!typing && !matchMedia('(pointer: coarse)').matches) search.current?.focus({ preventScroll: true });
+    if (!typing && !isTouched()) search.current?.focus({ preventScroll: true });
   }, []);
 
   useEffect(() => {

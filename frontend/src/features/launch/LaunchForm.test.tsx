@@ -17,14 +17,16 @@ import { newDraft, type Catalogue } from './draft';
 import { LaunchForm } from './LaunchForm';
 
 const service = vi.hoisted(() => {
-  const state = { refuses: null as object | null, older: null as object | null };
+  const state = { refuses: null as object | null, older: null as object | null, requestedOlder: 0 };
   // The client keeps the function that it finds when it is loaded.
-  globalThis.fetch = (request) =>
-    state.older && (request as Request).url.endsWith('/api/v1/runs/parent/checkpoints?cursor=next')
-      ? Promise.resolve(Response.json(state.older))
-      : state.refuses
-        ? Promise.resolve(Response.json(state.refuses, { status: 422 }))
-        : Promise.reject(new TypeError('offline'));
+  globalThis.fetch = (request) => {
+    const isOlder = (request as Request).url.endsWith('/api/v1/runs/parent/checkpoints?cursor=next');
+    if (isOlder) state.requestedOlder += 1;
+    if (isOlder && state.older) return Promise.resolve(Response.json(state.older));
+    return state.refuses
+      ? Promise.resolve(Response.json(state.refuses, { status: 422 }))
+      : Promise.reject(new TypeError('offline'));
+  };
   return state;
 });
 // There is no service to start runs.
@@ -111,6 +113,7 @@ type Options = {
   missingExtras?: string[];
   /** Of the run `parent`, for a fork. */
   checkpoint?: string;
+  checkpoints?: { id: string; agent_steps: number }[];
   host?: string;
 };
 
@@ -120,6 +123,7 @@ function show({
   warnings = [],
   missingExtras = [],
   checkpoint,
+  checkpoints = [{ id: 'latest', agent_steps: 9_000 }],
   host = '',
 }: Options = {}): QueryClient {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
@@ -149,7 +153,7 @@ function show({
   client.setQueryData(keys.estimate(ESTIMATED), estimate);
   client.setQueryData(keys.runs(query), { pages: [{ items: [], total: 0 }], pageParams: [null] });
   client.setQueryData(keys.runResource('parent', 'checkpoints'), {
-    pages: [{ items: [{ id: 'latest', agent_steps: 9_000 }], next_cursor: 'next' }],
+    pages: [{ items: checkpoints, next_cursor: checkpoints.length > 0 ? 'next' : null }],
     pageParams: [null],
   });
   const parent = { id: 'parent', name: 'a run', algorithm: 'paac', environment: 'CartPole-v1' } as Run;
@@ -216,6 +220,22 @@ describe('LaunchForm', () => {
     const select = screen.getByRole<HTMLSelectElement>('combobox', { name: 'Checkpoint' });
     await waitFor(() => expect(select.selectedOptions[0]?.textContent).toBe('at 1,000 agent steps'));
     expect(screen.queryByRole('button', { name: 'Load older checkpoints' })).toBeNull();
+  });
+
+  it('does not repeat a refused request for older checkpoints', async () => {
+    service.refuses = {};
+    service.requestedOlder = 0;
+    show({ checkpoint: 'older' });
+    await waitFor(() => expect(service.requestedOlder).toBe(1));
+    for (let turn = 0; turn < 20; turn += 1) await settled(() => undefined);
+    expect(service.requestedOlder).toBe(1);
+  });
+
+  it('starts no fork of a run without a checkpoint', () => {
+    show({ checkpoint: 'latest', checkpoints: [] });
+    expect(screen.getByText('The run has no checkpoint to fork from.')).toBeTruthy();
+    submit();
+    expect(forkRun).not.toHaveBeenCalled();
   });
 
   it('repeats a fork under the same key, and one of another checkpoint under a new one', async () => {

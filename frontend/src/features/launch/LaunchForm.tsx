@@ -103,7 +103,6 @@ export function LaunchForm(props: Props) {
     environmentOf(catalogue, draft),
   ];
   const lacking = chosen.map((item) => item && missingExtra(item, hosts?.items)).find(Boolean);
-  const refusal = denied ?? lacking ?? undefined;
   const { data: sets } = useQuery({ ...startSetsQuery, enabled: draft.environment.startsWith('ALE/') });
   const fields = useMemo(
     () => withStartSets(fieldsOf(catalogue, draft), sets, draft.environment),
@@ -119,12 +118,19 @@ export function LaunchForm(props: Props) {
   );
   const pages = useInfiniteQuery({ ...checkpointsQuery(parent?.id ?? ''), enabled: parent !== undefined });
   const checkpoints = pages.data?.pages.flatMap(({ items }) => items) ?? [];
-  const { fetchNextPage, hasNextPage, isFetching } = pages;
+  const { fetchNextPage, hasNextPage, isFetching, isFetchNextPageError } = pages;
   const chosenIsOlder =
-    checkpointId !== null && hasNextPage && !isFetching && !checkpoints.some(({ id }) => id === checkpointId);
+    checkpointId !== null &&
+    hasNextPage &&
+    !isFetching &&
+    !isFetchNextPageError &&
+    !checkpoints.some(({ id }) => id === checkpointId);
   useEffect(() => {
     if (chosenIsOlder) void fetchNextPage();
   }, [chosenIsOlder, fetchNextPage]);
+  const uncheckpointed =
+    pages.isSuccess && checkpoints.length === 0 ? 'The run has no checkpoint to fork from.' : undefined;
+  const refusal = denied ?? lacking ?? uncheckpointed;
   const startingPoint =
     parent && (checkpoints.find(({ id }) => checkpointId === null || id === checkpointId) ?? parent);
   const draftErrors = validate(fields, draft, parent !== undefined);

@@ -26,6 +26,12 @@ type Props = {
 export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
   const client = useQueryClient();
   const [typed, setTyped] = useState(find);
+  const [shown, setShown] = useState(find);
+  if (shown !== find) {
+    // By a link to the log, or back and forward: not while more is typed than was searched for.
+    setShown(find);
+    if (typed.trim() === shown) setTyped(find);
+  }
   const [following, setFollowing] = useState(true);
   const search = useDebouncedCallback(onFind, 300);
   const { data, error, refetch } = useQuery(logQuery(client, run, find));
@@ -99,6 +105,7 @@ export default function LogTab({ run, find, level, onFind, onLevel }: Props) {
         )}
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
+      {older.error && <Problem error={older.error} />}
       {!data && !error && <Loading label="Loading the log" lines={10} />}
       {data && lines.length === 0 && (
         <Empty>

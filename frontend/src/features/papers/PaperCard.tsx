@@ -1,5 +1,9 @@
-import type { Paper, PaperItem } from '@/api/studies';
 import { Button } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { studiesOfQuery, type Paper, type PaperItem } from '@/api/studies';
+import { ShowMore } from '@/components/controls';
+import { Problem } from '@/components/feedback';
 import { served } from '@/lib/base';
 import { plural } from '@/lib/format';
 import classes from './papers.module.css';
@@ -7,6 +11,39 @@ import { ShapeIcon } from './ShapeIcon';
 import { StudyLine } from './StudyLine';
 
 type Props = { paper: Paper; item: PaperItem; onReproduce: (item: PaperItem) => void };
+
+/** Studies of an item that a card shows first. */
+const N_SHOWN = 3;
+
+/** The studies made of an item, or of others that share its runs: the latest, or all. */
+function Studies({ item }: { item: PaperItem }) {
+  const [all, setAll] = useState(false);
+  const query = useInfiniteQuery({ ...studiesOfQuery(item.studies[0]?.definition ?? ''), enabled: all });
+  const listed = query.data?.pages.flatMap(({ items }) => items) ?? item.studies.slice(0, N_SHOWN);
+  return (
+    <>
+      <ul aria-label="Studies">
+        {listed.map((study) => (
+          <StudyLine key={study.id} study={study} />
+        ))}
+      </ul>
+      {query.error && <Problem error={query.error} onRetry={() => void query.refetch()} />}
+      {all ? (
+        <ShowMore query={query} />
+      ) : (
+        item.studies.length > N_SHOWN && (
+          <Button
+            variant="subtle"
+            aria-label={`Show all studies of ${item.label}: ${item.title}`}
+            onClick={() => setAll(true)}
+          >
+            Show all
+          </Button>
+        )
+      )}
+    </>
+  );
+}
 
 /** A figure or table of a paper: what it claims, a button that repeats it, and the studies made of it. */
 export function PaperCard({ paper, item, onReproduce }: Props) {
@@ -23,13 +60,7 @@ export function PaperCard({ paper, item, onReproduce }: Props) {
       </header>
       <p>{item.claim}</p>
       {item.needs && item.scales.length > 0 && <p className="muted">{item.needs}.</p>}
-      {item.studies.length > 0 && (
-        <ul aria-label="Studies">
-          {item.studies.slice(0, 3).map((study) => (
-            <StudyLine key={study.id} study={study} />
-          ))}
-        </ul>
-      )}
+      {item.studies.length > 0 && <Studies item={item} />}
       <div className={classes.foot}>
         {item.scales.length > 0 ? (
           <>

@@ -99,7 +99,7 @@ export function ReproduceDialog({ paper, item, onClose, onStarted }: Props) {
             ]}
           />
         )}
-        {estimate.error && <Problem error={estimate.error} />}
+        {estimate.error && <Problem error={estimate.error} onRetry={() => void estimate.refetch()} />}
         {!estimate.data && !estimate.error && <Loading label="Estimating the cost" lines={3} />}
         {estimate.data && <StudyCost estimate={estimate.data} />}
         {chosen && (

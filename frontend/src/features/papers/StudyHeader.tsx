@@ -48,7 +48,7 @@ export function StudyHeader({ study, onDeleted }: Props) {
   const { failed, active } = partsOf(study.runs);
   const isRunning = study.state === 'running';
   const texts: Record<Action, string> = {
-    stop: `No further runs will be started. ${active > 0 ? `${plural(active, 'queued or running run')} of the study will be stopped; those that train keep a checkpoint. ` : ''}Retry continues the study.`,
+    stop: `No further runs will be started. ${active > 0 ? `${plural(active, 'queued or running run')} of the study will be stopped, except those that another running study has; those that train keep a checkpoint. ` : ''}Retry continues the study.`,
     retry: `Starts ${plural(failed, 'failed, stopped, deleted or changed run')} again and continues the study.`,
     delete: `Deletes the study and its figures. Its ${plural(study.n_runs, 'run')} will be kept.`,
   };

@@ -7,7 +7,7 @@ import {
   createRouter,
   RouterProvider,
 } from '@tanstack/react-router';
-import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Paper, PaperItem, Study, StudyTable } from '@/api/studies';
@@ -18,7 +18,11 @@ import { nothingText, partsOf, progressText, runsText } from './studyState';
 import { StudyTableView } from './StudyTableView';
 
 const requests = vi.hoisted(() => {
-  const state = { sent: [] as { path: string; body: unknown }[], sets: [] as unknown[] };
+  const state = {
+    sent: [] as { path: string; body: unknown }[],
+    sets: [] as unknown[],
+    studies: [] as unknown[],
+  };
   // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const request = input as Request;
@@ -38,6 +42,8 @@ const requests = vi.hoisted(() => {
         unmeasured: [],
         differs: [],
       });
+    if (path.endsWith('/studies') && request.method === 'GET')
+      return Response.json({ items: state.studies, next_cursor: null });
     if (path.endsWith('/me')) return Response.json({ role: 'operator', name: 'ada' });
     return Response.json({ id: 'S1' }, { status: 201 });
   };
@@ -131,6 +137,18 @@ it('shows the claim of a figure, its studies, and what it needs', async () => {
   expect(within(table).getByRole('link').getAttribute('href')).toBe('/hosts');
   expect(within(table).queryByRole('button')).toBeNull();
   expect(screen.getByText('games played by people')).toBeTruthy();
+});
+
+it('lists the latest studies of a figure, and all on request', async () => {
+  const studies = ['a', 'b', 'c', 'd'].map((id) => ({ ...STUDY, id }));
+  requests.studies = [...studies, { ...STUDY, id: 'e' }];
+  await show(<PaperCard paper={PAPER} item={{ ...ITEM, studies }} onReproduce={vi.fn()} />);
+  const listed = (): (string | null)[] =>
+    screen.getAllByRole('link').map((link) => link.getAttribute('href'));
+  const addresses = (...ids: string[]): string[] => ids.map((id) => `/studies/${id}`);
+  expect(listed()).toEqual(addresses('a', 'b', 'c'));
+  fireEvent.click(screen.getByRole('button', { name: /^Show all studies/ }));
+  await waitFor(() => expect(listed()).toEqual(addresses('a', 'b', 'c', 'd', 'e')));
 });
 
 it('says what a study costs before one click starts it', async () => {

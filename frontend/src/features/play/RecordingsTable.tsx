@@ -78,7 +78,7 @@ export function RecordingsTable({ recordings, me }: Props) {
                   <a className="wide" href={recordingFileUrl(recording.id)} onClick={onClick}>
                     Export
                   </a>{' '}
-                  {(me?.id === recording.user_id || me?.role === 'admin') && recording.ended_at !== null && (
+                  {canDelete(me, recording) && recording.ended_at !== null && (
                     <Button
                       size="compact-xs"
                       variant="subtle"
@@ -114,6 +114,10 @@ export function RecordingsTable({ recordings, me }: Props) {
     </>
   );
 }
+
+/** Its player, if they may still change anything, and administrators. */
+const canDelete = (me: Props['me'], { user_id }: Recording): boolean =>
+  me?.role === 'admin' || (me?.role === 'operator' && me.id === user_id);
 
 function endOf({ finished, ended_at }: Recording): string {
   if (ended_at === null) return 'being played';

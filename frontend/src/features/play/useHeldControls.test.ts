@@ -1,10 +1,14 @@
 import { act, cleanup, renderHook } from '@testing-library/react';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { useHeldControls } from './useHeldControls';
 
 Object.assign(navigator, { getGamepads: () => [] });
 
 afterEach(cleanup);
+
+function raise(error: Error): never {
+  throw error;
+}
 
 /** Sends an event of a person's keyboard. */
 function send(type: 'keydown' | 'keyup', options: KeyboardEventInit, target: Element = document.body): void {
@@ -12,6 +16,17 @@ function send(type: 'keydown' | 'keyup', options: KeyboardEventInit, target: Ele
   Object.defineProperty(event, 'isTrusted', { value: true });
   act(() => void target.dispatchEvent(event));
 }
+
+it.each([
+  ['does not offer gamepads', undefined],
+  ['refuses them', vi.fn(() => raise(new DOMException('gamepad is not allowed', 'SecurityError')))],
+])('the keys control the game in a browser that %s', (_, getGamepads) => {
+  Object.assign(navigator, { getGamepads });
+  const { result } = renderHook(() => useHeldControls(true));
+  send('keydown', {});
+  expect([...result.current.held]).toEqual(['left']);
+  Object.assign(navigator, { getGamepads: () => [] });
+});
 
 it.each([
   ['with a modifier', { ctrlKey: true }, document.body],

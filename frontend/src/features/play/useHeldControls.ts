@@ -15,6 +15,15 @@ type HeldControls = {
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof Element && target.matches('input, textarea, select, [contenteditable]');
 
+/** The gamepads; none where the browser does not offer them, as Firefox over plain HTTP. */
+function gamepads(): (Gamepad | null)[] {
+  try {
+    return (navigator as Partial<Navigator>).getGamepads?.() ?? [];
+  } catch {
+    return []; // a permissions policy forbids it
+  }
+}
+
 /** The controls that are held down by keyboard, touch and gamepad together. */
 export function useHeldControls(enabled: boolean): HeldControls {
   const sources = useRef<Record<Source, Set<Control>>>({
@@ -70,7 +79,7 @@ export function useHeldControls(enabled: boolean): HeldControls {
     };
     let frame = 0;
     const poll = (): void => {
-      const pad = navigator.getGamepads().find((candidate) => candidate !== null);
+      const pad = gamepads().find((candidate) => candidate !== null);
       all.gamepad = new Set(pad ? heldByGamepad(pad) : []);
       update();
       frame = requestAnimationFrame(poll);
@@ -83,7 +92,7 @@ export function useHeldControls(enabled: boolean): HeldControls {
     window.addEventListener('keyup', onKey);
     window.addEventListener('blur', release);
     window.addEventListener('gamepadconnected', begin);
-    if (navigator.getGamepads().some((pad) => pad !== null)) begin();
+    if (gamepads().some((pad) => pad !== null)) begin();
     return () => {
       window.removeEventListener('keydown', onKey);
       window.removeEventListener('keyup', onKey);

@@ -43,7 +43,11 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
     setEpisode(first);
     setPreviousKey(key);
   }
-  const video = useQuery({ ...videoQuery(run.id, episode?.id ?? '', 0), enabled: episode !== undefined });
+  const [retries, setRetries] = useState(0);
+  const video = useQuery({
+    ...videoQuery(run.id, episode?.id ?? '', retries),
+    enabled: episode !== undefined,
+  });
   const src = useMediaUrl(videoUrl(episode?.id ?? ''), video.data === 'ready');
   const ref = useCallback((element: HTMLVideoElement | null) => attach(run.id, element), [attach, run.id]);
   return (
@@ -52,7 +56,7 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
         {list.error && !list.data ? (
           <Problem error={list.error} onRetry={() => void list.refetch()} />
         ) : isFailed(video) ? (
-          <Problem error={video.error} />
+          <Problem error={video.error} onRetry={() => setRetries((before) => before + 1)} />
         ) : episode && video.data === 'ready' ? (
           <video
             key={episode.id}

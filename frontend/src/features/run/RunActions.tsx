@@ -8,7 +8,7 @@ import { PermittedButton } from '@/components/permission';
 import { ActionDialog } from '@/components/run/ActionDialog';
 import { actionsFor, type Action } from '@/components/run/actions';
 import { ExportItems } from '@/components/run/ExportMenu';
-import { ELSEWHERE, isExternal } from '@/lib/run';
+import { ELSEWHERE, isExternal, whyNotForked } from '@/lib/run';
 import classes from './run.module.css';
 
 type Props = { run: RunDetail; denied: string | undefined; onDeleted: () => void };
@@ -94,7 +94,7 @@ export function RunActions({ run, denied, onDeleted }: Props) {
           {denied !== undefined && <Menu.Label>{denied}</Menu.Label>}
           {others.map(item)}
           {link('Clone', { from: run.id }, denied ?? (external ? ELSEWHERE.clone : undefined))}
-          {link('Fork', { fork: run.id }, denied ?? (external ? ELSEWHERE.fork : untrained))}
+          {link('Fork', { fork: run.id }, denied ?? whyNotForked(run))}
           <Menu.Divider />
           <ExportItems target={{ ids: [run.id] }} onClick={download.onClick} unavailable={untrained} />
           {remove && (

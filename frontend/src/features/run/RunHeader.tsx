@@ -15,7 +15,7 @@ import { useRunEdit } from './useRunEdit';
 
 type Props = { run: RunDetail; onDeleted: () => void };
 
-/** A run's name, state, lineage and actions in one line, and its key figures. */
+/** A run's name, state and actions in one line, its lineage, and its key figures. */
 export function RunHeader({ run, onDeleted }: Props) {
   const edit = useRunEdit(run);
   const denied = useDenied();
@@ -47,10 +47,10 @@ export function RunHeader({ run, onDeleted }: Props) {
           {external && ', external run'}
           {run.archived && ', archived'}
           {run.demo && ', demo'}
-          <Lineage run={run} />
         </span>
         <RunActions run={run} denied={denied} onDeleted={onDeleted} />
       </div>
+      <Lineage run={run} />
       <KeyFigures run={run} />
       <RunDetails run={run} edit={edit} denied={denied} />
     </header>
@@ -59,18 +59,19 @@ export function RunHeader({ run, onDeleted }: Props) {
 
 /** The run it was forked from, and its own forks. */
 function Lineage({ run }: { run: RunDetail }) {
+  if (!run.parent_id && run.children.length === 0) return null;
   return (
-    <>
+    <p className={`muted ${classes.lineage}`}>
       {run.parent_id && <Parent id={run.parent_id} at={run.forked_at_agent_steps} />}
-      {run.children.map((child) => (
+      {run.children.map((child, at) => (
         <span key={child.id}>
-          , forked as{' '}
+          {at > 0 ? ', ' : run.parent_id ? '; forked as ' : 'Forked as '}
           <Link to="/runs/$runId" params={{ runId: child.id }}>
             {child.name}
           </Link>
         </span>
       ))}
-    </>
+    </p>
   );
 }
 
@@ -78,7 +79,7 @@ function Parent({ id, at }: { id: string; at: number | null }) {
   const { data } = useQuery(runQuery(id));
   return (
     <span>
-      , forked from{' '}
+      Forked from{' '}
       <Link to="/runs/$runId" params={{ runId: id }}>
         {data?.name ?? 'another run'}
       </Link>{' '}

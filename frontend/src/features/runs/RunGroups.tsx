@@ -39,8 +39,9 @@ type Props = {
   onClear: () => void;
 };
 
-/** What stands for a group in the selection, which has no empty ids: that of runs without a value. */
-const idOf = ({ key }: RunGroup): string => key || '!';
+/** What stands for a group in the selection, which has no empty ids, as that of runs without a value would be, and is
+ * a list with commas in addresses. */
+const idOf = ({ key }: RunGroup): string => key.replaceAll(',', '%2C') || '!';
 
 /** Groups of runs: one row each with its median score, expandable to list its runs. */
 export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {

@@ -93,8 +93,9 @@ export function RunsTable(props: Props) {
     const row = event.target as HTMLElement;
     if (row.getAttribute('role') !== 'row') return;
     const end = runs.length - 1;
-    const to = { ArrowDown: cursor + 1, ArrowUp: cursor - 1, Home: 0, End: end }[event.key];
-    const run = runs[cursor];
+    const at = Number(row.dataset.index); // a focused row moves with its run
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: end }[event.key];
+    const run = runs[at];
     if (to !== undefined) {
       const next = Math.max(0, Math.min(end, to));
       const target = runs[next];

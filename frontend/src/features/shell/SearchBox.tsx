@@ -10,6 +10,7 @@ import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { served } from '@/lib/base';
+import { isDialogOpen } from '@/lib/hooks';
 import { useRecentQueries } from '@/lib/recentQueries';
 import { STATES } from '@/lib/run';
 import { defined } from '@/lib/search';
@@ -51,7 +52,14 @@ export function SearchBox() {
       setTyped(q ?? '');
     }
   }
-  useHotkeys([['/', () => input.current?.focus()]]);
+  useHotkeys([
+    [
+      '/',
+      () => {
+        if (!isDialogOpen()) input.current?.focus();
+      },
+    ],
+  ]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
   const search = (text: string): void => {
@@ -138,7 +146,10 @@ export function SearchBox() {
               setFocused(true);
               if (isEmpty) combobox.openDropdown();
             }}
-            onBlur={leave}
+            onBlur={() => {
+              setFocused(false);
+              leave();
+            }}
             onKeyDown={(event) => {
               const [first] = options;
               const takes = event.key === 'Enter' ? unfinished : event.key === 'Tab' && !event.shiftKey;

@@ -8,6 +8,7 @@ from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.fields import marked_fields
+from backend.specs.play import agent_refusal
 from backend.specs.problems import quoted
 from backend.specs.run import RunSpec
 
@@ -59,4 +60,8 @@ def policy_in_episode(
                 f"was trained with {name} {quoted(has)}, and the episode was played with {quoted(wanted)}"
             )
             raise Invalid.field("checkpoint", message)
+    played, trained = (of.environment_config.model_dump(mode="json") for of in (spec, other))
+    refusal = agent_refusal(spec.catalogue_environment, trained, played)
+    if refusal is not None:
+        raise Invalid.field("checkpoint", refusal)
     return checkpoint, other

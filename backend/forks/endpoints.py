@@ -3,7 +3,7 @@
 from backend.forks import service
 from backend.forks.schemas import ForkRequest
 from backend.http.access import Operator
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession, require_room
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter
@@ -24,5 +24,7 @@ def fork_run(
 ) -> RunOut:
     """Create a run that starts from a checkpoint of this one, with changes."""
     request = body or ForkRequest()
+    require_room(state.settings)
+    state.limits.quotas.charge(principal, state.settings, n_runs=1)
     fork = service.create(session, writing, state.db_engine, artifacts, run_id, request, principal.id)
     return RunOut.of(fork)

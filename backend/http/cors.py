@@ -12,7 +12,10 @@ from starlette.datastructures import Headers
 from starlette.types import Send
 
 _METHODS = "GET, HEAD, POST, PATCH, PUT, DELETE"
-_HEADERS = "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-ID"
+_HEADERS = (
+    "Accept, Authorization, Callboard-Sequence, Callboard-Source, Content-Type, Idempotency-Key, If-Match, "
+    "If-None-Match, X-Request-ID"
+)
 _EXPOSED = "Content-Disposition, ETag, Location, Retry-After, X-Request-ID"
 _MAX_AGE_S = 600
 

@@ -44,7 +44,8 @@ def of(session: Session, run_id: str, low: float, high: float, x: X = "agent_ste
         for series in repository.list_series(session, [run_id])
         if series.n_points and not series.source
     ]
-    axes = Axes(x, _BUCKETS, span=(start, high))
+    n_buckets = min(_BUCKETS, service.MAX_BUCKETS // max(1, len(whole)))
+    axes = Axes(x, n_buckets, span=(start, high))
     with service.bounded(len(whole), axes):
         drawn = curves(session, whole, axes, has_gaps=True)
     compared = [

@@ -225,7 +225,7 @@ def matching(session: Session, filter_text: str) -> list[str]:
     Raises:
         Invalid: the filter is invalid, or matches no run or more than `MAX_MATCHED`.
     """
-    node = listing.parse_filter(filter_text)
+    node = listing.parse_selection(filter_text)
     listing.check_compared(session, node)
     ids = run_rows.ids(session, node, limit=MAX_MATCHED + 1)
     if not ids:

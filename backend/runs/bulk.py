@@ -178,7 +178,9 @@ def _ids(session: Session, request: BulkRequest) -> tuple[list[str], str | None]
     """The requested runs, and the id to continue after."""
     if request.ids is not None:
         return request.ids, None
-    node = listing.parse_filter(request.filter or "")
+    # Of the runs that are to be unarchived, lists show none.
+    parse = listing.parse_filter if request.action == "unarchive" else listing.parse_selection
+    node = parse(request.filter or "")
     listing.check_compared(session, node)
     if request.expected is not None:
         n = repository.count(session, node)

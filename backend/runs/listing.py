@@ -13,6 +13,8 @@ from backend.specs.states import RunState
 
 _DEMO = fields.resolve("demo")
 _NO_DEMO = Term("demo", "=", False)
+_ARCHIVED = fields.resolve("archived")
+_NOT_ARCHIVED = Term("archived", "=", False)
 
 
 def build_filter(
@@ -69,6 +71,17 @@ def parse_filter(filter_text: str) -> Node:
     except filters.BadFilter as error:
         raise Invalid.field("filter", str(error)) from None
     return node if _DEMO in filters.compared_fields(node) else All((node, _NO_DEMO))
+
+
+def parse_selection(filter_text: str) -> Node:
+    """A filter's tree that matches what `GET /runs` lists by the filter alone: no archived runs, unless it
+    says which it wants.
+
+    Raises:
+        Invalid: the filter is invalid.
+    """
+    node = parse_filter(filter_text)
+    return node if _ARCHIVED in filters.compared_fields(node) else All((node, _NOT_ARCHIVED))
 
 
 def check_compared(session: Session, node: Node) -> None:

@@ -192,6 +192,10 @@ def test_checkpoint_that_sees_otherwise_is_rejected(service: RunningService, tmp
     assert answer.status_code == 422
     message = "was trained with crop true, and the episode was played with false"
     assert answer.json()["errors"] == [{"field": "checkpoint", "message": message}]
+    slow = make_run(service.engine, environment="ALE/Pong-v5", environment_config={"frame_skip": 2})
+    body["checkpoint"] = make_checkpoint(service.engine, slow).id
+    [error] = service.client.post(URL, json=body).json()["errors"]
+    assert error["message"] == "it was trained with action repeat 2, and the game has 4"
 
 
 def test_branches_of_an_episode_and_waiting_ones_are_bounded(

@@ -90,6 +90,14 @@ def test_changes_of_a_range_of_another_axis_are_the_same(
         assert answer["checkpoint"] == wanted["checkpoint"]
 
 
+def test_changes_of_a_run_with_many_metrics_are_read_less_finely(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = _collapsed(sqlite_service)
+    monkeypatch.setattr("backend.metrics.service.MAX_BUCKETS", 200)
+    assert _read(sqlite_service, run_id, 1_000, 2_000)["n_metrics"] > 1
+
+
 def test_changes_of_a_calm_range_are_small(service: RunningService) -> None:
     answer = _read(service, _collapsed(service), 600, 900)
     assert all(abs(item["score"]) < 2 for item in answer["items"])

@@ -95,7 +95,11 @@ def test_bulk_selects_runs_by_filter(service: RunningService) -> None:
     assert _bulk(service, action="archive", filter="seed<2 or seed=3")["n_done"] == 3
     left = service.client.get("/api/v1/runs").json()["items"]
     assert [run["seed"] for run in left] == [2]
-    assert _bulk(service, action="unarchive", filter="archived:true")["n_done"] == 3
+    # As in lists, archived runs are meant only if the filter says so.
+    assert _bulk(service, action="delete", filter="seed>=1 and seed<2", dry_run=True)["n_done"] == 0
+    answer = service.client.get("/api/v1/runs/export", params={"filter": "seed<2", "format": "csv"})
+    assert answer.json()["errors"] == [{"field": "filter", "message": "matches no run"}]
+    assert _bulk(service, action="unarchive", filter="seed<2 or seed=3")["n_done"] == 3
     assert _bulk(service, action="delete", filter="seed>=2")["n_done"] == 2
     assert len(_states(service)) == 2
 

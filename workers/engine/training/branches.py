@@ -110,9 +110,9 @@ class _Game:
         if step.crashed:
             raise RuntimeError(f"the environment crashed in continuation {self.number}")
         self.rewards.append(step.reward)
-        lost_life = lives < self.lives and value_is_per_life
+        lost_life = lives < self.lives or (step.terminated and not step.episode_over)
         self.lives = lives
-        if self.n_valued is None and (lost_life or (step.terminated and not step.episode_over)):
+        if self.n_valued is None and lost_life and value_is_per_life:
             self.n_valued = len(self.rewards)
         if step.episode_over:
             self.end = "truncated" if step.truncated else "terminated"

@@ -22,7 +22,8 @@ Differences from the paper:
 - The network `large` is GA3C's (Babaeizadeh et al. 2017, section 5.1), which compares both methods by it.
 - With `recurrent`, the LSTM's state continues from one update to the next and gradients stop there, as in
   the paper's agent; it is reset with each episode. A resumed run continues each actor's episode and state.
-- A truncated episode (`max_frames` or a time limit) is not treated as terminated.
+- A truncated episode (`max_frames` or a time limit) is not treated as terminated, except with `t_max` = 0:
+  whole episodes end without a bootstrap (section 9 of the supplement, where actions are continuous).
 - A decision in which the environment crashed is dropped; its state is bootstrapped from.
 - Evaluations start with no-ops. The paper's 57-game tables start from states of a person's play.
 - Observations differ as `workers.engine.envs.atari` describes, initial weights as

@@ -25,7 +25,8 @@ Differences from the paper:
 - The gradient's norm is clipped.
 - The paper draws the learning rate from LogUniform(1e-4, 1e-2) and prints no epsilon and no initial g of
   RMSProp: `learning_rate`, `rmsprop_eps` and `rmsprop_initial_g` are settings, listed in docs/constants.md.
-- A truncated episode (`max_frames` or a time limit) is not treated as terminated.
+- A truncated episode (`max_frames` or a time limit) is not treated as terminated, except with `t_max` = 0:
+  whole episodes end without a bootstrap (section 9 of the supplement, where actions are continuous).
 - A decision in which the environment crashed is dropped; its state is the next state of the one before.
 - Observations differ as `workers.engine.envs.atari` describes, initial weights as
   `workers.engine.nn.networks` does; shared Adam is not the paper's.

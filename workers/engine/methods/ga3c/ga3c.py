@@ -70,6 +70,9 @@ from workers.engine.nn.schedules import learning_rate
 from workers.engine.nn.seeds import ADJUSTMENT_STREAM
 from workers.engine.processes.phases import COMPILING, enter_phase
 
+_MAX_WAIT_S = 0.02
+"""How late the run's limit of agent steps may be noticed."""
+
 
 def network(config: Ga3cConfig, env: Env) -> ActorCritic:
     """The network of a run."""
@@ -157,7 +160,7 @@ class Ga3cLearner:
         started = time.monotonic()
         result = StepResult(0, 0, 0)
         while (left := started + ADVANCE_S - time.monotonic()) > 0 and not self._done():
-            self.agents.receive(left, result)
+            self.agents.receive(min(left, _MAX_WAIT_S), result)
             self.stats.add_queue_lengths(len(self.predictions), len(self.trainings))
             for thread in self.threads():
                 thread.raise_error()

@@ -83,7 +83,11 @@ def restore(
     settings = Settings()
     make_home(settings.home_dir)
     installation = Installation(settings)
-    if not installation.acquire():
+    try:
+        is_free = installation.acquire()
+    except OSError as error:
+        raise fail(f"{settings.home_dir}: {error.strerror}", 1) from None
+    if not is_free:
         raise fail(f"`callboard up` or a restore is running in {settings.home_dir}: stop it and try again", 1)
     try:
         with _errors():

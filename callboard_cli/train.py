@@ -154,6 +154,8 @@ def train(
     summary = _summary(ended, terminal.last, terminal.evaluation, folder)
     if as_json:
         typer.echo(json.dumps(summary))
+        if ended.state == "failed":
+            typer.echo(ended.traceback or ended.reason, err=True)
     elif ended.state == "failed":
         typer.echo(f"failed: {ended.reason}\n{ended.traceback}", err=True)
     else:
@@ -273,6 +275,7 @@ def _summary(
     summary: dict[str, Any] = {
         "type": "summary",
         "state": ended.state,
+        "reason": ended.reason,
         "agent_steps": 0,
         "frames": 0,
         "updates": 0,

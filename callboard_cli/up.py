@@ -66,6 +66,8 @@ def run(settings: Settings) -> None:
         with listen(settings) as listener:
             url = url_of(*listener.getsockname()[:2])
             _supervise(settings, installation, listener, url)
+    except servers.UnsafeFolder as error:
+        raise fail(str(error), 1) from None
     finally:
         installation.release()
 

@@ -8,7 +8,9 @@ import numpy as np
 
 import callboard
 
-QUERY = sys.argv[1] if len(sys.argv) > 1 else "state:finished"
+# The filter is this command's argument; a notebook has arguments of its own.
+arguments = [] if "ipykernel" in sys.modules else sys.argv[1:]
+QUERY = arguments[0] if arguments else "state:finished"
 METRIC = "rollout/episode_return"
 
 client = callboard.connect()

@@ -233,11 +233,17 @@ def outcome(error: BaseException | None) -> tuple[str, str | None]:
         return _of_status(error.code)
     if error is None:
         return _of_status(None)
-    by_signal = _recent_signal(_ENDING)
+    # An event loop that is interrupted cancels its task.
+    by_signal = _recent_signal(_NOTED if _is_cancelled(error) else _ENDING)
     text = _text_of(error)
     if by_signal is not None:
         return "stopped", clean(f"{_ended_by(by_signal)} ({text})", MAX_REASON_CHARACTERS)
     return "failed", clean(text, MAX_REASON_CHARACTERS)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def outcome_at_exit(watched: Watch) -> tuple[str, str | None]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import atexit
 import html
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing import parent_process
+from multiprocessing.util import Finalize
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
@@ -68,6 +71,7 @@ class ExternalRun:
         wall_time_s: float = 0.0,
         agent_steps: int = 0,
         config: Mapping[str, Any] | None = None,
+        counts_iterations: bool = False,
     ):
         self._spool = spool
         self._url = transport.server.url
@@ -86,6 +90,8 @@ class ExternalRun:
         self._started_at = time.monotonic() - wall_time_s
         self._agent_steps = agent_steps
         self._episode_steps = agent_steps
+        self.counts_iterations = counts_iterations
+        """Whether its steps are iterations, not agent steps."""
         self.config = RunConfig(config or {}, self._describe, self._shield)
         """The run's settings; `run.config.update(...)` adds to them."""
         self._metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -99,6 +105,10 @@ class ExternalRun:
         self._watch = ends.watch(_Ends(self))
         self._background.start()
         atexit.register(self._at_exit)
+        # A process of multiprocessing that was forked ends without the functions of atexit.
+        self._finalizer = (
+            None if parent_process() is None else Finalize(None, self._at_end_of_child, exitpriority=0)
+        )
 
     @property
     def id(self) -> str | None:
@@ -293,6 +303,8 @@ class ExternalRun:
 
     def _add_episode(self, return_: float | None, length: int | None, at: int | None) -> None:
         self._episode_steps += length or 0
+        if at is None and self.counts_iterations:
+            at = self._agent_steps
         if at is None:
             at = max(self._episode_steps, self._agent_steps)
         if at > self._agent_steps:
@@ -419,6 +431,8 @@ class ExternalRun:
                 return
             self._closed = True
             atexit.unregister(self._at_exit)
+            if self._finalizer is not None:
+                self._finalizer.cancel()
             self._background.close(state, None if reason is None else as_text(reason), _seconds(timeout_s))
             ends.unwatch(self._watch)
 
@@ -521,6 +535,13 @@ class ExternalRun:
     def _drop_after(self, error: Exception, n_rows: int) -> None:
         pass_on(error)
         self._tally.drop(n_rows, f"an error of the client: {kind_of(error)}", as_text(error))
+
+    def _at_end_of_child(self) -> None:
+        error = sys.exc_info()[1]  # it is on its way out of the process's function
+        if error is None:
+            self._at_exit()
+        else:
+            self._end(*ends.outcome_now(self._watch, error), CLOSE_TIMEOUT_S)
 
     def _at_exit(self) -> None:
         state, reason = ends.outcome_at_exit(self._watch)

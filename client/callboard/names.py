@@ -14,6 +14,11 @@ _DIGITS = 16
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
+def is_storable(text: str) -> bool:
+    """Whether a line of text has only characters that the server stores in names and tags."""
+    return _UNSTORABLE.search(text) is None
+
+
 def stored_name(given: str, most: int) -> str:
     """The name itself if it can be stored; else a storable one that ends in `~` and a checksum of it."""
     name = _UNSTORABLE.sub("\ufffd", given)

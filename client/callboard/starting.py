@@ -33,7 +33,7 @@ from callboard.limits import (
     MAX_TAG,
     MAX_TAGS,
 )
-from callboard.names import Names
+from callboard.names import Names, is_storable
 from callboard.rows import dumps, items, run_id_of, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
 from callboard.syncing import waiting_steps
@@ -165,6 +165,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
         wall_time_s=float(before.get("wall_time_s") or 0.0),
         agent_steps=agent_steps,
         config=manifest.create["config"] if manifest.create else before.get("spec", {}).get("config"),
+        counts_iterations=(manifest.create or before).get("step_unit") == "iterations",
     )
     if run.url is not None:
         with suppress(Exception):  # of a stream of the script's own
@@ -250,7 +251,11 @@ def _rewind(agent_steps: Any) -> int | None:
 
 
 def _tags(tags: Iterable[str]) -> list[str]:
-    return [text("tags", tag, MAX_TAG) for tag in items("tags", tags, '["baseline"]', MAX_TAGS)]
+    given = [text("tags", tag, MAX_TAG) for tag in items("tags", tags, '["baseline"]', MAX_TAGS)]
+    for tag in given:
+        if not is_storable(tag):
+            raise ValueError(f"tags: must have no control characters, such as a line's end: got {shown(tag)}")
+    return given
 
 
 def _word(argument: str, value: str | None, most: int) -> str:

@@ -80,6 +80,16 @@ class _NotKept:
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Accept anything."""
 
+    def __getattr__(self, name: str) -> Any:
+        """A method that accepts anything and does nothing; W&B's classes have many.
+
+        Raises:
+            AttributeError: the name is one of Python's own.
+        """
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *arguments, **options: None
+
 
 class Image(_NotKept):
     """An image, which is not kept."""
@@ -97,9 +107,6 @@ class Table(_NotKept):
     """A table, which is not kept."""
 
     kind = "tables"
-
-    def add_data(self, *row: Any) -> None:
-        """Accept a row, which is not kept."""
 
 
 class Audio(_NotKept):
@@ -124,15 +131,6 @@ class Artifact(_NotKept):
     """An artifact, which is not kept: `save` keeps files."""
 
     kind = "artifacts"
-
-    def add_file(self, *arguments: Any, **options: Any) -> None:
-        """Accept a file, which is not kept."""
-
-    def add_dir(self, *arguments: Any, **options: Any) -> None:
-        """Accept a folder, which is not kept."""
-
-    def add_reference(self, *arguments: Any, **options: Any) -> None:
-        """Accept an address, which is not kept."""
 
 
 class Settings(_NotKept):

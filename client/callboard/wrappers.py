@@ -54,6 +54,7 @@ class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._return += math.nan if number is None else number
         self._length += 1
         if terminated or truncated:
-            self._run.episode(self._return, self._length, agent_steps=self._agent_steps)
+            at = None if self._run.counts_iterations else self._agent_steps
+            self._run.episode(self._return, self._length, agent_steps=at)
             self._return, self._length = 0.0, 0
         return observation, reward, terminated, truncated, info

@@ -226,3 +226,16 @@ def test_wrapper_reports_true_returns_below_wrappers_that_clip(target: Target) -
     assert [float(row["value"]) for row in points["rollout/episode_return"]] == [30.0, 30.0]
     assert [float(row["value"]) for row in points["rollout/episode_length"]] == [3.0, 3.0]
     assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [6, 14]
+
+
+def test_returns_of_a_run_in_iterations_are_at_the_iteration_logged_last(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e", step_unit="iterations") as run:
+        env = callboard.RecordReturns(Rewards(), run)
+        env.reset()
+        run.log({"loss/policy": 0.5}, agent_steps=2)
+        while not any(env.step(np.int64(0))[2:4]):
+            pass
+        run.episode(5.0, 500)
+    points = target.points(run.id)
+    assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [2, 2]
+    assert target.run(run.id)["agent_steps"] == 2

@@ -238,6 +238,14 @@ while True:
 CATCHES = (
     "try:\n    print('set', flush=True)\n    while True: time.sleep(0.5)\nexcept KeyboardInterrupt: pass"
 )
+ASYNC = """
+import asyncio
+async def train():
+    with run:
+        print('set', flush=True)
+        while True: await asyncio.sleep(0.5)
+asyncio.run(train())
+"""
 EXITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\nprint('set', flush=True)\n" + SLEEP
 LOGS = (
     """
@@ -263,11 +271,12 @@ SIGNALS = [
     (SLEEP, signal.SIGHUP, -signal.SIGHUP, "ended by SIGHUP"),
     (SLEEP, signal.SIGINT, -signal.SIGINT, INTERRUPTED),
     (CATCHES, signal.SIGINT, 0, INTERRUPTED),
+    (ASYNC, signal.SIGINT, -signal.SIGINT, f"{INTERRUPTED} (CancelledError)"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("code", "number", "status", "reason"), sample(SIGNALS, 0, 4), ids=range(len(SIGNALS))
+    ("code", "number", "status", "reason"), sample(SIGNALS, 0, 4, 5), ids=range(len(SIGNALS))
 )
 def test_script_that_a_signal_ends_is_stopped_with_the_signal_as_its_reason(
     target: Target, code: str, number: int, status: int, reason: str
@@ -357,6 +366,30 @@ time.sleep(0.2)
 
 def test_signal_and_status_of_a_child_do_not_end_the_run(target: Target) -> None:
     assert ended(target, CHILD, 0)[0] == "finished"
+
+
+IN_CHILD = """
+import multiprocessing
+import callboard
+def train():
+    run = callboard.init(algorithm="a", environment="e")
+    print(run.id, flush=True)
+    run.log({{"a/b": 1.0}}, agent_steps=1)
+    {last_line}
+child = multiprocessing.get_context("fork").Process(target=train)
+child.start()
+child.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("last_line", "end"),
+    [("", ("finished", REPORTED)), ("raise ValueError('no data')", ("failed", "ValueError: no data"))],
+)
+def test_run_of_a_child_of_multiprocessing_ends_with_it(
+    target: Target, last_line: str, end: tuple[str, str]
+) -> None:
+    assert ended(target, "", 0, begin=IN_CHILD.format(last_line=last_line)) == end
 
 
 IGNORES = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + BEGIN

@@ -27,6 +27,10 @@ pytestmark = pytest.mark.service
     ("wrong", "message"),
     [
         ({"tags": "a,b"}, "tags: must be a list, such as [\"baseline\"]: got 'a,b'"),
+        (
+            {"tags": ["0a1b2c\n"]},
+            "tags: must have no control characters, such as a line's end: got '0a1b2c\\n'",
+        ),
         ({"tags": 5}, 'tags: must be a list, such as ["baseline"]: got 5'),
         ({"tags": {"a": 1}}, "tags: must be a list, such as [\"baseline\"]: got {'a': 1}"),
         ({"seed": 1.5}, "seed: must be a whole number from 0 to 2**63 - 1: got 1.5"),

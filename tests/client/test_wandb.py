@@ -221,6 +221,7 @@ def test_artifacts_are_accepted_and_counted(target: Target, tmp_path: Path) -> N
     artifact.add_file(str(tmp_path / "model.pt"), name="model.pt")
     artifact.add_dir(str(tmp_path))
     artifact.add_reference("s3://bucket/model.pt")
+    artifact.add(wandb.Table(columns=["a"]), "table")
     wandb.log_artifact(artifact, aliases=["best"])
     run.log_artifact(artifact)
     wandb.log({"artifact": artifact})

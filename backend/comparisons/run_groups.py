@@ -21,6 +21,7 @@ from backend.runs.groups import (
     Brief,
     compute_once,
     group_names,
+    json_number,
     keys_of,
     significant_digits,
     surplus_runs,
@@ -148,7 +149,7 @@ def _keys(
         keys = keys_of(runs, partial(with_specs, session))
         return [keys[run.id] for run in runs]
     if setting is not None:
-        return [quote(json.dumps(held[run.id]), safe="") for run in runs]
+        return [quote(json.dumps(json_number(held[run.id])), safe="") for run in runs]
     values = [str(getattr(run, by) or "") for run in runs]
     return values if by in ("algorithm", "environment") else [quote(value, safe="") for value in values]
 

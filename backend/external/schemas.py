@@ -280,3 +280,9 @@ class HeartbeatOut(Schema):
     """State of the run: `stopping` once a stop was requested, `stopped` if its script was then silent."""
     stop_requested: bool
     """Whether a user has requested that the script ends."""
+    agent_steps: int
+    """Agent steps that the run has reached: a script that resumes it goes on from here."""
+    wall_time_s: float
+    """Training time that it has reached."""
+    step_unit: RunUnit
+    """What `agent_steps` counts: `iterations` of some runs."""

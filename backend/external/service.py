@@ -74,7 +74,7 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
             run.error = body.reason if state == RunState.FAILED else None
     elif run.state == RunState.STOPPED and not resumes:
         # A user stopped it, or a process of it did: one that has not heard of that is to end as well.
-        return HeartbeatOut(state=RunState.STOPPED, stop_requested=True)
+        return _heard(run, stop_requested=True)
     elif run.state in ENDED:
         run.archived = False
         run.error = None
@@ -82,7 +82,12 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
     if body.rewind_to is not None:
         _rewind(session, run, body.rewind_to)
     _record_contact(session, run, body.reason)
-    return HeartbeatOut(state=RunState(run.state), stop_requested=run.stop_requested is not None)
+    return _heard(run, stop_requested=run.stop_requested is not None)
+
+
+def _heard(run: Run, *, stop_requested: bool) -> HeartbeatOut:
+    reached = {name: getattr(run, name) for name in ("state", "agent_steps", "wall_time_s", "step_unit")}
+    return HeartbeatOut.model_validate(reached | {"stop_requested": stop_requested})
 
 
 def _rewind(session: Session, run: Run, agent_steps: int) -> None:

@@ -179,7 +179,7 @@ def group_key(spec: dict[str, Any]) -> str:
     if is_external(spec):
         config = {name: value for name, value in spec["config"].items() if not _is_seed(name, value, spec)}
         details = spec.get("config_details") or {}
-        configs["config"] = {name: _json_number(value) for name, value in config.items()}
+        configs["config"] = {name: json_number(value) for name, value in config.items()}
         parts |= {name: spec[name] for name in ("return_metric", "step_unit") if spec.get(name)}
         parts["config_details"] = {name: details[name] for name in config if name in details}
     text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
@@ -191,10 +191,10 @@ def _is_seed(name: str, value: Any, spec: dict[str, Any]) -> bool:
     return is_seed_name(name) and seed_value(value) == spec["seed"]
 
 
-def _json_number(value: Any) -> Any:
+def json_number(value: Any) -> Any:
     """The value with 1.0 as 1: JSON has one type of numbers."""
     if isinstance(value, list):
-        return [_json_number(item) for item in value]
+        return [json_number(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

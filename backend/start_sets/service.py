@@ -80,6 +80,8 @@ class RecordedGames:
     games: Sequence[Game]
     origin: str
     """Where they come from, in words."""
+    field: str
+    """The field of the request that names them."""
 
 
 def get(session: Session, set_id: str, *, with_content: bool = False) -> StartSet:
@@ -107,7 +109,7 @@ def games_of_run(session: Session, store: ArtifactStore, run_id: str, kind: str 
     if not rows:
         raise Invalid.field("run", "the run has no recorded episodes" + (f" of {kind}s" if kind else ""))
     environment, games = _games(session, store, rows, "run")
-    return RecordedGames(environment, "agent", games, f"{len(rows)} episodes of run {run.name}"[:200])
+    return RecordedGames(environment, "agent", games, f"{len(rows)} episodes of run {run.name}"[:200], "run")
 
 
 def games_of_episodes(session: Session, store: ArtifactStore, episode_ids: Sequence[str]) -> RecordedGames:
@@ -125,7 +127,7 @@ def games_of_episodes(session: Session, store: ArtifactStore, episode_ids: Seque
     environment, games = _games(session, store, rows, "episodes")
     n_runs = len({row.run_id for row in rows})
     origin = f"{len(rows)} episodes of {n_runs} run{'s' * (n_runs > 1)}"
-    return RecordedGames(environment, "agent", games, origin)
+    return RecordedGames(environment, "agent", games, origin, "episodes")
 
 
 def sources(session: Session) -> list[PlayedGames]:
@@ -239,7 +241,8 @@ def _games_of_recordings(
     of = "people" if is_human else "scripts"
     n = sum(1 for game in games if _states(game))
     origin = f"{n} recording{'s' * (n != 1)} of {of}"
-    return RecordedGames(rows[0].environment, "human" if is_human else "scripted", games, origin)
+    source: Source = "human" if is_human else "scripted"
+    return RecordedGames(rows[0].environment, source, games, origin, fields[0].partition(".")[0])
 
 
 def _games(
@@ -288,7 +291,7 @@ def sample(recorded: RecordedGames, n_points: int, seed: int) -> StartSetContent
     """
     games = recorded.games
     if len({(game.config.mode, game.config.difficulty) for game in games}) > 1:
-        raise Invalid.field("episodes", "the games are of several modes or difficulties")
+        raise Invalid.field(recorded.field, "the games are of several modes or difficulties")
     candidates = np.array(
         [(number, decision) for number, game in enumerate(games) for decision in _states(game)], np.int64
     ).reshape(-1, 2)

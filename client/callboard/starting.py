@@ -148,8 +148,8 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
                 if manifest.rewind_to is not None:
                     body |= {"rewind_to": manifest.rewind_to}
                 answer = transport.request("POST", f"runs/{manifest.run}/heartbeat", body=body)
-                transport.fields_of(answer, state=str, stop_requested=bool)
-                before = _read(transport, manifest.run)
+                before = transport.fields_of(answer, state=str, agent_steps=int, wall_time_s=float)
+                before |= _read(transport, manifest.run)
                 _store(spool, replace(manifest, name=before.get("name") or manifest.name))
     except Rejected as error:
         if (error.status, error.code) in REFUSES_START:

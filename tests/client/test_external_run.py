@@ -161,6 +161,19 @@ def test_resumed_run_continues(target: Target) -> None:
     assert target.run(run.id)["state"] == "finished"
 
 
+def test_run_resumed_with_a_token_that_may_only_write_goes_on_where_it_was(target: Target) -> None:
+    created = target.client.post("/api/v1/tokens", json={"name": "script", "scope": "external_runs"})
+    token = created.raise_for_status().json()["token"]
+    with callboard.init(algorithm="a", environment="e", token=token) as run:
+        run.log({"loss/policy": 0.5}, agent_steps=10)
+    before = target.run(run.id)["wall_time_s"]
+    with callboard.init(id=run.id, token=token) as again:
+        again.episode(5.0, 3)
+    [row] = target.points(run.id)["rollout/episode_return"]
+    assert int(row["agent_steps"]) == 13
+    assert float(row["wall_time_s"]) > before
+
+
 def test_stop_on_the_page_is_seen_by_the_script(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callboard.background.HEARTBEAT_INTERVAL_S", 0.1)
     with callboard.init(algorithm="a", environment="e") as run:

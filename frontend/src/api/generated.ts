@@ -5499,6 +5499,22 @@ export interface components {
              * @description Whether a user has requested that the script ends.
              */
             stop_requested: boolean;
+            /**
+             * Agent Steps
+             * @description Agent steps that the run has reached: a script that resumes it goes on from here.
+             */
+            agent_steps: number;
+            /**
+             * Wall Time S
+             * @description Training time that it has reached.
+             */
+            wall_time_s: number;
+            /**
+             * Step Unit
+             * @description What `agent_steps` counts: `iterations` of some runs.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations";
         };
         /**
          * HostLoad
@@ -17988,7 +18004,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "state": "queued",
-                     *       "stop_requested": true
+                     *       "stop_requested": true,
+                     *       "agent_steps": 1,
+                     *       "wall_time_s": 0.5,
+                     *       "step_unit": "agent_steps"
                      *     }
                      */
                     "application/json": components["schemas"]["HeartbeatOut"];

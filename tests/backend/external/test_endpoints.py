@@ -293,7 +293,10 @@ def test_silent_external_run_is_lost_until_it_sends_again(service: RunningServic
         return str(service.client.get(f"/api/v1/runs/{run['id']}").json()["state"])
 
     assert state_after_silence() == "lost"
-    assert send(service.client, run, "heartbeat", {}) == {"state": "running", "stop_requested": False}
+    assert send(service.client, run, "heartbeat", {}) == {
+        "state": "running", "stop_requested": False,
+        "agent_steps": 0, "wall_time_s": 0.0, "step_unit": "agent_steps",
+    }  # fmt: skip
     assert state_after_silence() == "lost"
     send(service.client, run, "points", batch(1, [1.0], wall_time_s=[0.5]))
     by_clock = {"run": run["id"], "metric": "loss/policy", "x": "clock_time_s"}

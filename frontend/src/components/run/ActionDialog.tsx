@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { runActions, useRunMutation, type ResumeRequest, type Run, type StopSpec } from '@/api/runs';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { showToast } from '@/components/toasts';
-import { formatInteger, formatScore, parseNumber } from '@/lib/format';
+import { formatDuration, formatInteger, formatScore, parseNumber } from '@/lib/format';
 import { nextBound } from '@/lib/run';
 import type { Action } from './actions';
 
@@ -39,8 +39,8 @@ const limitsOf = (run: Run): Limit[] =>
 function reachedOf(run: Run, limit: Limit): string {
   if (limit === 'agent_steps')
     return `So far it has trained for ${formatInteger(run.agent_steps)} agent steps.`;
-  if (limit === 'wall_time_s') return `So far it has trained for ${formatInteger(run.wall_time_s ?? 0)} s.`;
-  return `Its score is ${formatScore(run.score)}; it ends at this one, and without it at another limit.`;
+  if (limit === 'wall_time_s') return `So far it has trained for ${formatDuration(run.wall_time_s ?? 0)}.`;
+  return `Its score is ${formatScore(run.score)}. The run ends once it reaches the one here; leave it empty for no such limit.`;
 }
 
 /** A finished run needs a higher limit where it has reached one; any other can complete what it has. */

@@ -69,6 +69,7 @@ def test_train_json_prints_reports_evaluations_and_summary_and_writes_run_direct
     assert list(summary) == [
         "type",
         "state",
+        "reason",
         "agent_steps",
         "frames",
         "updates",

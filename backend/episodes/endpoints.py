@@ -13,7 +13,7 @@ from backend.episodes import repository, service
 from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace
 from backend.errors import NotFound
 from backend.http.access import Viewer
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.rendering import THUMBNAIL_ANSWERS, VIDEO_ANSWERS, found_or_requested
 from backend.http.routing import ResourceRouter
@@ -138,6 +138,7 @@ async def read_video(
     slot: DownloadSlot,
     session: ReadSession,
     state: AppStateDep,
+    context: RequestContextDep,
     artifacts: Artifacts,
     again: Annotated[
         bool, Query(description="Render again if rendering has failed, or the video is damaged.")
@@ -160,7 +161,7 @@ async def read_video(
         session.close()  # so that no connection is held during the wait for a turn
         return episode, job
 
-    return await found_or_requested(state, principal, find, partial(service.request_video, again=again))
+    return await found_or_requested(state, context, find, partial(service.request_video, again=again))
 
 
 @router.get(
@@ -174,6 +175,7 @@ async def read_thumbnail(
     principal: Viewer,
     session: ReadSession,
     state: AppStateDep,
+    context: RequestContextDep,
     artifacts: Artifacts,
     again: Annotated[bool, Query(description="Render again if rendering has failed.")] = False,
 ) -> Response:
@@ -191,4 +193,4 @@ async def read_thumbnail(
         session.close()  # so that no connection is held during the wait for a turn
         return episode, job
 
-    return await found_or_requested(state, principal, find, partial(service.request_thumbnail, again=again))
+    return await found_or_requested(state, context, find, partial(service.request_thumbnail, again=again))

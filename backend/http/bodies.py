@@ -115,7 +115,7 @@ class RequestMiddleware:
         send: Send,
         deadline: "_RequestDeadline",
     ) -> None:
-        async with _watched(receive, deadline) as gone, AsyncExitStack() as turns:
+        async with _watched(receive, deadline) as gone, context_in(scope).turns as turns:
             await self._take_turns(turns, scope, len(body) + len(scope["query_string"]), address)
             await self._check(scope, body)
 

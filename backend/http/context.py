@@ -1,6 +1,7 @@
 """What is known of one request: one typed object, from its arrival to its response."""
 
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 from starlette.requests import HTTPConnection
@@ -39,6 +40,8 @@ class RequestContext:
     """Set where it is executed once, however often it is sent."""
     session: Session | None = None
     """The transaction of its changes."""
+    turns: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """Ends its turns among the requests of its kind: when its response begins, or once it waits to write."""
     audited: bool = True
     """Whether it is recorded in the audit trail, if it can change something. An endpoint sets it to false for
     a request that has changed nothing."""

@@ -10,9 +10,9 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.db import Job
 from backend.db.engine import writing
+from backend.http.context import RequestContext
 from backend.http.dependencies import AppState
 from backend.http.streaming import BINARY
-from backend.principals import Principal
 from backend.schemas import Id
 from backend.specs.fields import Schema
 
@@ -42,7 +42,7 @@ THUMBNAIL_ANSWERS: dict[int | str, dict[str, Any]] = {
 
 async def found_or_requested(
     state: AppState,
-    principal: Principal,
+    context: RequestContext,
     find: Callable[[], tuple[T, Response | Job | None]],
     request: Callable[..., Job],
 ) -> Response:
@@ -50,10 +50,13 @@ async def found_or_requested(
 
     Args:
         state: state of the application.
-        principal: who asks.
+        context: of the request of a user.
         find: returns the row, and its file or the job that renders it; None if there is neither.
         request: queues that job; called with a session, the row and `requested_by`.
     """
+
+    principal = context.principal
+    assert principal is not None
 
     def write(wait_s: float) -> Job:
         with writing(state.db_engine, wait_s=wait_s) as writer:
@@ -66,6 +69,7 @@ async def found_or_requested(
         return answer
     if answer is None or answer.state not in ("queued", "running"):
         # Only here, so that those who watch do not wait for others who write.
+        await context.turns.aclose()  # and who only reads does not wait for them
         async with state.limits.writes.turn(principal.credential.payer_id) as ends_at:
             answer = await run_in_threadpool(write, max(0.0, ends_at - monotonic()))
     pending = RenderingPending(job=answer.id, state="queued" if answer.state == "queued" else "running")

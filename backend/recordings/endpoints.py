@@ -11,7 +11,7 @@ from backend.artifacts import game_file
 from backend.db import Job, Recording
 from backend.db.job import GAME
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep, WriteSession
 from backend.http.pages import Cursor, Limit
 from backend.http.rendering import VIDEO_ANSWERS, found_or_requested
 from backend.http.routing import ResourceRouter, WritingRoute
@@ -130,6 +130,7 @@ async def read_recording_video(
     slot: DownloadSlot,
     session: ReadSession,
     state: AppStateDep,
+    context: RequestContextDep,
     artifacts: Artifacts,
     again: Annotated[
         bool, Query(description="Render again if rendering has failed, or the video is damaged.")
@@ -151,7 +152,7 @@ async def read_recording_video(
         session.close()  # so that no connection is held during the wait for a turn
         return recording, job
 
-    return await found_or_requested(state, principal, find, partial(service.request_video, again=again))
+    return await found_or_requested(state, context, find, partial(service.request_video, again=again))
 
 
 @router.delete("/{recording_id:ulid}", status_code=204)

@@ -9,7 +9,7 @@ from backend.db import Episode, Job
 from backend.db.job import SALIENCY
 from backend.episodes import service as episodes
 from backend.http.access import Viewer
-from backend.http.dependencies import AppStateDep, ReadSession
+from backend.http.dependencies import AppStateDep, ReadSession, RequestContextDep
 from backend.http.rendering import RenderingPending, found_or_requested
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
@@ -36,6 +36,7 @@ async def read_saliency(
     principal: Viewer,
     session: ReadSession,
     state: AppStateDep,
+    context: RequestContextDep,
     decision: Annotated[int, Query(ge=0, le=2**31 - 1, description="Number of the decision, from 0.")],
     checkpoint: Annotated[
         str | None,
@@ -61,4 +62,4 @@ async def read_saliency(
         return episode, job
 
     request = partial(service.request, decision=decision, checkpoint_id=checkpoint, again=again)
-    return await found_or_requested(state, principal, find, request)
+    return await found_or_requested(state, context, find, request)

@@ -11,7 +11,7 @@ from backend.db import Job, Video
 from backend.db.job import VIDEO_THUMBNAIL
 from backend.errors import Gone, NotFound
 from backend.http.access import Viewer
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.rendering import THUMBNAIL_ANSWERS, found_or_requested
 from backend.http.routing import ResourceRouter
@@ -113,6 +113,7 @@ async def read_video_thumbnail(
     principal: Viewer,
     session: ReadSession,
     state: AppStateDep,
+    context: RequestContextDep,
     artifacts: Artifacts,
     again: Annotated[bool, Query(description="Try again if it has failed.")] = False,
 ) -> Response:
@@ -130,4 +131,4 @@ async def read_video_thumbnail(
         session.close()  # so that no connection is held during the wait for a turn
         return video, job
 
-    return await found_or_requested(state, principal, find, partial(service.request_thumbnail, again=again))
+    return await found_or_requested(state, context, find, partial(service.request_thumbnail, again=again))

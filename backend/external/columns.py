@@ -92,7 +92,8 @@ def of_episodes(batch: EpisodesBatch) -> PointColumns:
             steps = np.array([row.agent_steps for row in rows], "<i8")
             wall_time_s = np.array([row.wall_time_s for row in rows], "<f8")
             value = np.array([float(getattr(row, field)) for row in rows], "<f8")
-            series[name] = _columns(steps, steps, wall_time_s, value)
+            frames = np.array([row.agent_steps if row.frames is None else row.frames for row in rows], "<i8")
+            series[name] = _columns(steps, frames, wall_time_s, value)
     return PointColumns(batch.source, batch.sequence, series, n_episodes=len(batch.episodes))
 
 

@@ -112,6 +112,10 @@ class EpisodeRow(Strict):
         "text `NaN`, `Infinity` or `-Infinity`; the run's score leaves it out.",
     )
     length: Steps | None = Field(description="Agent steps of the episode; null: not known, and not stored.")
+    frames: Steps | None = Field(
+        default=None,
+        description="Emulator frames of the run at its end; null: as many as agent steps.",
+    )
 
 
 class EpisodesBatch(NumberedBatch):

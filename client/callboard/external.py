@@ -90,6 +90,7 @@ class ExternalRun:
         self._started_at = time.monotonic() - wall_time_s
         self._agent_steps = agent_steps
         self._episode_steps = agent_steps
+        self._frames_per_step: float | None = None
         self.counts_iterations = counts_iterations
         """Whether its steps are iterations, not agent steps."""
         self.config = RunConfig(config or {}, self._describe, self._shield)
@@ -245,6 +246,8 @@ class ExternalRun:
     ) -> None:
         if steps > self._agent_steps:
             self._agent_steps = steps
+        if frames and steps:
+            self._frames_per_step = frames / steps
         self._training_thread = get_ident()
         wall_time_s = time.monotonic() - self._started_at
         self._background.add(Points(steps, frames, wall_time_s, metrics, logged), len(logged))
@@ -265,7 +268,7 @@ class ExternalRun:
                 return that is not finite is stored and left out of the score.
             length: the episode's agent steps.
             agent_steps: agent steps of the run at its end; default: the sum of the lengths, but at least the
-                most that were logged.
+                most that were logged. Its frames are in proportion to those that `log` was given last.
         """
         try:
             if (
@@ -310,7 +313,11 @@ class ExternalRun:
         if at > self._agent_steps:
             self._agent_steps = at
         self._training_thread = get_ident()
-        self._background.add(Episode(at, time.monotonic() - self._started_at, return_, length), 1)
+        frames = None
+        if self._frames_per_step is not None:
+            frames = min(round(at * self._frames_per_step), MAX_STEPS)
+        wall_time_s = time.monotonic() - self._started_at
+        self._background.add(Episode(at, wall_time_s, return_, length, frames), 1)
 
     def text(
         self,

@@ -43,6 +43,8 @@ class Episode(NamedTuple):
     """None if it is not known."""
     length: int | None
     """None if it is not known."""
+    frames: int | None = None
+    """None if they are not known."""
 
 
 class Line(NamedTuple):
@@ -85,6 +87,7 @@ def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
             "wall_time_s": round(entry.wall_time_s, 3),
             "return": None if entry.return_ is None else json_number(entry.return_),
             "length": entry.length,
+            **({} if entry.frames is None else {"frames": entry.frames}),
         }
         for entry in entries
         if isinstance(entry, Episode)

@@ -104,6 +104,7 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
     assert [float(row["value"]) for row in points["rollout/episode_return"]] == [20.0, 22.5]
     # Of the sum of lengths and the agent steps logged before, the greater.
     assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [19, 21]
+    assert [int(row["frames"]) for row in points["rollout/episode_return"]] == [76, 84], "as those of log"
     assert "half-way" in target.lines(run.id)
     log = target.client.get(f"/api/v1/runs/{run.id}/log").json()["items"]
     texts = [(line["message"], line["agent_steps"]) for line in log if line["message"].startswith("sample")]

@@ -205,7 +205,7 @@ def test_exported_runs_are_imported_as_the_same_runs(
     for fields in arguments:
         with callboard.init(algorithm="mine", environment="e", **fields) as run:
             for step in range(3):
-                run.log({"'=a": step, "=a": -step}, agent_steps=step)
+                run.log({"'=a": step, "=a": -step}, agent_steps=step, frames=4 * step)
         ids.append(run.id)
     before = {run["name"]: run for run in target.runs()}
     points = {name: rows(target, run["id"]) for name, run in before.items()}
@@ -222,6 +222,8 @@ def test_exported_runs_are_imported_as_the_same_runs(
         assert {field: stored["spec"][field] for field in SAME} == {
             field: before[name]["spec"][field] for field in SAME
         }
+        assert stored["frames"] == before[name]["frames"]
+    assert after["none"]["frames"] == 8
 
 
 @pytest.mark.service

@@ -52,11 +52,19 @@ class Column:
     agent_steps: array[int] = field(default_factory=lambda: array("q"))
     wall_time_s: array[float] = field(default_factory=lambda: array("d"))
     value: array[float] = field(default_factory=lambda: array("d"))
+    frames: array[int] = field(default_factory=lambda: array("q"))
+    """Emulator frames of each point; empty if the log does not say."""
     counts_agent_steps: bool = False
     """Whether its steps are agent steps, whatever those of the log's other metrics count."""
 
     def add(
-        self, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
+        self,
+        agent_steps: int,
+        wall_time_s: float,
+        value: float,
+        frames: int | None = None,
+        *,
+        is_ordered: bool = True,
     ) -> str | None:
         """Append a point; return why it cannot be, or None. Points that are not ordered are sorted later."""
         if not 0 <= agent_steps <= MAX_STEPS:
@@ -66,6 +74,8 @@ class Column:
         self.agent_steps.append(agent_steps)
         self.wall_time_s.append(wall_time_s if 0 <= wall_time_s < math.inf else 0.0)
         self.value.append(value)
+        if frames is not None:
+            self.frames.append(frames)
         return None
 
     def sort(self) -> None:
@@ -77,6 +87,8 @@ class Column:
         self.agent_steps = array("q", steps[order].tolist())
         self.wall_time_s = array("d", np.array(self.wall_time_s)[order].tolist())
         self.value = array("d", np.array(self.value)[order].tolist())
+        if self.frames:
+            self.frames = array("q", np.array(self.frames)[order].tolist())
 
     def cut(self, first_agent_steps: int) -> int:
         """Remove the points from this agent step on; return how many."""
@@ -84,7 +96,7 @@ class Column:
         while self.agent_steps and self.agent_steps[-1] >= first_agent_steps:
             self.agent_steps.pop()
         kept = len(self.agent_steps)
-        del self.wall_time_s[kept:], self.value[kept:]
+        del self.wall_time_s[kept:], self.value[kept:], self.frames[kept:]
         return n - kept
 
 
@@ -119,13 +131,20 @@ class Log:
     _has_seed_of_config: bool = False
 
     def add(
-        self, metric: str, agent_steps: int, wall_time_s: float, value: float, *, is_ordered: bool = True
+        self,
+        metric: str,
+        agent_steps: int,
+        wall_time_s: float,
+        value: float,
+        frames: int | None = None,
+        *,
+        is_ordered: bool = True,
     ) -> None:
         """Add a point, or count it in `not_kept`."""
         column = self.series.get(metric)
         if column is None:
             column = self.series[metric] = Column()
-        problem = column.add(agent_steps, wall_time_s, value, is_ordered=is_ordered)
+        problem = column.add(agent_steps, wall_time_s, value, frames, is_ordered=is_ordered)
         if problem is not None:
             self.not_kept[problem] += 1
 

@@ -118,5 +118,5 @@ def _scale(column: Column, factor: float) -> dict[str, int]:
     kept = sum(step <= MAX_STEPS for step in scaled)
     n_lost = len(scaled) - kept
     column.agent_steps = array("q", scaled[:kept])
-    del column.wall_time_s[kept:], column.value[kept:]
+    del column.wall_time_s[kept:], column.value[kept:], column.frames[kept:]
     return {"points with a step below 0 or above 10**15": n_lost} if n_lost else {}

@@ -342,6 +342,7 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
                 {
                     "metric": names[at],
                     "agent_steps": column.agent_steps[rows].tolist(),
+                    "frames": column.frames[rows].tolist() if column.frames else None,
                     "wall_time_s": [round(time_s, 3) for time_s in column.wall_time_s[rows]],
                     "value": [*map(json_number, column.value[rows])],
                 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from callboard.imports.log import Log, UnreadableLog, problem_of, quoted
 from callboard.imports.rows import JSON_ENDINGS, Rows, ending, is_document, read_rows, stem
-from callboard.limits import MAX_METRIC_CHARACTERS
+from callboard.limits import MAX_METRIC_CHARACTERS, MAX_STEPS
 from callboard.names import Names, of_cell, with_checksum
 from callboard.rows import is_seed, seed_of
 
@@ -249,6 +249,7 @@ class _Table:
         self._metric = None if mapping.metrics else _find_first(METRIC_COLUMNS, free)
         self._value = _find_first(VALUE_COLUMNS, free)
         self._is_long = self._metric is not None and self._value is not None
+        self._frames = "frames" if self._is_long and "frames" in free else None
         self._run = mapping.run or ("run" if self._is_long and "run" in free else None)
         self._names = Names()
         used = (step, self._wall_time, self._run)
@@ -341,7 +342,7 @@ class _Table:
             cell = row.get(column)
             value = self._parse_number(cell)
             if value is not None:
-                log.add(metric, steps, seconds, value, is_ordered=False)
+                log.add(metric, steps, seconds, value, self._parse_frames(row, steps), is_ordered=False)
             elif cell not in (None, ""):
                 log.not_kept[f"cells that are not numbers in column {quoted(column)}"] += 1
 
@@ -370,6 +371,13 @@ class _Table:
             log.not_kept[f"rows without a whole number in column {quoted(self._step)}"] += 1
             return None
         return int(steps)
+
+    def _parse_frames(self, row: Mapping[str, Any], steps: int) -> int | None:
+        """The frames of a row, or its agent steps if its cell has none; None without such a column."""
+        if self._frames is None:
+            return None
+        frames = self._parse_number(row.get(self._frames))
+        return int(frames) if frames is not None and 0 <= frames <= MAX_STEPS else steps
 
     def _parse_number(self, cell: Any) -> float | None:
         if self._rows.has_decimal_commas and isinstance(cell, str) and "." not in cell:

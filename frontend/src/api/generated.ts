@@ -4582,6 +4582,11 @@ export interface components {
              * @description Agent steps of the episode; null: not known, and not stored.
              */
             length: number | null;
+            /**
+             * Frames
+             * @description Emulator frames of the run at its end; null: as many as agent steps.
+             */
+            frames?: number | null;
         };
         /**
          * EpisodesBatch

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
 import type { Plugin } from 'vite';
@@ -22,6 +23,13 @@ const startEarly: Plugin = {
     },
   },
 };
+
+const TESTS = 'src/**/*.test.{ts,tsx}';
+/** Tests that replace or reload modules: those in the same process would get them, too. */
+const reloadingTests = readdirSync('src', { recursive: true, encoding: 'utf8' })
+  .filter((file) => /\.test\.tsx?$/.test(file))
+  .map((file) => `src/${file.replaceAll('\\', '/')}`)
+  .filter((file) => /vi\.(mock|resetModules)\(|await import\(/.test(readFileSync(file, 'utf8')));
 
 export default defineConfig({
   plugins: [react(), startEarly],
@@ -58,7 +66,14 @@ export default defineConfig({
   server: { proxy: { '/api': { target: service, ws: true }, '/login': service, '/help': service } },
   test: {
     environment: 'happy-dom',
-    include: ['src/**/*.test.{ts,tsx}'],
+    // Most of the time of a file by itself is that of its imports: the others share a process and its modules.
+    projects: [
+      {
+        extends: true,
+        test: { name: 'shared', include: [TESTS], exclude: reloadingTests, isolate: false },
+      },
+      { extends: true, test: { name: 'isolated', include: reloadingTests } },
+    ],
     setupFiles: ['src/vitest.setup.ts'],
     testTimeout: 240_000,
     hookTimeout: 240_000,

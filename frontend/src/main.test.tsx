@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest';
 
 const refused = vi.hoisted(() => {
   const paths: string[] = [];
-  // The client keeps the function that it finds when it is loaded. Nobody is signed in.
+  // Nobody is signed in.
   globalThis.fetch = (request) => {
     const { pathname } = new URL((request as Request).url);
     if (pathname === '/api/v1/auth/methods') return Promise.resolve(Response.json({ password: true }));

@@ -1,4 +1,15 @@
 import { configure } from '@testing-library/dom';
+import { vi } from 'vitest';
+
+// Most files share a process: none gets what another has left.
+vi.unstubAllGlobals();
+vi.useRealTimers();
+vi.restoreAllMocks();
+localStorage.clear();
+sessionStorage.clear();
+document.head.replaceChildren();
+document.body.replaceChildren();
+history.replaceState(null, '', '/');
 
 // A deadline costs nothing when a test passes; a loaded machine may need seconds for a render.
 configure({ asyncUtilTimeout: 60_000 });

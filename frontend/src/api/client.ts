@@ -24,11 +24,9 @@ export function onRequest(callback: (answered: boolean) => void): void {
   requested = callback;
 }
 
-const { fetch: fetched } = globalThis;
-
 async function send(request: Request): Promise<Response> {
   try {
-    const response = await (takeFirstAnswer(request) ?? fetched(request));
+    const response = await (takeFirstAnswer(request) ?? globalThis.fetch(request));
     requested(true);
     return response;
   } catch (error) {

@@ -7,7 +7,6 @@ import { ApiProblem } from './problem';
 import type { RunList, RunsQuery } from './runs';
 
 vi.hoisted(() => {
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = () => Promise.resolve(Response.json({}));
 });
 

@@ -5,6 +5,7 @@ import { forgetSession, isTicketOld, keepSession, useMediaUrl, withTicket } from
 
 beforeEach(forgetSession);
 afterEach(() => {
+  forgetSession();
   vi.restoreAllMocks();
   vi.useRealTimers();
 });

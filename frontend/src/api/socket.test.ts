@@ -3,7 +3,6 @@ import { forgetSession, keepSession } from './session';
 
 const requests = vi.hoisted(() => {
   const paths: string[] = [];
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     paths.push(new URL((input as Request).url).pathname);
     return Promise.resolve(Response.json({ ticket: 'new' }));

@@ -10,13 +10,18 @@ beforeEach(() => {
       <Toasts />
     </MantineProvider>,
   );
+  dismissAll();
 });
 
 afterEach(() => {
   vi.useRealTimers();
-  for (const button of screen.queryAllByRole('button', { name: 'Dismiss' })) fireEvent.click(button);
+  dismissAll();
   cleanup();
 });
+
+function dismissAll(): void {
+  for (const button of screen.queryAllByRole('button', { name: 'Dismiss' })) fireEvent.click(button);
+}
 
 describe('a toast', () => {
   it('undoes the action once, and is gone', async () => {

@@ -14,7 +14,7 @@ import { compareSearch } from '@/lib/search';
 import ComparePage from './ComparePage';
 
 vi.hoisted(() => {
-  // The service has not answered yet. The client keeps the function that it finds when it is loaded.
+  // The service has not answered yet.
   globalThis.fetch = () => new Promise(() => undefined);
 });
 

@@ -14,7 +14,6 @@ const service = vi.hoisted(() => {
     deleted_at: new Date().toISOString(),
     restorable_until: new Date(Date.now() + 3_600_000).toISOString(),
   });
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const request = input as Request;
     const { pathname } = new URL(request.url);

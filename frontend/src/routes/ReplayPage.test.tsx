@@ -19,7 +19,6 @@ vi.mock('@/features/branches/BranchesPanel', () => ({ default: () => null }));
 
 const service = vi.hoisted(() => {
   const state = { fails: true };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     const { pathname } = new URL((input as Request).url);
     if (!pathname.endsWith('/environments'))

@@ -16,7 +16,7 @@ import RunPage from './RunPage';
 const { requests, service } = vi.hoisted(() => {
   const sent: URL[] = [];
   const state = { isDeleted: false };
-  // The client keeps the function that it finds when it is loaded. The service has not answered yet.
+  // The service has not answered yet.
   globalThis.fetch = (request) => {
     sent.push(new URL((request as Request).url));
     if (!state.isDeleted) return new Promise(() => undefined);

@@ -24,7 +24,6 @@ const service = vi.hoisted(() => {
     states: {},
     runs: ['A'],
   });
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     const { pathname, searchParams } = new URL((input as Request).url);
     if (pathname === '/api/v1/comparisons/groups' && searchParams.get('by') === 'algorithm')
@@ -47,7 +46,10 @@ beforeEach(() => {
   service.cursors = [];
   service.fails = false;
 });
-afterEach(cleanup);
+afterEach(() => {
+  window.dispatchEvent(new Event('afterprint'));
+  cleanup();
+});
 
 /** Opens the page at an address. */
 async function open(search: string) {

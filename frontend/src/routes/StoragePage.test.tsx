@@ -7,7 +7,6 @@ import StoragePage from './StoragePage';
 
 const service = vi.hoisted(() => {
   const state = { requests: [] as string[], hangs: false };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     state.requests.push(new URL((input as Request).url).pathname);
     if (state.hangs) return new Promise(() => undefined);

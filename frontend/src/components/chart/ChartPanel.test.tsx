@@ -12,7 +12,6 @@ const service = vi.hoisted(() => {
   const drawings: unknown[] = [];
   const answer: { data: object[] } = { data: [] };
   const state = { drawings, answer, n_total: 6, fails: false };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = () => {
     if (state.fails)
       return Promise.resolve(Response.json({ title: 'Internal Server Error' }, { status: 500 }));

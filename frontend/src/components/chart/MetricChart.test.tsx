@@ -8,7 +8,6 @@ import { MetricChart } from './MetricChart';
 /** The figure that the service answers; without it, nothing yet. */
 const service = vi.hoisted(() => {
   const state = { figure: undefined as object | undefined };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = () =>
     state.figure ? Promise.resolve(Response.json({ items: [state.figure] })) : new Promise(() => undefined);
   return state;

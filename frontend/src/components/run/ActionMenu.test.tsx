@@ -9,7 +9,6 @@ import { ActionMenu } from './ActionMenu';
 
 const sent = vi.hoisted(() => {
   const bodies: unknown[] = [];
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const request = input as Request;
     if (request.method !== 'POST') return new Promise(() => undefined);

@@ -10,7 +10,6 @@ import { TokensPanel } from './TokensPanel';
 
 const service = vi.hoisted(() => {
   const state = { requests: [] as string[], items: {} as Record<string, unknown[]>, more: [] as unknown[] };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     const { method, url } = input as Request;
     const { pathname: path, searchParams } = new URL(url);

@@ -7,7 +7,7 @@ import type { Run } from '@/api/runs';
 import { RunChips } from './RunChips';
 
 vi.hoisted(() => {
-  // The service has not answered yet. The client keeps the function that it finds when it is loaded.
+  // The service has not answered yet.
   globalThis.fetch = () => new Promise(() => undefined);
 });
 

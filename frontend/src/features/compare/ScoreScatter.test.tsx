@@ -10,7 +10,6 @@ import { differing, mostTelling, ScoreScatter } from './ScoreScatter';
 
 const service = vi.hoisted(() => {
   const state = { xs: [] as unknown[], answers: true, queries: [] as URLSearchParams[] };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (request) => {
     state.queries.push(new URL((request as Request).url).searchParams);
     if (!state.answers) return new Promise(() => undefined);

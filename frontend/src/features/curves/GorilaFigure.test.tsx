@@ -8,7 +8,6 @@ import { GorilaFigure, sortedBySource, latestBySource, rangeOf } from './GorilaF
 
 const service = vi.hoisted(() => {
   const state = { answer: null as object | null };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = () =>
     Promise.resolve(
       Response.json(state.answer ?? { title: 'Internal Server Error' }, { status: state.answer ? 200 : 500 }),

@@ -9,7 +9,6 @@ import { LearningCurve } from './LearningCurve';
 const { requests } = vi.hoisted(() => {
   const sent: URL[] = [];
   const empty = { data: [], layout: {}, revisions: [1], n_total: 0, n_shown: 0, bands: [], scale: null };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (request) => {
     sent.push(new URL((request as Request).url));
     return Promise.resolve(Response.json({ items: [empty] }));

@@ -9,7 +9,6 @@ import { MetricCharts } from './MetricCharts';
 
 const service = vi.hoisted(() => {
   const state = { fails: false };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) =>
     state.fails && (input as Request).url.includes('/api/v1/runs/')
       ? Promise.resolve(Response.json({ title: 'Internal Server Error' }, { status: 500 }))

@@ -6,7 +6,6 @@ import type { Host } from '@/api/hosts';
 import { keys } from '@/api/keys';
 import { HostPanel } from './HostPanel';
 
-// The client keeps the function that it finds when it is loaded.
 const sent = vi.hoisted(() => {
   const requests: string[] = [];
   globalThis.fetch = async (input) => {

@@ -8,7 +8,6 @@ import { keys } from '@/api/keys';
 import { Meter } from './Meter';
 import { WaitingRuns } from './WaitingRuns';
 
-// The client keeps the function that it finds when it is loaded.
 const sent = vi.hoisted(() => {
   const requests: [string, unknown][] = [];
   globalThis.fetch = async (input) => {

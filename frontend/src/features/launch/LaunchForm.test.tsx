@@ -18,7 +18,6 @@ import { LaunchForm } from './LaunchForm';
 
 const service = vi.hoisted(() => {
   const state = { refuses: null as object | null, older: null as object | null, requestedOlder: 0 };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (request) => {
     const isOlder = (request as Request).url.endsWith('/api/v1/runs/parent/checkpoints?cursor=next');
     if (isOlder) state.requestedOlder += 1;

@@ -6,7 +6,6 @@ import { appendLines, loadOlder, logQuery, MAX_LINES, type Lines } from './lines
 /** The number of lines of the log that the service has. */
 const service = vi.hoisted(() => {
   const state = { count: 0, requests: 0, newLines: Promise.resolve() };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     state.requests += 1;
     const { searchParams } = new URL((input as Request).url);

@@ -23,7 +23,6 @@ const requests = vi.hoisted(() => {
     sets: [] as unknown[],
     studies: [] as unknown[],
   };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const request = input as Request;
     const path = new URL(request.url).pathname;

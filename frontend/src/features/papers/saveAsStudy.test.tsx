@@ -15,7 +15,6 @@ import { SaveAsStudy } from './SaveAsStudy';
 
 const service = vi.hoisted(() => {
   const state = { sent: [] as { path: string; body: unknown }[], draft: {} as unknown };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const request = input as Request;
     const { pathname } = new URL(request.url);

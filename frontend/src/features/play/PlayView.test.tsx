@@ -13,7 +13,6 @@ import { PlayView } from './PlayView';
 
 const service = vi.hoisted(() => {
   const state = { ended: false, fails: false, requests: 0 };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     if ((input as Request).method === 'DELETE') {
       state.ended = true;

@@ -10,7 +10,6 @@ import { AgentPanel } from './AgentPanel';
 /** The order of each request for episodes, and what the service answers; without it, nothing yet. */
 const service = vi.hoisted(() => {
   const state = { sorts: [] as (string | null)[], items: undefined as object[] | undefined };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (request) => {
     const url = new URL((request as Request).url);
     if (!url.pathname.endsWith('/episodes')) return new Promise(() => undefined);

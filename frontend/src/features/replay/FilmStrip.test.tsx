@@ -7,7 +7,6 @@ import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { FilmStrip } from './FilmStrip';
 import { thumbnailQuery } from './thumbnail';
 
-// The client keeps the function that it finds when it is loaded.
 vi.hoisted(() => {
   globalThis.fetch = () => new Promise(() => undefined);
 });

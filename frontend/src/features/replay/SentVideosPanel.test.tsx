@@ -5,7 +5,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { videoQuery, videosQuery, type Video } from '@/api/runResources';
 import { SentVideosPanel } from './SentVideosPanel';
 
-// The client keeps the function that it finds when it is loaded. No video is found that a test has not given.
+// No video is found that a test has not given.
 vi.hoisted(() => {
   globalThis.fetch = () => Promise.resolve(new Response('{}', { status: 404 }));
 });

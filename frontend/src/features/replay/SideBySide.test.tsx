@@ -7,7 +7,7 @@ import { SideBySide } from './SideBySide';
 
 const service = vi.hoisted(() => {
   const state = { videoStatus: 206 };
-  // The client keeps the function that it finds when it is loaded. Each run has one episode for each order.
+  // Each run has one episode for each order.
   globalThis.fetch = (input) => {
     const { pathname, searchParams } = new URL(
       input instanceof Request ? input.url : String(input),

@@ -9,7 +9,6 @@ import type { RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import ChangesCard from './ChangesCard';
 
-// The client keeps the function that it finds when it is loaded.
 vi.hoisted(() => {
   globalThis.fetch = () => new Promise(() => undefined);
 });

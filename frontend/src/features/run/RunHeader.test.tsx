@@ -7,7 +7,6 @@ import { keys } from '@/api/keys';
 import type { RunDetail } from '@/api/runs';
 import { RunHeader } from './RunHeader';
 
-// The client keeps the function that it finds when it is loaded.
 vi.hoisted(() => {
   globalThis.fetch = () => new Promise(() => undefined);
 });

@@ -12,7 +12,6 @@ type Sent = { method: string; url: string; body: unknown };
 const { sent } = vi.hoisted(() => {
   const sent: Sent[] = [];
   const note = '{"id": "N", "run_id": "R", "agent_steps": 1500, "text": "collapse"}';
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const { method, url, body } = input as Request;
     const json = { 'Content-Type': 'application/json' };

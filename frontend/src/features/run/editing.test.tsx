@@ -17,7 +17,6 @@ import { useRunEdit } from './useRunEdit';
 
 const requests = vi.hoisted(() => {
   const sent: { method: string; body: unknown }[] = [];
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const request = input as Request;
     const body: unknown = await request.json();

@@ -9,11 +9,12 @@ import { RunsTable } from './RunsTable';
 import type { Selection } from './selection';
 
 vi.hoisted(() => {
-  // The service has not answered yet. The client keeps the function that it finds when it is loaded.
+  // The service has not answered yet.
   globalThis.fetch = () => new Promise(() => undefined);
 });
 
 afterEach(() => {
+  window.dispatchEvent(new Event('afterprint'));
   cleanup();
   vi.unstubAllGlobals();
 });

@@ -12,7 +12,6 @@ import type { Selection } from './selection';
 
 const service = vi.hoisted(() => {
   const state = { requests: [] as URL[], answers: {} as Record<string, unknown> };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (input) => {
     const url = new URL((input as Request).url);
     state.requests.push(url);

@@ -14,7 +14,7 @@ import { forgetSession } from '@/api/session';
 import { SearchBox } from './SearchBox';
 
 vi.hoisted(() => {
-  // The service has not answered yet. The client keeps the function that it finds when it is loaded.
+  // The service has not answered yet.
   globalThis.fetch = () => new Promise(() => undefined);
 });
 

@@ -13,7 +13,6 @@ const service = vi.hoisted(() => {
     requests: [] as { request: string; body: unknown }[],
     answers: {} as Record<string, { status: number; body: unknown }>,
   };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const { method, url } = input as Request;
     const request = `${method} ${url.replace(/^.*\/api\/v1/, '').replace(/\?.*$/, '')}`;

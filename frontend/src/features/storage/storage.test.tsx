@@ -23,7 +23,6 @@ const service = vi.hoisted(() => {
     /** What answers wait for. */
     held: Promise.resolve(),
   };
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = async (input) => {
     const { method, url } = input as Request;
     const request = `${method} ${url.replace(/^.*\/api\/v1/, '')}`;

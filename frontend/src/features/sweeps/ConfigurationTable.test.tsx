@@ -17,7 +17,6 @@ import { testConfiguration, testSweep } from './testSweep';
 
 const requests = vi.hoisted(() => {
   const sent: URL[] = [];
-  // The client keeps the function that it finds when it is loaded.
   globalThis.fetch = (request) => {
     sent.push(new URL((request as Request).url));
     return Promise.resolve(Response.json({ data: [], layout: { xaxis: { type: 'log' } } }));

@@ -4,7 +4,6 @@ import { curveSource, sourceAt } from './source';
 
 const asked: URL[] = [];
 
-// The client keeps the function that it finds when it is loaded.
 vi.hoisted(() => {
   globalThis.fetch = (request) => {
     asked.push(new URL((request as Request).url));

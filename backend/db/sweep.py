@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, get_args
 
 from pydantic import ValidationError
-from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, Text, event
+from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, Text, event, false
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 
@@ -96,3 +96,5 @@ class SweepMember(Base):
     seed: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"), index=True)
     """None once the run has been deleted."""
+    waiting: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether its run failed or was stopped, and is queued again in its turn."""

@@ -316,6 +316,8 @@ class StudySpec(Strict):
             if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
                 yield f"{place}.metrics", f"is required by {figure.kind}"
             rule = figure.reduction
+            if figure.kind == "curves" and (rule.rule, rule.source) == ("last", "evaluations"):
+                yield f"{place}.reduction.source", "curves are of training: leave it out"
             if rule.normalise is not None and rule.rule in ("top", "time_to", "time_to_peak"):
                 yield (
                     f"{place}.reduction.normalise",

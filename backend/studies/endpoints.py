@@ -12,7 +12,7 @@ from backend.errors import Invalid
 from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
 from backend.figures.palette import Theme
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
@@ -79,12 +79,12 @@ def create_study(
 
 @reading.post("/estimate")
 def estimate_study(
-    body: StudyRequest, principal: Viewer, turn: EstimateTurn, session: ReadSession
+    body: StudyRequest, principal: Viewer, turn: EstimateTurn, session: ReadSession, state: AppStateDep
 ) -> StudyEstimate:
     """What such a study would cost on this installation's hosts; starts nothing."""
     spec, definition, _ = _wanted(body)
     try:
-        cost = estimate.estimate(session, spec)
+        cost = estimate.estimate(session, spec, state.settings.lease_s)
     except Invalid as error:
         raise _locate(body, error) from None
     at = ITEMS[body.item][1].scales[body.scale] if body.item and definition else None
@@ -92,7 +92,9 @@ def estimate_study(
 
 
 @reading.post("/draft")
-def draft_study(body: StudySource, principal: Viewer, turn: EstimateTurn, session: ReadSession) -> StudyDraft:
+def draft_study(
+    body: StudySource, principal: Viewer, turn: EstimateTurn, session: ReadSession, state: AppStateDep
+) -> StudyDraft:
     """A study made of runs that exist, or of a sweep; starts nothing.
 
     Its arms are their configurations, its environments and seeds theirs: of arms × environments × seeds it
@@ -103,7 +105,13 @@ def draft_study(body: StudySource, principal: Viewer, turn: EstimateTurn, sessio
         draft = drafts.of_sweep(session, body.sweep)
     else:
         draft = drafts.of_runs(session, body.runs or [])
-    cost = estimate.of_cells(session, draft.planned, draft.equal, concurrency=draft.spec.concurrency)
+    cost = estimate.of_cells(
+        session,
+        draft.planned,
+        draft.equal,
+        concurrency=draft.spec.concurrency,
+        lease_s=state.settings.lease_s,
+    )
     return StudyDraft(
         study=draft.spec,
         estimate=_estimate(cost, None, []),
@@ -134,12 +142,14 @@ def list_studies(
 
 
 @router.get("/{study_id:ulid}", response_model=StudyDetail)
-def read_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> Response:
+def read_study(study_id: StudyId, principal: Viewer, session: ReadSession, state: AppStateDep) -> Response:
     """A study with its definition and its progress."""
     study = service.get(session, study_id)
     spec = service.spec_of(study)
     cells = repository.cells(session, study_id)
-    left_s = estimate.time_left_s(session, spec, cells) if study.state == "running" else None
+    left_s = None
+    if study.state == "running":
+        left_s = estimate.time_left_s(session, spec, cells, state.settings.lease_s)
     return json_response(StudyDetail.of_rows(_summary(session, study), spec, cells, left_s))
 
 
@@ -274,6 +284,8 @@ def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
         raise Invalid.field("item", item.needs or f"{item.label} needs no runs: see {item.page}")
     if body.scale not in definition.scales:
         raise Invalid.field("scale", f"{item.label} has the scales {', '.join(definition.scales)}")
+    if body.starts and not item.needs_people and any(other.needs_people for other in definition.items):
+        raise Invalid.field("starts", f"{item.label} is of no-op starts: leave them out")
     missing = set(definition.scales[body.scale].environments) - body.starts.keys()
     if body.starts and missing:
         raise Invalid.field("starts", f"has no set for {', '.join(sorted(missing))}: give one for every game")

@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.db import Host
 from backend.hosts import repository as hosts
+from backend.hosts.service import active_hosts
 from backend.specs.run import RunSpec
+from backend.specs.run_fields import RunOptions
 from backend.specs.states import RunState
 from backend.specs.study import StudySpec
 from backend.studies import repository, service
@@ -45,7 +46,7 @@ class CostEstimate:
     """Runs that this installation's hosts train at the same time."""
 
 
-def estimate(session: Session, spec: StudySpec) -> CostEstimate:
+def estimate(session: Session, spec: StudySpec, lease_s: float) -> CostEstimate:
     """The cost of a study; nothing is stored.
 
     Raises:
@@ -53,7 +54,7 @@ def estimate(session: Session, spec: StudySpec) -> CostEstimate:
     """
     spec, planned, _ = service.prepare(session, spec)
     equal = repository.finished_runs(session, service.kinds_of(planned))
-    return of_cells(session, planned, equal, concurrency=spec.concurrency)
+    return of_cells(session, planned, equal, concurrency=spec.concurrency, lease_s=lease_s)
 
 
 def of_cells(
@@ -62,6 +63,7 @@ def of_cells(
     equal: Mapping[str, Sequence[str]],
     *,
     concurrency: int,
+    lease_s: float,
 ) -> CostEstimate:
     """The cost of cells, given the finished runs that can fill them by their keys."""
     free = Counter({key: len(run_ids) for key, run_ids in equal.items()})
@@ -71,7 +73,8 @@ def of_cells(
     kinds = {(cell.spec.algorithm, cell.environment) for cell in planned}
     rates = hosts.recent_rates(session, kinds)
     sizes = repository.recent_sizes(session, kinds)
-    slots = _slots(hosts.all_hosts(session), concurrency)
+    first = planned[0].spec
+    slots = _slots(session, first.host, first.queue, concurrency, lease_s)
     seconds = [_seconds(cell.spec, rates) for cell in to_start]
     known = [time_s for time_s in seconds if time_s is not None]
     steps = [_agent_steps(cell.spec, rates) for cell in to_start]
@@ -92,7 +95,7 @@ def of_cells(
     )
 
 
-def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow]) -> float | None:
+def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow], lease_s: float) -> float | None:
     """Time until the runs of a study have ended; None if it is not known."""
     kinds = {(arm.algorithm, environment) for arm in spec.arms for environment in spec.environments}
     rates = hosts.recent_rates(session, kinds)
@@ -114,7 +117,10 @@ def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow]) -> 
         if not limits:
             return None
         left.append(min(limits) + START_S)
-    return _total_s(left, _slots(hosts.all_hosts(session), spec.concurrency))
+    options = RunOptions.model_validate(
+        {name: spec.run[name] for name in ("host", "queue") if name in spec.run}
+    )
+    return _total_s(left, _slots(session, options.host, options.queue, spec.concurrency, lease_s))
 
 
 def _drawn_limits(spec: StudySpec) -> Callable[[int], Mapping[str, Any]]:
@@ -147,9 +153,15 @@ def _without(planned: Sequence[PlannedCell], free: Counter[str]) -> list[Planned
     return to_start
 
 
-def _slots(rows: Sequence[Host], concurrency: int) -> int:
-    """Runs that are trained at the same time."""
-    slots = sum(host.slots for host in rows if host.stopped_at is None and not host.draining)
+def _slots(session: Session, wanted: str | None, queue: str, concurrency: int, lease_s: float) -> int:
+    """Runs of a queue, or of the host that is wanted, that are trained at the same time."""
+    slots = sum(
+        active.host.slots
+        for active in active_hosts(session, lease_s)
+        if active.alive
+        and not active.host.draining
+        and (queue in active.host.queues if wanted is None else active.host.id == wanted)
+    )
     return max(1, min(slots, concurrency))
 
 

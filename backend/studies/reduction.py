@@ -192,6 +192,9 @@ def _build_figure(
     if figure.kind in ("scatter", "sorted"):
         score = "last evaluation" if figure.reduction.source == "evaluations" else "last training score"
         caption = f"{score} of each run; {runs_in(n_in, n_planned)}"
+    if figure.kind == "curves" and figure.metrics and figure.reduction.rule == "last":
+        caption = f"mean of {describe(figure.metrics[0]).axis}; {runs_in(n_in, n_planned)}"
+        finding = ""
     drawing: Figure | None = None
     table: Table | None = None
     if figure.kind == "curves":

@@ -355,6 +355,20 @@ def hand_over(session: Session, study_id: str, run_ids: Collection[str]) -> set[
     return set(new_owners)
 
 
+def take_over(session: Session, study_id: str, run_ids: Collection[str]) -> None:
+    """Make a study the owner of these runs of its cells, except those that another running study has."""
+    for chunk in _chunks(sorted(run_ids)):
+        of_others = (
+            select(StudyCell.run_id)
+            .join(Study, Study.id == StudyCell.study_id)
+            .where(StudyCell.run_id.in_(chunk), Study.id != study_id, Study.state == "running")
+        )
+        kept = set(session.scalars(of_others))
+        taken = [run_id for run_id in chunk if run_id not in kept]
+        is_taken = (StudyCell.study_id == study_id, StudyCell.run_id.in_(taken))
+        session.execute(update(StudyCell).where(*is_taken).values(reused=False))
+
+
 def remove(session: Session, study: Study) -> None:
     """Delete a study's rows; its runs stay."""
     session.delete(study)
@@ -422,7 +436,7 @@ def _trained_otherwise(session: Session, run_ids: Collection[str], *, has_ended:
 
 
 def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[str, str]:
-    """The runs of other studies that have not ended, by key."""
+    """The runs of other studies that have not ended and are not to stop, by key."""
     query = (
         select(StudyCell.key, Run.id, Run.spec)
         .join(Run, Run.id == StudyCell.run_id)
@@ -430,7 +444,8 @@ def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[
             StudyCell.key.in_(keys),
             StudyCell.study_id != study_id,
             StudyCell.reused.is_(False),
-            Run.state.not_in(ENDED),
+            Run.state.not_in([*ENDED, RunState.STOPPING]),
+            Run.stop_requested.is_(None),
         )
         .order_by(Run.id.desc())
     )

@@ -322,8 +322,13 @@ def _start(
     active = repository.active_runs(session, study.id, [cell.key for cell in cells])
     for cell in sorted(cells, key=lambda cell: cell.number):
         if cell.run_id is not None:  # it was retried, and waited for its turn
-            with suppress(Conflict, NotFound):  # it has been resumed or deleted in the meantime
+            try:
                 actions.resume(session, cell.run_id)
+            except Invalid as error:  # its start set has been deleted
+                cell.error = str(error)
+                continue
+            except (Conflict, NotFound):  # it has been resumed or deleted in the meantime
+                pass
             cell.started = True
             continue
         candidates = [*finished.get(cell.key, []), *([active[cell.key]] if cell.key in active else [])]
@@ -446,6 +451,7 @@ def _retry_cells(session: Session, study: Study) -> int:
         with suppress(Conflict, NotFound):  # it has just been resumed or deleted
             actions.resume(session, run_id)
             n_resumed += 1
+    repository.take_over(session, study.id, {run_id for run_id, _ in ended})
     repository.mark_started(session, study.id, [number for _, number in now], started=True)
     repository.mark_started(session, study.id, [number for _, number in later], started=False)
     return len(empty) + n_resumed + len(later)

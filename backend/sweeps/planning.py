@@ -80,6 +80,8 @@ class StoredMember:
 
     member: Member
     run_id: str | None
+    waiting: bool = False
+    """Whether its run is queued again in its turn."""
 
 
 @dataclass(frozen=True)

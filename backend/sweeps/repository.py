@@ -122,6 +122,7 @@ def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[StoredMembe
                 is_changed=row[0].run_id in changed,
             ),
             row[0].run_id if row[1] is not None else None,
+            row[0].waiting,
         )
         for row in rows
     ]
@@ -173,6 +174,21 @@ def _varied_limits(settings: Mapping[str, Any]) -> dict[str, Any]:
 def add_member(session: Session, sweep_id: str, configuration: int, seed: int, run_id: str) -> None:
     """Add a member with its run."""
     session.add(SweepMember(sweep_id=sweep_id, configuration=configuration, seed=seed, run_id=run_id))
+
+
+def member(session: Session, sweep_id: str, configuration: int, seed: int) -> SweepMember | None:
+    """The member with this configuration and seed."""
+    return session.get(SweepMember, (sweep_id, configuration, seed))
+
+
+def mark_waiting(session: Session, sweep_id: str, seeds: Collection[tuple[int, int]]) -> None:
+    """Mark the members with these configurations and seeds as waiting, and no others."""
+    session.execute(update(SweepMember).where(SweepMember.sweep_id == sweep_id).values(waiting=False))
+    for configuration, seed in seeds:
+        place = (SweepMember.configuration == configuration, SweepMember.seed == seed)
+        session.execute(
+            update(SweepMember).where(SweepMember.sweep_id == sweep_id, *place).values(waiting=True)
+        )
 
 
 def running(session: Session) -> list[str]:

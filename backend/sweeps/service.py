@@ -229,6 +229,16 @@ def reconcile(session: Session, sweep_id: str) -> bool:
     sweep.looks = due.looks
     for number, seed in due.start[:MAX_STARTS]:
         configuration = by_number[number]
+        retried = repository.member(session, sweep_id, number, seed)
+        if retried is not None and retried.run_id is not None:
+            retried.waiting = False
+            try:
+                actions.resume(session, retried.run_id)
+            except Invalid as error:  # its start set has been deleted
+                configuration.eliminated = str(error)
+            except (Conflict, NotFound):  # it has been resumed or deleted in the meantime
+                pass
+            continue
         try:
             run_spec = member_spec(spec, configuration.settings, seed)
         except InvalidSpec as error:  # stored by another version, whose settings were others
@@ -241,7 +251,10 @@ def reconcile(session: Session, sweep_id: str) -> bool:
         except Invalid as error:  # its start set has been deleted
             configuration.eliminated = str(error)
             continue
-        repository.add_member(session, sweep_id, number, seed, run.id)
+        if retried is None:
+            repository.add_member(session, sweep_id, number, seed, run.id)
+        else:  # its run was deleted while it waited
+            retried.run_id, retried.waiting = run.id, False
     if due.finished is not None:
         _set_state(session, sweep, "finished", due.finished)
     _touch(session, sweep)
@@ -263,20 +276,22 @@ def _plan(session: Session, sweep: Sweep) -> tuple[SweepSpec, Plan]:
     spec = SweepSpec.model_validate(sweep.spec)
     rows = repository.configurations(session, sweep.id)
     active = [row.number for row in rows if row.eliminated is None]
-    members = [member.member for member in repository.members(session, sweep, spec)]
+    members = [member.member for member in repository.members(session, sweep, spec) if not member.waiting]
     elapsed_s = (database_now(session) - sweep.created_at).total_seconds()
     return spec, plan(spec, active, members, looks=sweep.looks, elapsed_s=elapsed_s)
 
 
 def _retry_members(session: Session, sweep: Sweep) -> tuple[int, int]:
-    """Queue failed and stopped runs again, and forget deleted and changed ones, which the reconciler starts
-    anew. Configurations that are worse than another stay eliminated, and their runs as they are.
+    """Queue failed and stopped runs again, as many as may be open at a time and the others in their turn, and
+    forget deleted and changed ones, which the reconciler starts anew. Configurations that are worse than
+    another stay eliminated, and their runs as they are.
 
     Returns:
         The number of runs that start again, and that of the failed, stopped, deleted or changed ones of
         eliminated configurations.
     """
-    members = repository.members(session, sweep, SweepSpec.model_validate(sweep.spec))
+    spec = SweepSpec.model_validate(sweep.spec)
+    members = repository.members(session, sweep, spec)
     stopping = sum(member.member.state == RunState.STOPPING for member in members)
     if stopping:
         raise Conflict(f"{stopping} of its runs are still stopping: try again when they have stopped")
@@ -284,7 +299,9 @@ def _retry_members(session: Session, sweep: Sweep) -> tuple[int, int]:
     rows = repository.configurations(session, sweep.id)
     eliminated = {row.number for row in rows if row.eliminated}
     worse = {member.member.configuration for member in members} & scored & eliminated
-    retried, lost, n_left = set(), set(), 0
+    n_open = sum(member.member.state is not None and not member.member.has_ended for member in members)
+    retried: set[tuple[int, int]] = set()
+    waiting, lost, n_left = set(), set(), 0
     for member in sorted(members, key=lambda member: member.run_id or ""):
         key = (member.member.configuration, member.member.seed)
         is_lost = member.run_id is None or (member.member.is_changed and member.member.has_ended)
@@ -294,14 +311,18 @@ def _retry_members(session: Session, sweep: Sweep) -> tuple[int, int]:
             n_left += 1
         elif member.run_id is None or is_lost:
             lost.add(key)
+        elif n_open + len(retried) >= spec.concurrency:
+            waiting.add(key)
         else:
             with suppress(Conflict, NotFound):  # it has just been resumed or deleted
                 actions.resume(session, member.run_id)
                 retried.add(key)
     repository.delete_members(session, sweep.id, lost)
-    readmitted = {configuration for configuration, _ in retried | lost} - scored
+    repository.mark_waiting(session, sweep.id, waiting)
+    again = retried | waiting | lost
+    readmitted = {configuration for configuration, _ in again} - scored
     repository.clear_eliminated(session, sweep.id, readmitted)
-    return len(retried | lost), n_left
+    return len(again), n_left
 
 
 def _set_state(session: Session, sweep: Sweep, state: SweepState, reason: str) -> None:

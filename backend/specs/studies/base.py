@@ -17,6 +17,9 @@ HUMAN_STARTS = (
 )
 NOOP_STARTS = "No-op starts instead of human starts"
 CENTRED = "Observations centred by the mean image of random play, with which fewer agent steps are enough"
+SIDE_BY_SIDE = (
+    "Runs train beside each other on a host with several slots, which changes their times and rates"
+)
 _AGENT_STARTS = "States of agents' games instead of human starts: scores are not normalised"
 _OWN_STARTS = "States of games that people have played here, not the paper's: scores are not normalised"
 

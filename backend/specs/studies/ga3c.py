@@ -2,6 +2,7 @@
 
 from backend.specs.studies.base import (
     CENTRED,
+    SIDE_BY_SIDE,
     AtScale,
     Definition,
     Item,
@@ -149,7 +150,10 @@ FIGURES_3_4 = Definition(
             environments=games("Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 600.0},
-            differs=("All 100 configurations are drawn instead of the top three of each number of agents",),
+            differs=(
+                "All 100 configurations are drawn instead of the top three of each number of agents",
+                SIDE_BY_SIDE,
+            ),
         ),
     },
 )  # fmt: skip
@@ -222,7 +226,7 @@ FIGURE_5 = Definition(
             environments=games("Boxing", "Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 3 * 3_600.0},
-            differs=("The paper does not state all of its four settings",),
+            differs=("The paper does not state all of its four settings", SIDE_BY_SIDE),
         ),
     },
 )  # fmt: skip
@@ -276,7 +280,7 @@ FIGURE_6 = Definition(
             environments=GAMES_5,
             draws=Draws(n=3),
             stop={"wall_time_s": 86_400.0},
-            differs=("The text names three of the five games: Breakout, Pong and Q*bert",),
+            differs=("The text names three of the five games: Breakout, Pong and Q*bert", SIDE_BY_SIDE),
         ),
     },
 )
@@ -333,7 +337,7 @@ FIGURE_7 = Definition(
             environments=GAMES_5,
             draws=Draws(n=1),
             stop={"wall_time_s": 86_400.0},
-            differs=("The paper does not state its training time here",),
+            differs=("The paper does not state its training time here", SIDE_BY_SIDE),
         ),
     },
 )

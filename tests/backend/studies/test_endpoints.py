@@ -12,6 +12,7 @@ from backend.db import Attempt, Run, Study, StudyCell, Transition
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.principals import Role
+from backend.runs import actions
 from backend.runs import service as runs
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.states import ENDED, RunState
@@ -235,6 +236,29 @@ def test_stop_leaves_a_running_study_the_runs_that_it_shares(service: RunningSer
     assert detail(client, first)["runs"] == {"stopped": 8}
 
 
+def test_study_does_not_share_runs_that_are_stopping(service: RunningService, client: Client) -> None:
+    created(client, concurrency=100, draws={"n": 1})
+    with writing(service.engine) as session:
+        for run in session.scalars(select(Run)).all():
+            for after in PATHS[RunState.RUNNING]:
+                if after != RunState(run.state):
+                    runs.transition(session, run, after, "for the test")
+            actions.stop(session, run.id, kill=False)
+    again = created(client, name="again", concurrency=100, draws={"n": 1})
+    assert detail(client, again)["runs"] == {"queued": 4}
+    assert n_runs(service.engine) == 8
+
+
+def test_study_owns_the_shared_runs_that_it_resumes(service: RunningService, client: Client) -> None:
+    first = created(client, concurrency=100, draws={"n": 1})
+    second = created(client, name="again", concurrency=100, draws={"n": 1})
+    for study in (second, first):
+        client.post(f"{STUDIES}/{study['id']}/stop")
+    client.post(f"{STUDIES}/{second['id']}/retry")
+    assert detail(client, second)["runs"] == {"queued": 4}
+    assert client.post(f"{STUDIES}/{second['id']}/stop").json()["runs"] == {"stopped": 4}
+
+
 @pytest.mark.parametrize(
     ("extension", "field", "message"),
     [
@@ -316,6 +340,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
      "figures.0.reduction.normalise", "has no such score for CartPole-v1, Acrobot-v1"),
     ({"figures": [{"id": "f", "title": "F", "kind": "sorted", "reduction": {"rule": "best_kept"}}]},
      "figures.0.reduction.rule", "sorted needs one of last"),
+    ({"figures": [{"id": "f", "title": "F", "kind": "curves", "reduction": {"source": "evaluations"}}]},
+     "figures.0.reduction.source", "curves are of training"),
     ({"figures": [{"id": "f", "title": "F", "kind": "reached"}]},
      "figures.0.reduction.rule", "reached needs one of time_to, time_to_peak"),
     ({"figures": [{"id": "f", "title": "F", "kind": "table", "reduction": BEST_SETTINGS}]},
@@ -408,6 +434,10 @@ def test_environment_that_no_host_can_run_is_refused(sqlite_service: RunningServ
     [
         ({"item": "a3c-figure-22"}, "item"),
         ({"item": "a3c-figure-2", "scale": "days"}, "scale"),
+        (
+            {"item": "gorila-table-1", "scale": "hours", "starts": {"ALE/Assault-v5": "agent_starts:a"}},
+            "starts",
+        ),
         ({}, "body"),
     ],
 )
@@ -459,6 +489,17 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
     assert (second["n_reused"], second["agent_steps"], second["unmeasured"]) == (2, 20_000, [])
     assert second["time_s"] == pytest.approx(2 * (10_000 / 500 + 5))
     assert n_runs(service.engine) == 2
+
+
+def test_estimate_counts_the_slots_of_hosts_that_can_train_the_runs(sqlite_service: RunningService) -> None:
+    client, engine = sqlite_service.client, sqlite_service.engine
+    add_host(engine, "a", slots=1)
+    add_host(engine, "other-queue", slots=8, queues=["gpu"])
+    add_host(engine, "away", slots=8, last_seen_at=datetime.now(UTC) - timedelta(days=7))
+    body = study_body(environments=["CartPole-v1"])
+    for run, n_slots in (({}, 1), ({"queue": "gpu"}, 8), ({"host": "a"}, 1)):
+        study = body | {"run": body["run"] | run}
+        assert client.post(f"{STUDIES}/estimate", json={"study": study}).json()["slots"] == n_slots, run
 
 
 def test_time_left_of_runs_that_a_time_limits_needs_no_rate(sqlite_service: RunningService) -> None:
@@ -556,6 +597,24 @@ def test_study_is_evaluated_from_the_sets_of_its_games_and_says_so(
     )
     added = client.post(f"{STUDIES}/{study['id']}/extend", json={"environments": ["ALE/Qbert-v5"]})
     assert added.json()["errors"][0]["field"] == "environments.0"
+
+
+def test_set_that_is_deleted_while_runs_wait_ends_their_cells_alone(
+    service: RunningService, client: Client, tmp_path: Path
+) -> None:
+    games = ["ALE/Breakout-v5", "ALE/Pong-v5"]
+    sets = [_start_set(service, tmp_path, name, game) for name, game in zip("bp", games, strict=True)]
+    starts = {games[0]: "agent_starts:b", games[1]: "agent_starts:p"}
+    arms = study_body()["arms"][:1]
+    study = created(client, arms=arms, environments=games, starts=starts, draws={"n": 1})
+    end_runs(service.engine, RunState.FAILED)
+    client.patch(f"{STUDIES}/{study['id']}", json={"concurrency": 1})
+    assert client.post(f"{STUDIES}/{study['id']}/retry").status_code == 200
+    assert client.delete(f"/api/v1/start-sets/{sets[1]}").status_code == 204
+    end_runs(service.engine, attempt=2)
+    reconcile(service.engine, study)
+    ended = detail(client, study)
+    assert (ended["state"], ended["runs"]) == ("finished", {"finished": 1, "invalid": 1})
 
 
 def test_study_with_a_set_that_it_cannot_start_from_is_refused_with_its_field(

@@ -1,3 +1,4 @@
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,26 @@ def test_failed_and_deleted_members_are_retried(service: RunningService, client:
     reconcile(service.engine, sweep)
     assert detail(client, sweep)["best"]["iqm"] == pytest.approx(2.1)
     assert client.post(f"{SWEEPS}/{sweep['id']}/retry").status_code == 409
+
+
+def test_retry_has_no_more_runs_open_than_the_sweep_may(service: RunningService, client: Client) -> None:
+    sweep = created(client, max_seeds=3, racing=None, concurrency=6)
+    end_runs(service.engine, {0.001: 1.0, 0.01: 2.0}, RunState.FAILED)
+    reconcile(service.engine, sweep)
+    with reading(service.engine) as session:
+        run_ids = set(session.scalars(select(Run.id)))
+    client.patch(f"{SWEEPS}/{sweep['id']}", json={"concurrency": 2})
+    client.post(f"{SWEEPS}/{sweep['id']}/retry")
+    for n_finished in (0, 2, 4):
+        reconcile(service.engine, sweep)
+        states = Counter(state for _, _, state in members(service.engine))
+        by_state = {"queued": 2, "finished": n_finished, "failed": 4 - n_finished}
+        assert states == {state: n for state, n in by_state.items() if n}
+        end_runs(service.engine, {0.001: 1.0, 0.01: 2.0})
+    reconcile(service.engine, sweep)
+    assert detail(client, sweep)["state"] == "finished"
+    with reading(service.engine) as session:
+        assert set(session.scalars(select(Run.id))) == run_ids
 
 
 def test_member_that_was_resumed_with_another_limit_has_no_score_and_is_trained_again(

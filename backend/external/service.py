@@ -129,7 +129,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         if not kept.keys() <= stored.keys() or (scored_by is None and EPISODE_RETURN in stored):
             units = _interpret(session, run, {*stored, *kept})
         _advance(run, kept, units)
-        complete = {(name, ""): _with_episodes(run, name, columns) for name, columns in kept.items()}
+        complete = {(name, ""): _with_episodes(run, name, kept, units) for name in kept}
         if metrics.append_columns(session, run.id, run.attempt, revision, complete):
             runs.publish(session, run, ["metrics"])
         stored = dict.fromkeys(kept, "agent_steps") | stored
@@ -403,12 +403,19 @@ def _counts_episodes(run: Run, metric: str) -> bool:
     return metric == run.return_metric and bool(is_per_episode(metric))
 
 
-def _with_episodes(run: Run, name: str, columns: Columns) -> Columns:
-    """The columns with the number of finished episodes at each point; the run already counts these."""
-    n = n_rows(columns)
-    step = int(_counts_episodes(run, name))
-    first = run.episodes - n + 1 if step else run.episodes
-    return columns | {"episodes": first + step * np.arange(n, dtype="<i8")}
+def _with_episodes(run: Run, name: str, kept: Mapping[str, Columns], units: Mapping[str, str]) -> Columns:
+    """The columns of a metric with the number of finished episodes at each point; the run already counts
+    those of these columns."""
+    columns = kept[name]
+    returns = next((metric for metric in kept if _counts_episodes(run, metric)), None)
+    if returns is None or units[returns] != units[name]:
+        return columns | {"episodes": np.full(n_rows(columns), run.episodes, "<i8")}
+    ended_at = kept[returns]["agent_steps"]
+    if name == returns:
+        n = np.arange(1, len(ended_at) + 1, dtype="<i8")
+    else:
+        n = np.searchsorted(ended_at, columns["agent_steps"], side="right").astype("<i8")
+    return columns | {"episodes": run.episodes - len(ended_at) + n}
 
 
 def _advance(run: Run, kept: Mapping[str, Columns], units: Mapping[str, str]) -> None:

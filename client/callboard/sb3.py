@@ -65,6 +65,8 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
         self._writer: _Writer | None = None
         self._outputs: list[KVWriter] = []
         self._first_step = 0
+        self._lengths: list[int | None] = []
+        """By environment, the agent steps of its present episode; None if it began earlier."""
 
     def _init_callback(self) -> None:
         self._detach("failed", _RAISED)
@@ -81,6 +83,8 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
             self._offsets[self.model] = (self.run.id, self.run.agent_steps)
         of_run, offset = self._offsets.get(self.model, (self.run.id, 0))
         self._first_step = offset if of_run == self.run.id else 0
+        begins = self.model.num_timesteps == 0
+        self._lengths = [0 if begins else None] * self.training_env.num_envs
         self._writer = _Writer(self.run, self._first_step)
         self._outputs = self.logger.output_formats
         self._outputs.append(self._writer)
@@ -97,11 +101,16 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
     def _on_step(self) -> bool:
         assert self.run is not None
         steps = self._first_step + self.num_timesteps
-        for info in self.locals.get("infos", ()):
+        for at, info in enumerate(self.locals.get("infos", ())):
+            # A monitor below a wrapper that repeats actions counts more.
+            before = self._lengths[at]
+            length = self._lengths[at] = None if before is None else before + 1
             episode = info.get("episode")
             if episode is None:
                 continue
-            self.run.episode(episode.get("r"), episode.get("l"), agent_steps=steps)
+            self._lengths[at] = 0
+            length = episode.get("l") if length is None else length
+            self.run.episode(episode.get("r"), length, agent_steps=steps)
         return not self.run.stop_requested
 
     def _on_training_end(self) -> None:

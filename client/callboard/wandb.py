@@ -13,6 +13,7 @@ import glob
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -37,10 +38,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Artifact",
     "Audio",
+    "Graph",
     "Histogram",
     "Html",
     "Image",
+    "Molecule",
     "Object3D",
+    "Plotly",
     "Settings",
     "Table",
     "Video",
@@ -51,8 +55,11 @@ __all__ = [
     "log",
     "log_artifact",
     "login",
+    "plot",
     "save",
     "unwatch",
+    "use_artifact",
+    "util",
     "watch",
 ]
 
@@ -65,6 +72,7 @@ summary: WandbSummary
 
 _STEP = "global_step"
 _DEFAULT_FPS = 4.0
+_LABELS = ("project", "entity", "group", "tags", "notes")
 _MAX_DEPTH = 10
 _OF_START = frozenset(
     {"algorithm", "environment", "seed", "return_metric", "step_unit", "rewind_to", "url", "token"}
@@ -125,6 +133,51 @@ class Object3D(_NotKept):
     """A point cloud, which is not kept."""
 
     kind = "point clouds"
+
+
+class Molecule(_NotKept):
+    """A molecule, which is not kept."""
+
+    kind = "molecules"
+
+
+class Graph(_NotKept):
+    """A graph, which is not kept."""
+
+    kind = "graphs"
+
+
+class Plotly(_NotKept):
+    """A plot, which is not kept."""
+
+    kind = "plots"
+
+
+class _Plots:
+    """W&B's functions that make plots."""
+
+    def __getattr__(self, name: str) -> Any:
+        """One that makes a plot, which is not kept.
+
+        Raises:
+            AttributeError: the name is one of Python's own.
+        """
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Plotly
+
+
+plot = _Plots()
+"""Makes plots, which are not kept."""
+
+
+class util:  # noqa: N801 -- W&B's name
+    """Functions of W&B's module of this name."""
+
+    @staticmethod
+    def generate_id(length: int = 8) -> str:
+        """A random id of a run: W&B's own, which `init` ignores."""
+        return new_ulid()[-length:].lower()
 
 
 class Artifact(_NotKept):
@@ -274,6 +327,7 @@ class WandbRun:
         settings: Mapping[str, Any],
         unit: str | None,
         default_algorithm: str | None = None,
+        labels: Mapping[str, Any] | None = None,
     ) -> None:
         """Wrap a run.
 
@@ -282,6 +336,7 @@ class WandbRun:
             settings: the settings with which the run has started.
             unit: what its steps count, if the script has said so.
             default_algorithm: the algorithm, if no setting names it before the first row.
+            labels: `project`, `entity`, `group`, `notes` and `tags` with which it has started.
         """
         self.external = external
         self.config = WandbConfig(settings, external)
@@ -297,6 +352,9 @@ class WandbRun:
         self._held: dict[Any, Any] = {}
         self._agent_steps: Any = None
         """The last `global_step`."""
+        self.start_time = time.time()
+        self._labels: dict[str, Any] = {"project": "", "entity": "", "group": "", "notes": "", "tags": ()}
+        self._labels.update(labels or {})
         self._later_name: str | None = None
         self._dir: str | None = None
         atexit.register(self._complete)  # before the run ends itself
@@ -341,6 +399,38 @@ class WandbRun:
         self._not_kept("later names")
         if self.external is not None:
             self.external.text("name", self._later_name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; later tags, notes and the like are lines of the run's log."""
+        if name in _LABELS:
+            self._labels[name] = value
+            self._not_kept(f"later {name}")
+            if self.external is not None:
+                self.external.text(name, as_text(value))
+        else:
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """What describes the run, or a further method of W&B's, which counts that it is not kept.
+
+        Raises:
+            AttributeError: the name is a private one.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in _LABELS:
+            return self._labels[name]
+
+        def accept(*arguments: Any, **options: Any) -> Any:
+            self._not_kept(f"calls of {name}")
+            return _NotKept()
+
+        return accept
+
+    @property
+    def path(self) -> str:
+        """Entity, project and id."""
+        return "/".join(filter(None, (self.entity, self.project, self.id)))
 
     @property
     def dir(self) -> str:
@@ -595,7 +685,12 @@ def init(
             }
             fields["name"] = as_text(fields["name"])[:MAX_NAME]
             external = start(**(fields | given))
-    _active["run"] = WandbRun(external, settings, given.get("step_unit"), default_algorithm)
+    described = {"project": project, "entity": entity, "group": group, "notes": notes}
+    labelled: dict[str, Any] = {
+        name: as_text(value) for name, value in described.items() if value is not None
+    }
+    labelled["tags"] = (tags,) if isinstance(tags, str) else tuple(tags or ())
+    _active["run"] = WandbRun(external, settings, given.get("step_unit"), default_algorithm, labelled)
     return _active["run"]
 
 
@@ -627,6 +722,13 @@ def log_artifact(*arguments: Any, **options: Any) -> None:
     """Count an artifact that is not kept: `save` keeps files."""
     if (active := _current("log_artifact")) is not None:
         active.log_artifact()
+
+
+def use_artifact(*arguments: Any, **options: Any) -> Artifact:
+    """Count an artifact that is not read."""
+    if (active := _current("use_artifact")) is not None:
+        active.log_artifact()
+    return Artifact()
 
 
 def watch(*arguments: Any, **options: Any) -> None:

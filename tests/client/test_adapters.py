@@ -4,12 +4,14 @@ import inspect
 import logging
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector import SyncVectorEnv
 
 import callboard
 from tests.client.support import Target
@@ -226,6 +228,37 @@ def test_wrapper_reports_true_returns_below_wrappers_that_clip(target: Target) -
     assert [float(row["value"]) for row in points["rollout/episode_return"]] == [30.0, 30.0]
     assert [float(row["value"]) for row in points["rollout/episode_length"]] == [3.0, 3.0]
     assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [6, 14]
+
+
+@pytest.mark.service
+def test_vector_environment_that_resets_instead_of_stepping_loses_no_episode(target: Target) -> None:
+    n, n_steps = 4, 400
+    with callboard.init(algorithm="a", environment="e") as run:
+        make = partial(gymnasium.make, "CartPole-v1")
+        envs = SyncVectorEnv([lambda: callboard.RecordReturns(make(), run, n_environments=n)] * n)
+        envs.reset(seed=1)
+        envs.action_space.seed(1)
+        n_ended = 0
+        for _ in range(n_steps):
+            _, _, terminated, truncated, _ = envs.step(envs.action_space.sample())
+            n_ended += int((terminated | truncated).sum())
+    stored = target.run(run.id)
+    assert stored["episodes"] == n_ended > 50
+    assert stored["agent_steps"] <= n * n_steps
+    assert not any("dropped" in line for line in target.lines(run.id))
+
+
+@pytest.mark.service
+def test_steps_below_a_frame_skip_are_counted_once(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        env = callboard.RecordReturns(Rewards(), run, frame_skip=2)
+        for _ in range(2):
+            env.reset()
+            while not any(env.step(np.int64(0))[2:4]):
+                pass
+    points = target.points(run.id)
+    assert [float(row["value"]) for row in points["rollout/episode_length"]] == [2.0, 2.0]
+    assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [2, 4]
 
 
 def test_returns_of_a_run_in_iterations_are_at_the_iteration_logged_last(target: Target) -> None:

@@ -64,7 +64,17 @@ def test_offline_runs_of_one_id_are_distinguished_by_their_starts(
         """What is read of a record. W&B's package is in another environment."""
         seconds, nanos = map(int, start.split())
         start_time, config = SimpleNamespace(seconds=seconds, nanos=nanos), SimpleNamespace(update=[])
-        run = SimpleNamespace(run_id="abc", display_name="first", start_time=start_time, config=config)
+        run = SimpleNamespace(
+            run_id="abc",
+            display_name="first",
+            start_time=start_time,
+            config=config,
+            run_group="rates",
+            project="atari",
+            entity="",
+            tags=["baseline", "atari"],
+            notes="seed of the paper",
+        )
         return SimpleNamespace(WhichOneof=lambda group: "run", run=run)
 
     messages = SimpleNamespace(Record=SimpleNamespace(FromString=run_record))
@@ -74,8 +84,11 @@ def test_offline_runs_of_one_id_are_distinguished_by_their_starts(
         folder = tmp_path / f"offline-run-{at}-abc"
         folder.mkdir()
         (folder / "run-abc.wandb").write_bytes(start)
-    identities = [log.identity for log in wandb_reader.read(tmp_path)]
+    [log, *others] = wandb_reader.read(tmp_path)
+    identities = [log.identity, *(other.identity for other in others)]
     assert len(set(identities)) == 3
+    assert (log.group, log.tags) == ("rates", ["atari", "baseline"])
+    assert log.lines == [(1_700_000_000.0, "notes: seed of the paper")]
     assert [log.identity for log in wandb_reader.read(tmp_path)] == identities
 
 

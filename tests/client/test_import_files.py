@@ -206,6 +206,45 @@ def test_monitors_of_a_folder_are_one_run_with_its_progress(target: Target, tmp_
     assert times == [1.5, 2.5, 3.75, 4.75]
 
 
+def test_steps_of_monitors_below_a_frame_skip_become_agent_steps(tmp_path: Path) -> None:
+    episodes = [f"{n},{39 + n % 3},{10 * n}" for n in range(1, 13)]  # about 4 frames a second
+    (tmp_path / "monitor.csv").write_text("\n".join(['#{"t_start": 5.0}', "r,l,t", *episodes, ""]))
+    table = ["time/total_timesteps,time/time_elapsed,train/loss"]
+    table += [f"{10 * n},{10 * n},0.5" for n in range(1, 13)]
+    (tmp_path / "progress.csv").write_text("\n".join([*table, ""]))
+    (tmp_path / "log.txt").write_text("------\n| time/fps | 100 |\n------\n")
+    [log] = read(tmp_path, ColumnMapping(), TABLE_ENDINGS)
+    lengths = [39 + n % 3 for n in range(1, 13)]
+    column = log.series["rollout/episode_return"]
+    assert list(column.agent_steps) == [sum(lengths[: n + 1]) // 4 for n in range(12)]
+    assert list(log.series["rollout/episode_length"].value) == [-(-length // 4) for length in lengths]
+    assert log.problem is None
+    assert {what for what in log.not_kept if "text files" in what or "divided" in what} == {*log.not_kept}
+
+
+def test_long_table_with_run_ids_is_a_run_for_each(tmp_path: Path) -> None:
+    lines = ["run_id,key,value,step,timestamp", "a,reward,1,0,9", "a,reward,2,1,9"]
+    (tmp_path / "m.csv").write_text("\n".join([*lines, "b,reward,10,0,9", "b,reward,20,1,9", ""]))
+    logs = read(tmp_path / "m.csv", ColumnMapping(), TABLE_ENDINGS)
+    assert {log.name: list(log.series["reward"].value) for log in logs} == {"m a": [1, 2], "m b": [10, 20]}
+
+
+def test_column_of_steps_without_numbers_gives_way_to_the_next(tmp_path: Path) -> None:
+    results = [{"timesteps_total": None, "training_iteration": n, "reward_mean": n} for n in (1, 2)]
+    (tmp_path / "result.json").write_text("".join(json.dumps(row) + "\n" for row in results))
+    [log] = read(tmp_path / "result.json", ColumnMapping(), JSON_ENDINGS)
+    assert list(log.series["reward_mean"].agent_steps) == [1, 2]
+    assert log.step_unit == "iterations"
+
+
+def test_times_are_read_as_durations_and_missing_ones_are_those_before(tmp_path: Path) -> None:
+    rows = ["step,elapsed,loss", "1,0:00:05,1", "2,,1", '3,"1 day, 0:00:10.5",1', "4,soon,1", ""]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    [log] = read(tmp_path / "a.csv", ColumnMapping(), TABLE_ENDINGS)
+    assert list(log.series["loss"].wall_time_s) == [5.0, 5.0, 86_410.5, 86_410.5]
+    assert log.not_kept == {'cells that are no times in column "elapsed"': 1}
+
+
 def test_monitor_that_a_later_process_has_appended_to_keeps_its_order(tmp_path: Path) -> None:
     rows = ["1,10,1", "1,10,2", "9,10,1", "9,10,2"]  # the second process counts its seconds from 0 again
     (tmp_path / "monitor.csv").write_text("\n".join(['#{"t_start": 100.0}', "r,l,t", *rows, ""]))

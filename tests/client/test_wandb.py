@@ -231,6 +231,21 @@ def test_artifacts_are_accepted_and_counted(target: Target, tmp_path: Path) -> N
 
 
 @pytest.mark.service
+def test_further_names_of_wandb_are_accepted_and_counted(target: Target) -> None:
+    run = wandb.init(project="p", group="g", tags=["a"], algorithm="a", environment="e")
+    assert (run.project, run.group, run.tags, run.path) == ("p", "g", ("a",), f"p/{run.id}")
+    run.tags = (*run.tags, "b")
+    run.mark_preempting()
+    wandb.use_artifact("model:latest").download()
+    wandb.log({"curve": wandb.plot.line(None, "x", "y"), "loss": 0.5})
+    assert len(wandb.util.generate_id()) == 8
+    not_kept = {"later tags": 1, "calls of mark_preempting": 1, "artifacts": 1, "plots": 1}
+    assert run.n_not_kept == not_kept
+    wandb.finish()
+    assert "tags: ('a', 'b')" in target.lines(run.id)
+
+
+@pytest.mark.service
 def test_empty_group_is_no_group(target: Target) -> None:
     wandb.init(algorithm="a", environment="e", group="").finish()
     [stored] = target.runs()

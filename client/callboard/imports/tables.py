@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from callboard.imports.log import Log, UnreadableLog, problem_of, quoted
+import numpy as np
+
+from callboard.imports.log import Column, Log, UnreadableLog, problem_of, quoted
 from callboard.imports.rows import JSON_ENDINGS, Rows, ending, is_document, read_rows, stem
 from callboard.limits import MAX_METRIC_CHARACTERS, MAX_STEPS
 from callboard.names import Names, of_cell, with_checksum
@@ -38,16 +43,26 @@ WALL_TIME_COLUMNS = (
 METRIC_COLUMNS = ("metric", "tag", "metric_name", "key")
 """Names of the column that names the metric, in a table with a row for each point."""
 VALUE_COLUMNS = ("value", "Value")
+RUN_COLUMNS = ("run", "run_id", "Run ID", "run_name", "dir_name")
+"""Names of the column that names the run, in such a table."""
 
 _MONITOR = ["r", "l", "t"]
 """The first columns of the file of Stable-Baselines3's `Monitor`: return, length, time of an episode."""
 _EPISODE_METRICS = {"r": "rollout/episode_return", "l": "rollout/episode_length"}
+_FRAME_SKIP_ERROR = 0.1
+"""Share by which the steps of monitors may differ from a multiple of the table's."""
+_ROWS_OF_FRAME_SKIP = 3
+"""Rows of the table that must agree on it."""
 _TABLES_OF_TRIALS = ("progress.csv", "result.json")
 """Files that Ray Tune writes beside its `params.json`."""
 _TENSORBOARD = ["Wall time", "Step", "Value"]
 """The columns of a file downloaded from TensorBoard's page, which has one metric."""
 _EXPORTED = frozenset({"run", "name", "source", "frames", "episodes", "provenance", "description"})
 """Columns of Callboard's own export that are no metrics."""
+_DURATION = re.compile(r"(?:([0-9]+) days?,? )?([0-9]+):([0-9]{2}):([0-9]{2}(?:[.,][0-9]+)?)")
+"""A time as Python and pandas write it, such as `1 day, 2:03:04`."""
+_ROWS_AHEAD = 1_000
+"""Rows in which a column of steps must have a number."""
 _LEAST, _MOST = "__MIN", "__MAX"
 """Endings of the columns of the range of a curve, in W&B's export of a chart."""
 
@@ -110,6 +125,8 @@ def _read_folder(
 ) -> Iterator[Log]:
     monitors = [path for path in paths if _is_monitor(path, mapping)]
     others = [path for path in paths if path not in monitors]
+    texts = [path for path in others if len(paths) > 1 and not _is_table(path, mapping)]
+    others = [path for path in others if path not in texts]
     logs: list[Log] = []
     for path in others:
         try:
@@ -129,6 +146,7 @@ def _read_folder(
         if len(logs) == 1 and counts_iterations and not mapping.has_step_factor:
             logs[0].name = f"{name}/{stem(others[0])}"  # no axis is that of both
         elif len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
+            _divide_frames(episodes, logs[0])
             series, named = logs[0].series, mapping.metrics.values()
             given = {metric: column for metric, column in series.items() if metric in named}
             for metric in given.keys() & episodes.series.keys():
@@ -139,7 +157,44 @@ def _read_folder(
             episodes.merged.append(logs[0].identity)
             logs = []
         logs.append(episodes)
+    if texts and logs:
+        logs[0].not_kept["text files that are no tables"] = len(texts)
+    elif texts:
+        raise UnreadableLog(f"{folder}: none of its text files is a table")
     yield from logs
+
+
+def _is_table(path: Path, mapping: ColumnMapping) -> bool:
+    """Whether a text file, which may be another one's output, has the columns of a table."""
+    if ending(path) != ".txt":
+        return True
+    try:
+        _Table(path, "", read_rows(path), mapping)
+    except UnreadableLog:
+        return False
+    return True
+
+
+def _divide_frames(episodes: Log, table: Log) -> None:
+    """Divide the steps of monitors, if they are several for each agent step of the same training's table: a
+    wrapper above them repeats actions."""
+    ended, logged = (
+        max(log.series.values(), key=lambda column: len(column.value), default=Column())
+        for log in (episodes, table)
+    )
+    rows = slice(len(logged.value) // 2, None)  # the later ones: clocks may begin at different times
+    steps, times = np.array(logged.agent_steps[rows]), np.array(logged.wall_time_s[rows])
+    if len(steps) < _ROWS_OF_FRAME_SKIP or not ended.value or steps.min() < 1 or times.min() <= 0:
+        return
+    ratios = np.interp(times, np.array(ended.wall_time_s), np.array(ended.agent_steps)) / steps
+    frame_skip = round(float(np.median(ratios)))
+    if frame_skip < 2 or np.abs(ratios / frame_skip - 1).max() > _FRAME_SKIP_ERROR:
+        return
+    for metric, column in episodes.series.items():
+        column.agent_steps = array("q", [step // frame_skip for step in column.agent_steps])
+        if metric == _EPISODE_METRICS["l"]:
+            column.value = array("d", [-(-length // frame_skip) for length in column.value])
+    episodes.not_kept[f"steps of monitors: {frame_skip} were divided into one agent step of the table"] = 1
 
 
 def _read_file(
@@ -227,7 +282,7 @@ class _Table:
         self._curves = {} if mapping.metrics or mapping.run else _find_curves(columns)
         # What an option names has no other meaning.
         free = [column for column in columns if column not in (mapping.step, mapping.wall_time, mapping.run)]
-        step = mapping.step or _find_first((*STEP_COLUMNS, *ITERATION_COLUMNS), free)
+        step = mapping.step or self._find_steps(free)
         if step is None:
             problem = "no column of agent steps was recognised; name it with --step"
             raise UnreadableLog(f"{path}: {problem}. Columns: {_format_columns(columns)}")
@@ -246,11 +301,13 @@ class _Table:
         self._wall_time = mapping.wall_time or _find_first(wall_times, free)
         is_unix_time = is_of_tensorboard and self._wall_time == _TENSORBOARD[0]
         self._started_at: float | None = None if is_unix_time else 0.0
+        self._latest_s: dict[int, float] = {}
+        """By the log's `id`, its latest time."""
         self._metric = None if mapping.metrics else _find_first(METRIC_COLUMNS, free)
         self._value = _find_first(VALUE_COLUMNS, free)
         self._is_long = self._metric is not None and self._value is not None
         self._frames = "frames" if self._is_long and "frames" in free else None
-        self._run = mapping.run or ("run" if self._is_long and "run" in free else None)
+        self._run = mapping.run or (_find_first(RUN_COLUMNS, free) if self._is_long else None)
         self._names = Names()
         used = (step, self._wall_time, self._run)
         others = [column for column in columns if column and column not in used]
@@ -264,6 +321,18 @@ class _Table:
         else:
             self._metrics = dict(mapping.metrics) or {column: self._names.stored(column) for column in others}
         self._unmapped = [] if self._curves else [column for column in others if column not in self._metrics]
+
+    def _find_steps(self, columns: Sequence[str]) -> str | None:
+        """The first column of steps with a whole number in the first rows; the first one if none has."""
+        names = [name for name in (*STEP_COLUMNS, *ITERATION_COLUMNS) if name in columns]
+        if len(names) < 2:
+            return names[0] if names else None
+        ahead = [*islice(self._rows.rows, _ROWS_AHEAD)]
+        self._rows.rows = chain(ahead, self._rows.rows)
+        counted = (
+            name for name in names if any(_is_whole(self._parse_number(row.get(name))) for row in ahead)
+        )
+        return next(counted, names[0])
 
     def read(self) -> Iterator[Log]:
         logs: dict[str, Log] = {}
@@ -325,7 +394,7 @@ class _Table:
         steps = self._parse_steps(log, row)
         if steps is None:
             return
-        seconds = self._parse_seconds(row)
+        seconds = self._parse_seconds(log, row)
         if self._is_long:
             assert self._metric is not None
             assert self._value is not None
@@ -357,17 +426,35 @@ class _Table:
                 log = logs[run] = self._create_log(run, {"run": run, "metric": metric})
                 log.name = run
             if (steps := self._parse_steps(log, row)) is not None:
-                log.add(self._names.stored(metric), steps, self._parse_seconds(row), value, is_ordered=False)
+                seconds = self._parse_seconds(log, row)
+                log.add(self._names.stored(metric), steps, seconds, value, is_ordered=False)
 
-    def _parse_seconds(self, row: Mapping[str, Any]) -> float:
-        seconds = self._parse_number(row.get(self._wall_time)) if self._wall_time else None
+    def _parse_seconds(self, log: Log, row: Mapping[str, Any]) -> float:
+        """The training time of a row; that of the row before it in the log if its cell has none."""
+        if self._wall_time is None:
+            return 0.0
+        cell = row.get(self._wall_time)
+        seconds = self._parse_number(cell)
+        if seconds is None and isinstance(cell, str) and (duration := _DURATION.fullmatch(cell.strip())):
+            days, hours, minutes, rest = duration.groups()
+            seconds = (
+                int(days or 0) * 86_400
+                + int(hours) * 3600
+                + int(minutes) * 60
+                + float(rest.replace(",", "."))
+            )
+        if seconds is None or not math.isfinite(seconds):
+            if cell not in (None, ""):
+                log.not_kept[f"cells that are no times in column {quoted(self._wall_time)}"] += 1
+            return self._latest_s.get(id(log), 0.0)
         if self._started_at is None:
             self._started_at = seconds
-        return (seconds or 0.0) - (self._started_at or 0.0)
+        self._latest_s[id(log)] = seconds - self._started_at
+        return seconds - self._started_at
 
     def _parse_steps(self, log: Log, row: Mapping[str, Any]) -> int | None:
         steps = self._parse_number(row.get(self._step))
-        if steps is None or not math.isfinite(steps) or steps != int(steps):
+        if steps is None or not _is_whole(steps):
             log.not_kept[f"rows without a whole number in column {quoted(self._step)}"] += 1
             return None
         return int(steps)
@@ -421,6 +508,10 @@ def _find_curves(columns: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 def _find_first(names: Iterable[str], columns: Sequence[str]) -> str | None:
     return next((name for name in names if name in columns), None)
+
+
+def _is_whole(number: float | None) -> bool:
+    return number is not None and math.isfinite(number) and number == int(number)
 
 
 def _parse_number(cell: Any) -> float | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from callboard.imports.log import Log, UnreadableLog
+from callboard.limits import MAX_GROUP, MAX_TAG, MAX_TAGS
 from callboard.names import Names
 
 _FILE = struct.Struct("<4sHB")
@@ -78,6 +79,7 @@ class _Reader:
         self._names = Names()
         self._started_at = 0.0
         self._rows: list[dict[str, Any]] = []
+        self._summary: dict[str, Any] = {}
 
     def add(self, record: Any) -> None:
         """Read one record."""
@@ -90,8 +92,15 @@ class _Reader:
             # A script that resumes a run offline writes another folder with the same id.
             self.log.identity = f"wandb {run.run_id} {self._started_at!r}"
             self._config(run.config)
+            self.log.group = run.run_group[:MAX_GROUP] or None
+            labels = [run.project, run.entity, *run.tags]
+            self.log.tags = [*dict.fromkeys(label[:MAX_TAG] for label in labels if label)][:MAX_TAGS]
+            if run.notes:
+                self.log.lines.append((self._started_at, f"notes: {run.notes}"))
         elif kind == "config":
             self._config(record.config)
+        elif kind == "summary":
+            self._summary |= dict(self._items(record.summary.update))
         elif kind == "history":
             self._rows.append(dict(self._items(record.history.item)))
         elif kind == "output_raw" or kind == "output":
@@ -118,6 +127,10 @@ class _Reader:
             for name, value in _join_typed(row).items():
                 if name not in _OWN:
                     self._value(name, value, steps, wall_time_s)
+        logged = {name for row in rows for name in row}
+        for name, value in _join_typed(self._summary).items():
+            if name not in logged and name not in _OWN and not isinstance(value, dict):
+                self.log.lines.append((self._started_at, f"summary {name}: {value}"))
         self.log.sort()
         return self.log
 

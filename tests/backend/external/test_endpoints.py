@@ -1,3 +1,4 @@
+import csv
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,26 @@ def test_external_run_is_running_immediately_and_is_never_claimed(service: Runni
     assert [item["id"] for item in listed["items"]] == [run["id"]]
     detail = service.client.get(f"/api/v1/runs/{run['id']}").json()
     assert [transition["after"] for transition in detail["transitions"]] == ["running"]
+
+
+def test_points_of_a_batch_have_the_episodes_that_had_ended_at_them(service: RunningService) -> None:
+    run = create(service.client)
+    series: list[dict[str, Any]] = [
+        {
+            "metric": metric,
+            "agent_steps": steps,
+            "wall_time_s": [1.0] * len(steps),
+            "value": [1.0] * len(steps),
+        }
+        for metric, steps in (("charts/episodic_return", [10, 20, 30]), ("losses/policy", [5, 10, 25, 40]))
+    ]
+    for sequence, shift in ((1, 0), (2, 40)):
+        later = [row | {"agent_steps": [step + shift for step in row["agent_steps"]]} for row in series]
+        send(service.client, run, "points", {"source": SOURCE, "sequence": sequence, "series": later})
+    answer = service.client.get(f"/api/v1/runs/{run['id']}/export", params={"format": "csv"})
+    rows = [*csv.DictReader(answer.text.splitlines())]
+    losses = [int(row["episodes"]) for row in rows if row["metric"] == "losses/policy"]
+    assert losses == [0, 1, 2, 3, 3, 4, 5, 6]
 
 
 def test_points_and_episodes_are_drawn_and_scored(service: RunningService) -> None:

@@ -311,7 +311,13 @@ class HostAgent:
 
     def _claim_job(self) -> None:
         with self._context.writing() as session:
-            job = jobs.claim(session, self._host, self._settings.lease_s, self._facts["environments"])
+            job = jobs.claim(
+                session,
+                self._host,
+                self._settings.lease_s,
+                self._facts["environments"],
+                may_expire=self.liveness.may_expire(),
+            )
         if job is not None:
             log.info("job.claimed", run_id=job.run_id, job=job.id, kind=job.kind)
             self._job = JobRunner(

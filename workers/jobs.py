@@ -84,9 +84,11 @@ class JobLost(Exception):
     """The job's lease is lost, or the worker is shutting down."""
 
 
-def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> ClaimedJob | None:
+def claim(
+    session: Session, host: str, lease_s: float, environments: Sequence[str], *, may_expire: bool = True
+) -> ClaimedJob | None:
     """Claim the next job, as `jobs.service.claim` chooses it."""
-    job = jobs.claim(session, host, lease_s, environments)
+    job = jobs.claim(session, host, lease_s, environments, may_expire=may_expire)
     return ClaimedJob(job.id, job.run_id, job.kind, job.target_id, job.tries) if job else None
 
 

@@ -355,7 +355,8 @@ class Supervisor:
         def wait(error: Exception) -> None:
             if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
                 raise error  # nothing has started: another host can take the run
-            if isinstance(error, StoreUnavailable) and self._backoff_s == 0.0:
+            is_of_files = interruptible and isinstance(error, OSError)
+            if (is_of_files or isinstance(error, StoreUnavailable)) and self._backoff_s == 0.0:
                 self._log(f"waiting: {error}")
             self._wake.wait(self._next_backoff_s(error))
             self._wake.clear()

@@ -9,8 +9,9 @@ from backend.db import Evaluation, Job
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.job import EVALUATION
-from backend.errors import Conflict, Invalid
+from backend.errors import Conflict, Invalid, TooMany
 from backend.evaluations import repository
+from backend.jobs import repository as job_rows
 from backend.jobs import service as jobs
 from backend.runs import external
 from backend.runs import service as runs
@@ -18,6 +19,10 @@ from backend.specs.events import EvaluationEvent
 from backend.specs.protocols import UnsupportedProtocolError
 from backend.starts import service as starts
 
+MAX_WAITING = 5_000
+MAX_WAITING_OF_USER = 1_000
+"""Evaluations that are queued or running at a time. They take minutes each."""
+RETRY_S = 60.0
 N_EPISODES = 30
 """Episodes of an evaluation, as in the papers."""
 
@@ -53,7 +58,11 @@ def request(
         Conflict: the run is external, or has no checkpoint yet.
         Invalid: the checkpoint is not of this run, or the environment cannot be evaluated so, such as from a
             start set that does not exist or is of another game.
+        TooMany: too many evaluations wait, of all users or of this one.
     """
+    waiting = job_rows.count_waiting(session, EVALUATION)
+    if sum(waiting.values()) >= MAX_WAITING or waiting.get(requested_by, 0) >= MAX_WAITING_OF_USER:
+        raise TooMany("too many evaluations are queued: try again later", RETRY_S)
     # Locked, so that the checkpoint is not removed in the meantime.
     run = runs.get(session, run_id, for_update=True)
     spec = external.trainable_spec(run, "evaluate")

@@ -38,7 +38,7 @@ from backend.runs import service as runs
 from backend.runs.external import HEARTBEAT_S, describe, require_storable
 from backend.specs.known_tags import is_per_episode, return_metric, run_unit, series_units
 from backend.specs.problems import FieldProblem, quoted
-from backend.specs.run_fields import EXTERNAL
+from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 from backend.specs.states import ENDED, RunState
 
 ROLLOUT = "rollout/"
@@ -49,7 +49,6 @@ MAX_ROLLOUT_SERIES = 500
 """Maximum number of metrics of a run in the section `ROLLOUT`."""
 MAX_SOURCES = 1_000
 """Maximum number of processes that write a run, one after another or together."""
-SCORE_EPISODES = 100
 _SCORE_CHUNKS = 32
 """Maximum number of chunks of a metric that are read for a score, where its last values are not finite."""
 

@@ -19,6 +19,7 @@ from backend.specs.fields import marked_fields
 from backend.specs.names import fork_name
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.run_fields import SCORE_EPISODES
 from backend.storage import service as storage
 
 
@@ -111,6 +112,8 @@ def _check_start(before: RunSpec, spec: RunSpec, checkpoint: Checkpoint) -> None
     }
     for name, what in reached.items():
         bound, done = getattr(spec.stop, name), getattr(checkpoint, name)
+        if name == "score" and checkpoint.episodes < SCORE_EPISODES:
+            continue  # the fork would train on
         if bound is not None and done is not None and done >= bound:
             message = f"the checkpoint {what} already: set a higher limit"
             problems.append(FieldProblem(field=f"stop.{name}", message=message))

@@ -94,7 +94,7 @@ def capacity_warnings(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
         hosts: every host.
     """
     largest = max(runs, key=lambda run: run.memory_estimate_bytes)
-    if largest.wanted_host and all(host.id != largest.wanted_host for host in hosts):
+    if largest.wanted_host is not None and all(host.id != largest.wanted_host for host in hosts):
         return [f"there is no host {quoted(largest.wanted_host)}: the run waits until there is one"]
     tests = (serves, _provides, _has_packages, _has_device)
     able = [host for host in hosts if all(test(host, largest) for test in tests)]

@@ -8,14 +8,15 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Recording, Run, StartSet
-from backend.db.job import BRANCH, GAME, SALIENCY, VIDEO, VIDEO_THUMBNAIL
+from backend.db.job import BRANCH, EVALUATION, GAME, SALIENCY, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
 
 ENCODE = "encode"
 """Kind of the job that encodes a video that the script of an external run has sent. Any host can run it."""
 
-_ORDER = case({VIDEO: 0, GAME: 0, BRANCH: 0, SALIENCY: 0, ENCODE: 2}, value=Job.kind, else_=1)
-"""Rank of each kind. What users wait for comes first, so that thumbnails do not delay it."""
+_ORDER = case({VIDEO: 0, GAME: 0, BRANCH: 0, SALIENCY: 0, ENCODE: 2, EVALUATION: 3}, value=Job.kind, else_=1)
+"""Rank of each kind. What users wait for comes first, so that thumbnails do not delay it; evaluations, which
+may take an hour each, delay nothing else."""
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:
@@ -53,7 +54,9 @@ def add(session: Session, job: Job) -> Job | None:
     return None
 
 
-def next_claimable(session: Session, environments: Sequence[str], now: datetime) -> Job | None:
+def next_claimable(
+    session: Session, environments: Sequence[str], now: datetime, *, may_expire: bool = True
+) -> Job | None:
     """The next job that is queued or whose lease has expired, locked: the oldest of the first rank that has
     any; None if there is none.
 
@@ -62,11 +65,13 @@ def next_claimable(session: Session, environments: Sequence[str], now: datetime)
         environments: environments of the runs, start sets and recorded games whose jobs count; those of
             videos that scripts have sent always count.
         now: the database's time.
+        may_expire: whether leases may have expired: hosts could renew theirs lately.
     """
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
+    claimable = Job.state == "queued"
     return session.scalars(
         select(Job)
-        .where(or_(Job.state == "queued", expired))
+        .where(or_(claimable, expired) if may_expire else claimable)
         .where(
             or_(
                 # Without those of a deleted run: while it can be restored, its jobs wait for that.

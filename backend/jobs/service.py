@@ -56,7 +56,9 @@ def request(
     return job
 
 
-def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> Job | None:
+def claim(
+    session: Session, host: str, lease_s: float, environments: Sequence[str], *, may_expire: bool = True
+) -> Job | None:
     """Lease the next claimable job to `host`: a queued one, or one whose lease has expired.
 
     Args:
@@ -65,12 +67,13 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
         lease_s: how long the lease lasts without renewal.
         environments: the environments the host can run; jobs of other runs are left to other hosts, but for
             those of videos that scripts have sent.
+        may_expire: whether leases may have expired: hosts could renew theirs lately.
     """
     now = database_now(session)
-    job = repository.next_claimable(session, environments, now)
+    job = repository.next_claimable(session, environments, now, may_expire=may_expire)
     while job is not None and job.tries >= MAX_TRIES:
         _set_state(session, job, "failed", f"the worker died {job.tries} times while it ran this job")
-        job = repository.next_claimable(session, environments, now)
+        job = repository.next_claimable(session, environments, now, may_expire=may_expire)
     if job is None:
         return None
     job.state, job.host, job.tries = "running", host, job.tries + 1

@@ -20,7 +20,7 @@ from backend.specs.retention import (
     removable_checkpoints,
     removable_episodes,
 )
-from backend.specs.states import ENDED
+from backend.specs.states import RunState
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,10 @@ def of_runs(session: Session, run_ids: Sequence[str], policies: Policies) -> Ite
         policy, removal = policies.of(run.group), Removal(run.id)
         if policy.thins_checkpoints and (checkpoints := repository.checkpoints(session, run.id)):
             removal.checkpoints = removable_checkpoints(
-                policy, checkpoints, ended=run.state in ENDED, awaited=awaited_checkpoints(session, run.id)
+                policy,
+                checkpoints,
+                ended=run.state == RunState.FINISHED,  # the others may be resumed
+                awaited=awaited_checkpoints(session, run.id),
             )
         if policy.thins_episodes or policy.videos_days is not None:
             _add_episodes(session, policy, now, removal)

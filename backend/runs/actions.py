@@ -14,6 +14,7 @@ from backend.runs import external, repository, service
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES, Annealing, annealing_notice, with_annealing
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
+from backend.specs.run_fields import SCORE_EPISODES
 from backend.specs.states import ENDED, LEASED, RunState
 from backend.starts import service as starts
 
@@ -98,7 +99,9 @@ def resume(
         changed = parse_run_spec(run.spec | {"stop": stop.model_dump(exclude_none=True)})
         spec = with_annealing(before, changed, annealing)
         changes = spec.model_dump(mode="json", include={"stop", "annealing_agent_steps"})
+        parse_run_spec(run.spec | changes)  # the limit may have been what the schedule needs
         _change(session, run, changes)
+        run.memory_estimate_bytes = spec.memory_estimate_bytes
         notice = annealing_notice(before, spec, run.agent_steps)
         may_complete = may_complete and spec == before
     reached = _reached_limits(run)
@@ -182,7 +185,8 @@ def _reached_limits(run: Run) -> Sequence[tuple[str, str]]:
             f"({round(run.wall_time_s, 1):,.10g} s completed): set a higher limit"
         )
         reached.append(("wall_time_s", message))
-    if stop["score"] is not None and run.score is not None and run.score >= stop["score"]:
+    counts_score = run.episodes >= SCORE_EPISODES  # else the run would train on
+    if stop["score"] is not None and counts_score and run.score is not None and run.score >= stop["score"]:
         message = (
             f"it has reached its score limit of {stop['score']:g} (score {run.score:g}): raise or remove it"
         )

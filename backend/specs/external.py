@@ -26,6 +26,7 @@ from backend.specs.known_tags import RunUnit
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
+    EMPTY_IS_NONE,
     EXTERNAL,
     MAX_ALGORITHM,
     MAX_ENVIRONMENT,
@@ -112,7 +113,7 @@ class ExternalFields(Strict):
     seed: ExternalSeed | None = None
     """Seed of the script, as a number or, for programs whose numbers are exact up to 2^53 only, as its
     digits; default: that in `config`, else 0."""
-    group: GroupName | None = None
+    group: Annotated[GroupName | None, EMPTY_IS_NONE] = None
     """Name of the group that the run belongs to."""
     tags: Tags = ()
     """Labels for finding and filtering runs."""

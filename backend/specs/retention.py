@@ -134,7 +134,7 @@ def removable_checkpoints(
     Args:
         policy: policy of the run.
         checkpoints: all of the run, latest first.
-        ended: whether the run has ended; if not, what its engine needs is kept too.
+        ended: whether the run has finished; if not, what its engine needs is kept too.
         awaited: file names of those that a pending evaluation, branch or saliency map needs.
     """
     if not policy.thins_checkpoints:

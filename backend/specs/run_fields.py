@@ -27,6 +27,8 @@ MAX_TAGS = 50
 MAX_SEED = 2**31 - 1
 MAX_EXTERNAL_SEED = 2**63 - 1
 """The largest whole number that both databases store: a script may have any seed."""
+SCORE_EPISODES = 100
+"""The latest episodes, whose mean return is a run's score."""
 MAX_SEEDS = 100
 """Seeds of one configuration."""
 
@@ -34,6 +36,8 @@ Origin = Literal["callboard", "external"]
 Name = Annotated[Text, Field(max_length=MAX_NAME)]
 GivenName = Annotated[Name, Field(min_length=1)]
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP)]
+EMPTY_IS_NONE = BeforeValidator(lambda value: value or None)
+"""Forms send an empty text for none."""
 HostName = Annotated[Text, Field(max_length=MAX_HOST)]
 Notes = Annotated[Text, Field(max_length=MAX_NOTES)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=NAME)]
@@ -81,11 +85,11 @@ class RunOptions(Strict):
     """Device of the network: `auto` is CUDA on hosts that have it."""
     queue: Queue = "cpu"
     """Queue from which hosts claim the run."""
-    host: HostName | None = None
+    host: Annotated[HostName | None, EMPTY_IS_NONE] = None
     """Id of the only host that may claim the run; by default any host of the queue may."""
     priority: Priority = 0
     """Runs with a higher priority are claimed first."""
-    group: GroupName | None = None
+    group: Annotated[GroupName | None, EMPTY_IS_NONE] = None
     """Name of the group that the run belongs to."""
     tags: Tags = ()
     """Labels for finding and filtering runs."""

@@ -3,7 +3,10 @@ from typing import Any
 import pytest
 
 from backend.db import Evaluation
+from backend.db.base import new_id
 from backend.db.engine import writing
+from backend.db.job import THUMBNAIL
+from backend.evaluations import service as evaluations
 from backend.jobs import service as jobs
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.rows import make_checkpoint, make_run
@@ -46,6 +49,21 @@ def test_evaluation_defaults_to_newest_checkpoint_and_environment_protocol(servi
     ]
     assert by == [("random", -20.7, "noop_starts"), ("human", 14.6, "noop_starts")]
     assert all("atari_data.py" in reference["source"] for reference in done["human_normalised_by"])
+
+
+def test_evaluations_of_a_user_are_bounded_and_delay_no_thumbnail(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluations, "MAX_WAITING_OF_USER", 2)
+    run = make_run(service.engine)
+    make_checkpoint(service.engine, run, 100)
+    answers = [service.client.post(f"/api/v1/runs/{run.id}/evaluations") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 429]
+    with writing(service.engine) as session:
+        later = jobs.request(session, THUMBNAIL, run.id, new_id(), queue="cpu")
+        claimed = jobs.claim(session, "here", 10, list(ENVIRONMENTS))
+        assert claimed is not None
+        assert claimed.id == later.id
 
 
 def test_evaluation_accepts_checkpoint_episodes_and_seed(service: RunningService) -> None:

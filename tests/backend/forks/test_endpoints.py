@@ -103,7 +103,7 @@ def test_invalid_fork_request_is_rejected_and_stores_nothing(
 def test_fork_at_its_bound_is_rejected_with_reason(service: RunningService, tmp_path: Path) -> None:
     parent, _ = _parent(service, tmp_path, 60_000)
     with writing(service.engine) as session:
-        session.execute(update(Checkpoint).values(score=1234567.5))
+        session.execute(update(Checkpoint).values(score=1234567.5, episodes=100))
     body = {"stop": {"agent_steps": 60_000, "wall_time_s": 59.99, "score": 1_000_000}}
     errors = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
     assert [error["message"] for error in errors] == [
@@ -118,10 +118,14 @@ def test_fork_above_its_target_score_is_rejected(service: RunningService, tmp_pa
     parent, (checkpoint,) = _parent(service, tmp_path, 100, stop=stop)
     url = f"/api/v1/runs/{parent.id}/fork"
     with writing(service.engine) as session:
-        session.get_one(Checkpoint, checkpoint.id).score = 197.5
+        row = session.get_one(Checkpoint, checkpoint.id)
+        row.score, row.episodes = 197.5, 100
     answer = service.client.post(url)
     assert (answer.status_code, [e["field"] for e in answer.json()["errors"]]) == (422, ["stop.score"])
     assert service.client.post(url, json={"stop": stop | {"score": 198.0}}).status_code == 201
+    with writing(service.engine) as session:
+        session.get_one(Checkpoint, checkpoint.id).episodes = 99  # no window of the score is full yet
+    assert service.client.post(url).status_code == 201
 
 
 def test_fork_cannot_change_settings_of_network_shape(service: RunningService, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from tests.support.waiting import Patience, until
 
 pytestmark = pytest.mark.service
 
+RUNS = "/api/v1/runs"
+
 
 def _stored(service: RunningService) -> int:
     with reading(service.engine) as session:
@@ -384,9 +386,48 @@ def test_resume_chooses_the_schedule_of_an_annealed_learning_rate(service: Runni
         "from 25% to 62% of its initial value",
     )
     assert resumed(stop={"agent_steps": 40_000}) == (None, 2)
+    without_steps = {"stop": {"wall_time_s": 7_200}}
+    assert resumed(stop={"agent_steps": 40_000}, annealing="keep") == (40_000, 2)
+    assert resumed(**without_steps) == (40_000, 2)
+    refused = service.client.post(f"{url}/resume", json=without_steps | {"annealing": "extend"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "stop.agent_steps")
+    assert resumed(**without_steps) == (40_000, 2)
     constant = make_run(service.engine, RunState.STOPPED, config={"learning_rate_schedule": "constant"})
     refused = service.client.post(f"/api/v1/runs/{constant.id}/resume", json={"annealing": "keep"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "annealing")
+
+
+def test_resume_with_other_limits_needs_the_memory_of_a_new_run(service: RunningService) -> None:
+    config = {"algorithm": "dqn", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 100_000}}
+    [run] = service.client.post(RUNS, json=config).json()["items"]
+    service.client.post(f"{RUNS}/{run['id']}/stop")
+    stop = {"stop": {"agent_steps": 10_000_000}}
+    service.client.post(f"{RUNS}/{run['id']}/resume", json=stop).raise_for_status()
+    [other] = service.client.post(RUNS, json=config | stop).json()["items"]
+    with reading(service.engine) as session:
+        estimates = [
+            found.memory_estimate_bytes
+            for run_id in (run["id"], other["id"])
+            if (found := repository.get(session, run_id)) is not None
+        ]
+    assert estimates[0] == estimates[1]
+
+
+def test_score_limit_counts_once_the_score_is_of_enough_episodes(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.FINISHED, stop={"agent_steps": 1_000, "score": 10.0})
+    further = {"stop": {"agent_steps": 5_000, "score": 10.0}}
+    for n_episodes, status in ((100, 409), (40, 200)):
+        with writing(service.engine) as session:
+            locked = repository.get(session, run.id, for_update=True)
+            assert locked is not None
+            locked.agent_steps, locked.score, locked.episodes = 1_000, 22.0, n_episodes
+        answer = service.client.post(f"{RUNS}/{run.id}/resume", json=further)
+        assert answer.status_code == status, answer.text
+
+
+def test_empty_host_or_group_is_none(service: RunningService) -> None:
+    [run] = service.client.post(RUNS, json=CARTPOLE | {"host": "", "group": ""}).json()["items"]
+    assert (run["spec"]["host"], run["group"]) == (None, None)
 
 
 def test_delete_in_every_state(service: RunningService) -> None:

@@ -12,6 +12,7 @@ from backend.specs.events import AnyEvent, EndedEvent, ReportEvent, SettingsChan
 from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, change_live
+from backend.specs.run_fields import SCORE_EPISODES
 from backend.specs.start_sets import STARTS_FILE
 from workers.engine.envs.info import MAX_NAMES
 from workers.engine.methods.base import EpisodeEnd, Learner, StepResult
@@ -75,7 +76,7 @@ class Training:
             None if starts_protocol(spec.evaluation_protocol) is None else run_dir / STARTS_FILE,
             lambda: self._control.stop_requested() is not None,
         )
-        self._returns: deque[float] = deque(maxlen=100)
+        self._returns: deque[float] = deque(maxlen=SCORE_EPISODES)
         self._best_return: float | None = None
         self._last_evaluation_steps = 0
         self._is_best_score_due = False

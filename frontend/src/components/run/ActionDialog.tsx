@@ -32,6 +32,9 @@ const LIMITS: Readonly<Record<Limit, { label: string; rule: string; isValid: (ty
     },
   };
 
+/** Of the latest episodes is a run's score. */
+const SCORE_EPISODES = 100;
+
 const limitsOf = (run: Run): Limit[] =>
   (Object.keys(LIMITS) as Limit[]).filter((limit) => stopOf(run)[limit] != null);
 
@@ -43,12 +46,16 @@ function reachedOf(run: Run, limit: Limit): string {
   return `Its score is ${formatScore(run.score)}. The run ends once it reaches the one here; leave it empty for no such limit.`;
 }
 
+/** Whether the mean of the last 100 returns has reached a bound, which counts once there are as many. */
+const hasReachedScore = (run: Run, bound: number): boolean =>
+  run.score != null && run.score >= bound && (run.episodes ?? 0) >= SCORE_EPISODES;
+
 /** A finished run needs a higher limit where it has reached one; any other can complete what it has. */
 function proposed(run: Run, limit: Limit): string {
   const bound = stopOf(run)[limit];
   if (bound == null) return '';
   const isFinished = run.state === 'finished';
-  if (limit === 'score') return isFinished && run.score != null && run.score >= bound ? '' : String(bound);
+  if (limit === 'score') return isFinished && hasReachedScore(run, bound) ? '' : String(bound);
   const done = limit === 'agent_steps' ? run.agent_steps : (run.wall_time_s ?? 0);
   const next = isFinished ? nextBound(bound, done) : bound;
   return Number.isInteger(next) ? formatInteger(next) : String(next);
@@ -64,7 +71,7 @@ function isUnfinishedAtLimit(run: Run): boolean {
     run.state !== 'finished' &&
     ((agent_steps != null && run.agent_steps >= agent_steps) ||
       (wall_time_s != null && (run.wall_time_s ?? 0) >= wall_time_s) ||
-      (score != null && run.score != null && run.score >= score))
+      (score != null && hasReachedScore(run, score)))
   );
 }
 

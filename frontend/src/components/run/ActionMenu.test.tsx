@@ -31,6 +31,7 @@ const RUN = {
   environment: 'CartPole-v1',
   state: 'finished',
   agent_steps: 1000,
+  episodes: 100,
   spec: { stop: { agent_steps: 1000 } },
 } as unknown as Run;
 

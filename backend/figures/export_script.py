@@ -565,7 +565,7 @@ def finish(axes, panel, log):
             axis.set_minor_formatter(NullFormatter())
         elif spec["scale"] == "linear" and spec["ticks"] is None:
             axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-        if spec["range"]:
+        if spec["range"] and (spec["scale"] == "log" or not is_log):
             set_limits([10**end for end in spec["range"]] if is_log else spec["range"])
         elif not is_log and spec["scale"] == "linear":
             ends = [*(axes.get_xlim() if which == "x" else axes.get_ylim()), *spec["include"]]

@@ -38,7 +38,7 @@ from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure,
 from backend.figures.theme import in_panel, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.metrics.charts import Axes, SeriesBuckets, curves, with_scale
+from backend.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scale
 from backend.metrics.chunks import Columns
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
@@ -290,6 +290,9 @@ class _Drawing:
             figure = self._curve(name.of, lines, _counted(request.axes.x, series))
         if request.options.in_panel:
             figure.layout = in_panel(figure.layout)
+        elif request.axes.span is not None and request.axes.span[1] < MAX_X:
+            shown = {"range": list(request.axes.span), "rangemode": "normal"}
+            figure.layout["xaxis"] = figure.layout.get("xaxis", {}) | shown
         return figure
 
     def _curve(self, metric: str, lines: Sequence[CurveLine], x: str) -> Figure:

@@ -51,6 +51,8 @@ from backend.metrics.smoothing import (
 LARGE_BUCKETS = 100_000
 """Number of buckets above which only one chart is computed at a time."""
 
+MAX_X = 1e15
+"""The largest position on a horizontal axis."""
 _MAX_ROWS_AT_ONCE = 1_000_000
 
 WINDOW = ("window_x", "window_mean", "window_deviation", "window_n")

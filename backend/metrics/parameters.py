@@ -11,12 +11,11 @@ from starlette.datastructures import QueryParams
 
 from backend.errors import Invalid
 from backend.http.dependencies import get_state, principal_of
-from backend.metrics.charts import LARGE_BUCKETS, Axes
+from backend.metrics.charts import LARGE_BUCKETS, MAX_X, Axes
 from backend.metrics.grouping import Centre, Interval, Spread
 from backend.metrics.schemas import X
 from backend.metrics.smoothing import MAX_WEIGHT, Smoothing
 
-_MAX_X = 1e15
 DEFAULT_WEIGHT = 0.9
 """Of a moving average over points of figures."""
 
@@ -84,7 +83,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
             float | None,
             Query(
                 gt=0,
-                le=_MAX_X,
+                le=MAX_X,
                 allow_inf_nan=False,
                 description="In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times "
                 "a power of ten that is at most a twentieth of the x that the runs have reached.",
@@ -94,7 +93,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
             float | None,
             Query(
                 ge=0,
-                le=_MAX_X,
+                le=MAX_X,
                 allow_inf_nan=False,
                 description="With `since_revision` and no `scale`: that of the data that the client has. "
                 "Where another is due by now, or without it, the answer is whole.",
@@ -104,7 +103,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
             float | None,
             Query(
                 ge=0,
-                le=_MAX_X,
+                le=MAX_X,
                 allow_inf_nan=False,
                 description="Lowest position on the horizontal axis, in units of `x`; default: the "
                 "first point.",
@@ -114,7 +113,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
             float | None,
             Query(
                 ge=0,
-                le=_MAX_X,
+                le=MAX_X,
                 allow_inf_nan=False,
                 description="Highest position on the horizontal axis, in units of `x`; default: the "
                 "last point.",
@@ -123,7 +122,7 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
     ) -> AsyncIterator[Axes]:
         kind = smoothing or ("points" if smooth is not None or default is None else default)
         weight = DEFAULT_WEIGHT if default and smooth is None else smooth or 0.0
-        low, high = x_from or 0.0, _MAX_X if x_to is None else x_to
+        low, high = x_from or 0.0, MAX_X if x_to is None else x_to
         if low >= high:
             raise Invalid.field("x_to", f"must be above x_from: got {low:g} to {high:g}")
         span = None if x_from is None and x_to is None else (low, high)

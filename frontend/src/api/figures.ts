@@ -18,6 +18,8 @@ export type FigureRequest = {
   panel?: string;
   /** The metrics that it shows. */
   metrics: readonly string[];
+  /** The return metric of its run: with another one, nothing that is drawn stays. */
+  scoredBy?: string | null | undefined;
   source?: readonly string[];
   /** Aggregate the runs of a group into one curve. */
   spread?: Spread | undefined;
@@ -52,10 +54,21 @@ export type DrawnFigure = Figure & { marks: MarksVersion };
 
 /** A figure over training; a refetch transfers only what is new. */
 export const figureQuery = (client: QueryClient, request: FigureRequest, marks = NO_MARKS) => {
-  const { runs, axes, theme, metrics, source = [], spread, environment, styles } = request;
+  const { runs, axes, theme, metrics, source = [], spread, environment, styles, scoredBy } = request;
   const { x, smoothing, zoom, points } = axes;
   const name = nameOf(request);
-  const queryKey = keys.series(runs, metrics, name, source, axes, theme, spread, styles, environment);
+  const queryKey = keys.series(
+    runs,
+    metrics,
+    name,
+    source,
+    axes,
+    theme,
+    spread,
+    styles,
+    environment,
+    scoredBy,
+  );
   return queryOptions({
     queryKey,
     queryFn: async ({ signal }): Promise<DrawnFigure> => {

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -96,6 +97,19 @@ def test_figure_of_a_panel_has_neither_title_nor_tooltip(client: Client, recorde
     layout = client.get(f"{FIGURES}/learning_curve", params=ask).json()["layout"]
     assert "title" not in layout
     assert (layout["hovermode"], layout["yaxis"]["fixedrange"], layout["margin"]["t"]) == (False, True, 8)
+
+
+def test_figure_of_a_range_shows_it_and_no_more(client: Client, recorded: RecordedRun) -> None:
+    ask: dict[str, Any] = {"run": recorded.run_id, "x_from": 1000, "x_to": 3000}
+    assert client.get(f"{FIGURES}/learning_curve", params=ask).json()["layout"]["xaxis"]["range"] == [
+        1000,
+        3000,
+    ]
+    script = client.get(f"{FIGURES}/learning_curve", params=ask | {"format": "matplotlib"}).text
+    assert re.search(r"'range': \[1000(\.0)?, 3000(\.0)?\]", script)
+    # A page draws more than it shows, so that it can be moved.
+    layout = client.get(f"{FIGURES}/learning_curve", params=ask | {"embedded": True}).json()["layout"]
+    assert "range" not in layout["xaxis"]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,8 @@ function placedLabels(element: HTMLElement, lines: readonly Data[] | null): read
   const plot = plotOf(element);
   if (!plot || !lines) return NOTHING;
   const { xaxis, yaxis } = plot;
-  const labels = endLabels(lines, xaxis.range);
+  // On a log scale, a value of 0 or below has no place.
+  const labels = endLabels(lines, xaxis.range).filter(({ value }) => Number.isFinite(yaxis.c2p(value)));
   const { shared, rest } = splitShared(labels.map(({ name }) => name));
   const [start, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
   const from = shared ? start + LABEL_PX : start;
@@ -112,9 +113,11 @@ type Values = {
 function valuesIn(element: HTMLElement, { xaxis, yaxis }: Plot, place: Place, data: readonly Data[]): Values {
   const isPointed = place.chart === element;
   const entries = valuesAt(data, place.x, Math.abs(xaxis.p2c(NEAR_PX) - xaxis.p2c(0)));
-  const away = ({ value }: Entry): number =>
-    value === null ? Infinity : Math.abs(yaxis._offset + yaxis.c2p(value) - place.top);
-  const nearest = entries.toSorted((a, b) => away(a) - away(b))[0];
+  const away = ({ value }: Entry): number => {
+    const distance = value === null ? NaN : Math.abs(yaxis._offset + yaxis.c2p(value) - place.top);
+    return Number.isFinite(distance) ? distance : Infinity;
+  };
+  const nearest = entries.toSorted((a, b) => (away(a) < away(b) ? -1 : away(a) > away(b) ? 1 : 0))[0];
   const at = xaxis._offset + xaxis.c2p(place.x);
   const fitsRight = at + CARD_GAP_PX + CARD_PX <= element.clientWidth;
   const isLow = isPointed && place.top > element.clientHeight / 2;

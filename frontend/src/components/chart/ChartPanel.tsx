@@ -35,7 +35,7 @@ export type ChartPanelProps = {
   metrics: readonly string[];
   source?: readonly string[];
   /** The service's figure: of a metric or a panel; without either, the learning curve. */
-  figure: { metric?: string; panel?: string };
+  figure: { metric?: string; panel?: string; scoredBy?: string | null };
   /** The version of the figure's marks, which the series do not contain. */
   marks?: MarksVersion | undefined;
   spread?: Spread | undefined;

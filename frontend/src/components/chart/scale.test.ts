@@ -29,7 +29,9 @@ describe('flatRange', () => {
 it('onLogScale moves labels to their exponents and drops those at or below 0', () => {
   const label = (y: number) => ({ text: `level ${y}`, yref: 'y' as const, y });
   const line = (y0: number) => ({ type: 'line' as const, yref: 'y' as const, y0, y1: y0 });
-  const layout = { annotations: [label(100), label(-20)], shapes: [line(100), line(-20)] };
+  const yaxis = { range: [0, 1] }; // of shares, which would be exponents
+  const layout = { yaxis, annotations: [label(100), label(-20)], shapes: [line(100), line(-20)] };
+  expect(onLogScale(layout).yaxis).not.toHaveProperty('range');
   expect(onLogScale(layout)).toMatchObject({
     yaxis: { type: 'log' },
     annotations: [{ text: 'level 100', y: 2 }],

@@ -44,7 +44,7 @@ export const withTickTexts = (layout: Partial<Layout>): Partial<Layout> =>
 
 /** A layout on a log scale. */
 export function onLogScale(layout: Partial<Layout>): Partial<Layout> {
-  const { autorangeoptions, ...yaxis } = layout.yaxis ?? {};
+  const { autorangeoptions, range, ...yaxis } = layout.yaxis ?? {};
   return {
     ...layout,
     // Ranges of a linear scale may not exist on a log scale.

@@ -58,6 +58,9 @@ export default function BranchesPanel({ run, episode, selected, onSelect, from, 
   const names = trace.data?.action_names ?? [];
   const [deleting, setDeleting] = useState<Branch | null>(null);
   const shown = data?.find(({ id }) => id === selected) ?? data?.find(({ state }) => state === 'done');
+  const unreadable = from !== null && trace.error && (
+    <Problem error={trace.error} onRetry={() => void trace.refetch()} />
+  );
   const form = from !== null && trace.data && (
     <BranchForm
       run={run}
@@ -72,9 +75,16 @@ export default function BranchesPanel({ run, episode, selected, onSelect, from, 
       }}
     />
   );
-  if (!error && !data?.length) return form === false ? null : form;
+  if (!error && !data?.length)
+    return (
+      <>
+        {unreadable}
+        {form}
+      </>
+    );
   return (
     <section className={classes.section} aria-label="Branches">
+      {unreadable}
       {form}
       <h2 className="section-title">Branches</h2>
       {error && <Problem error={error} onRetry={() => void refetch()} />}

@@ -13,7 +13,6 @@ import classes from '@/components/chart/curves.module.css';
 import { CURVE_POINTS } from './keyMetrics';
 
 const METRICS = [EPISODE_RETURN];
-const LEARNING_CURVE = {};
 /** With its header, at most 320 px, so that the tabs below are in view. */
 const HEIGHT = 264;
 
@@ -33,6 +32,7 @@ export function LearningCurve({ run, below, onNotes }: Props) {
   const version = [run.state, run.attempt, changed].join(' ');
   const period = Math.floor((run.wall_time_s ?? 0) / MARKS_INTERVAL_S);
   const marks = useMemo(() => ({ version, period }), [version, period]);
+  const figure = useMemo(() => ({ scoredBy: run.return_metric }), [run.return_metric]);
   const names = useQuery({
     ...seriesNamesQuery(run.id),
     enabled: isExternal(run) && run.return_metric === null,
@@ -48,7 +48,7 @@ export function LearningCurve({ run, below, onNotes }: Props) {
         fileName={`${run.name} learning curve`}
         id={EPISODE_RETURN}
         metrics={METRICS}
-        figure={LEARNING_CURVE}
+        figure={figure}
         marks={marks}
         height={HEIGHT}
         points={CURVE_POINTS}

@@ -81,7 +81,7 @@ export function EpisodePlayer({
     onAt?.(to);
   };
   const returns = useMemo(
-    () => trace && learner && discountedReturns(trace.rewards, trace.lives, learner),
+    () => trace && learner && discountedReturns(trace.rewards, trace.lives, learner, trace.bootstrap),
     [trace, learner],
   );
   const qRange = useMemo(() => rangeOfQ(trace?.actionValues ? trace.policies : []), [trace]);

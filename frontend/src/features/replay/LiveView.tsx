@@ -33,18 +33,26 @@ export function LiveView({ run }: { run: string }) {
     let retry: ReturnType<typeof setTimeout> | undefined;
     let closed = false;
 
-    const show = async (message: ArrayBuffer): Promise<void> => {
-      const frame = readFrame(message);
-      if (!frame) return;
-      const bitmap = await createImageBitmap(frame.jpeg);
-      const context = canvas.current?.getContext('2d');
-      if (context && !closed) {
-        if (context.canvas.width !== bitmap.width) context.canvas.width = bitmap.width;
-        if (context.canvas.height !== bitmap.height) context.canvas.height = bitmap.height;
-        context.drawImage(bitmap, 0, 0);
-        setAgentSteps(frame.agentSteps);
+    let newest: Frame | null = null;
+    let drawing = false;
+
+    // While one frame is decoded, later ones replace each other: none is ever drawn late.
+    const draw = async (): Promise<void> => {
+      drawing = true;
+      while (newest !== null && !closed) {
+        const frame: Frame = newest;
+        newest = null;
+        const bitmap = await createImageBitmap(frame.jpeg).catch(() => null); // a corrupt frame is skipped
+        const context = canvas.current?.getContext('2d');
+        if (bitmap && context) {
+          if (context.canvas.width !== bitmap.width) context.canvas.width = bitmap.width;
+          if (context.canvas.height !== bitmap.height) context.canvas.height = bitmap.height;
+          context.drawImage(bitmap, 0, 0);
+          setAgentSteps(frame.agentSteps);
+        }
+        bitmap?.close();
       }
-      bitmap.close();
+      drawing = false;
     };
     const open = async (): Promise<void> => {
       const opened = await openSocket(served(`/api/v1/runs/${run}/live`));
@@ -53,8 +61,10 @@ export function LiveView({ run }: { run: string }) {
         return;
       }
       opened.binaryType = 'arraybuffer';
-      // A corrupt frame is skipped: the next one follows.
-      opened.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => void show(data).catch(() => undefined);
+      opened.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
+        newest = readFrame(data) ?? newest;
+        if (!drawing) void draw();
+      };
       opened.onclose = () => {
         if (!closed) retry = setTimeout(() => void open(), RETRY_MS);
       };

@@ -11,6 +11,8 @@ export type Trace = {
   policies: readonly (number | null)[][];
   actions: Recorded['actions'];
   lives: readonly number[];
+  /** What stands for the return after the last step: its value if the episode was truncated, else null. */
+  bootstrap: number | null;
   actionNames: readonly string[];
   framesPerStep: number;
   /** Whether `policies` holds the Q value of each action instead of its probability. */
@@ -43,6 +45,7 @@ export const toTrace = (recorded: Recorded): Trace => ({
   policies: recorded.policies,
   actions: recorded.actions,
   lives: recorded.lives,
+  bootstrap: recorded.truncated ? (recorded.values.at(-1) ?? 0) : null,
   actionNames: recorded.action_names.map(readableAction),
   framesPerStep: recorded.frames_per_step,
   actionValues: recorded.action_values,
@@ -76,19 +79,23 @@ export function learnerOf(config: unknown, environmentConfig?: unknown): Learner
 /**
  * The discounted return at each step, which V or Q estimates: R_t = r_t + gamma * R_{t+1}, with rewards clipped as
  * by the learner. The reward after the episode's end counts as 0; for a learner of single lives, that after a lost
- * life too. `lives` are those left after each decision.
+ * life too. `lives` are those left after each decision. `bootstrap` stands for the return after an episode that was
+ * truncated.
  */
 export function discountedReturns(
   rewards: ArrayLike<number>,
   lives: ArrayLike<number>,
   { gamma, clip, isPerLife }: Learner,
+  bootstrap: number | null = null,
 ): Float64Array {
   const returns = new Float64Array(rewards.length);
-  let total = 0;
+  let total = bootstrap ?? 0;
   for (let t = rewards.length - 1; t >= 0; t -= 1) {
     const reward = rewards[t] ?? 0;
     const clipped = clip === null ? reward : Math.max(-clip, Math.min(clip, reward));
-    const isLastOfLife = isPerLife && t > 0 && (lives[t] ?? 0) < (lives[t - 1] ?? 0);
+    // None are left after the last decision of a truncated episode, though it has lost none.
+    const losesLife = t > 0 && (bootstrap === null || t < rewards.length - 1);
+    const isLastOfLife = isPerLife && losesLife && (lives[t] ?? 0) < (lives[t - 1] ?? 0);
     total = clipped + (isLastOfLife ? 0 : gamma * total);
     returns[t] = total;
   }

@@ -21,7 +21,13 @@ const requests = vi.hoisted(() => {
     const request = input as Request;
     const body: unknown = await request.json();
     sent.push({ method: request.method, body });
-    return Response.json({ ...(body as object), id: 'R' });
+    const { priority, ...fields } = body as { priority?: number };
+    // The service keeps priorities to 50.
+    return Response.json({
+      ...fields,
+      ...(priority !== undefined && { priority: Math.min(priority, 50) }),
+      id: 'R',
+    });
   };
   return sent;
 });
@@ -166,6 +172,16 @@ it('RunDetails sends a change, and the former value to undo it', async () => {
     { method: 'PATCH', body: { priority: 5, expected: { priority: 3 } } },
     { method: 'PATCH', body: { priority: 3, expected: { priority: 5 } } },
   ]);
+});
+
+it('RunDetails undoes what the service has stored, which may be another value', async () => {
+  show(<Details />);
+  fireEvent.click(screen.getByRole('button', { name: 'Edit priority' }));
+  fireEvent.change(field('Priority'), { target: { value: '80' } });
+  fireEvent.submit(field('Priority'));
+  fireEvent.click(await screen.findByRole('button', { name: 'Undo' }));
+  await waitFor(() => expect(requests).toHaveLength(2));
+  expect(requests[1]?.body).toEqual({ priority: 3, expected: { priority: 50 } });
 });
 
 it.each([

@@ -25,9 +25,13 @@ export function useRunEdit(run: Run): RunEdit {
       const before = Object.fromEntries(
         (Object.keys(changes) as (keyof Fields)[]).map((field) => [field, run[field]]),
       );
-      await change.mutateAsync({ ...changes, expected: from ?? before });
+      const changed = await change.mutateAsync({ ...changes, expected: from ?? before });
+      // The service may store another value than the one sent: the metric that it knows, for none.
+      const after = Object.fromEntries(
+        Object.keys(before).map((field) => [field, changed[field as keyof Fields]]),
+      );
       setProblem(null);
-      setLast({ what, before, after: changes });
+      setLast({ what, before, after });
     },
     saved: last?.what ?? null,
     undo: () => {

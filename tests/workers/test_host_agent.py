@@ -509,7 +509,7 @@ def test_run_larger_than_free_memory_stays_queued(
     until(lambda: len(engines_of(settings.runs_dir)) == 1)
     rounds: list[int] = []
     # A round of the agent claims a job last, after as many runs as it can.
-    monkeypatch.setattr(jobs, "claim", lambda *_: rounds.append(1))
+    monkeypatch.setattr(jobs, "claim", lambda *_, **options: rounds.append(1))
     until(lambda: len(rounds) >= 3)
     assert run_row(engine, second.id).state == "queued"
 

@@ -406,9 +406,7 @@ def test_resume_with_other_limits_needs_the_memory_of_a_new_run(service: Running
     [other] = service.client.post(RUNS, json=config | stop).json()["items"]
     with reading(service.engine) as session:
         estimates = [
-            found.memory_estimate_bytes
-            for run_id in (run["id"], other["id"])
-            if (found := repository.get(session, run_id)) is not None
+            session.get_one(Run, run_id).memory_estimate_bytes for run_id in (run["id"], other["id"])
         ]
     assert estimates[0] == estimates[1]
 

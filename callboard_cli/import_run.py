@@ -100,7 +100,8 @@ def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
     file = started.resumed_from
     with context.writing() as session:
         checkpoint = checkpoints.of_file(session, run_id, file) if file else None
-        claims.resume_from(session, run_id, number, checkpoint)
+        # The row is missing where the log is damaged, but not how far the checkpoint had come.
+        claims.resume_from(session, run_id, number, checkpoint, started.agent_steps if file else 0)
 
 
 def _start_next(session: "Session", run: "Run", final_event: "EndedEvent | None") -> None:

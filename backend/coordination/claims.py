@@ -162,9 +162,11 @@ def lock_attempt(session: Session, run_id: str, attempt: int) -> Attempt:
     return session.get_one(Attempt, (run_id, attempt), with_for_update=True)
 
 
-def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None) -> dict[str, Any]:
+def resume_from(
+    session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None, reached: int = 0
+) -> dict[str, Any]:
     """Set a claimed attempt to resume from a checkpoint, or without one to start anew; all data recorded
-    after it is superseded.
+    after it is superseded. `reached` are the agent steps of a checkpoint of which nothing else is known.
 
     Returns:
         The run's spec, with the live changes of settings in the earlier attempt's log, which is recorded
@@ -174,7 +176,7 @@ def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpo
         Superseded: the attempt no longer holds the run.
     """
     run = lock(session, run_id, attempt)
-    run.agent_steps = checkpoint.agent_steps if checkpoint else 0
+    run.agent_steps = checkpoint.agent_steps if checkpoint else reached
     run.frames = checkpoint.frames if checkpoint else 0
     run.updates = checkpoint.updates if checkpoint else 0
     run.episodes = checkpoint.episodes if checkpoint else 0
@@ -184,7 +186,7 @@ def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpo
     row = session.get_one(Attempt, (run_id, attempt))
     row.has_resumed, row.resumed_from_agent_steps = True, run.agent_steps
     # From scratch, points at step 0 are superseded too.
-    last_kept = run.agent_steps if checkpoint else -1
+    last_kept = run.agent_steps if checkpoint or reached else -1
     revision = runs.touch(session, run)
     metrics.cut(session, run_id, last_kept, revision)
     repository.supersede(session, run_id, last_kept)

@@ -48,6 +48,10 @@ def validate(model: type[B], body: object) -> B:
         raise Invalid(explain_in(problems_of(error), model)) from None
 
 
+_UNKNOWN = -1
+"""Frames of an episode that its script has not given."""
+
+
 def of_points(batch: PointsBatch) -> PointColumns:
     """From JSON.
 
@@ -92,9 +96,15 @@ def of_episodes(batch: EpisodesBatch) -> PointColumns:
             steps = np.array([row.agent_steps for row in rows], "<i8")
             wall_time_s = np.array([row.wall_time_s for row in rows], "<f8")
             value = np.array([float(getattr(row, field)) for row in rows], "<f8")
-            frames = np.array([row.agent_steps if row.frames is None else row.frames for row in rows], "<i8")
+            frames = np.array([_UNKNOWN if row.frames is None else row.frames for row in rows], "<i8")
             series[name] = _columns(steps, frames, wall_time_s, value)
     return PointColumns(batch.source, batch.sequence, series, n_episodes=len(batch.episodes))
+
+
+def with_frames(columns: Columns, frames_per_step: float) -> Columns:
+    """The rows with frames in proportion to their agent steps where they are not known."""
+    frames, estimated = columns["frames"], np.rint(columns["agent_steps"] * frames_per_step).astype("<i8")
+    return columns | {"frames": np.where(frames == _UNKNOWN, estimated, frames)}
 
 
 def in_order(columns: Columns, from_agent_steps: int) -> Columns:

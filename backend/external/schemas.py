@@ -114,7 +114,8 @@ class EpisodeRow(Strict):
     length: Steps | None = Field(description="Agent steps of the episode; null: not known, and not stored.")
     frames: Steps | None = Field(
         default=None,
-        description="Emulator frames of the run at its end; null: as many as agent steps.",
+        description="Emulator frames of the run at its end; null: in proportion to its agent steps, as those "
+        "of the run so far.",
     )
 
 

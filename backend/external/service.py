@@ -17,7 +17,7 @@ from backend.db.clock import database_now
 from backend.db.run import averaged_rate
 from backend.errors import Conflict, Forbidden, Invalid
 from backend.external import repository
-from backend.external.columns import EPISODE_LENGTH, PointColumns, in_order
+from backend.external.columns import EPISODE_LENGTH, PointColumns, in_order, with_frames
 from backend.external.schemas import (
     ConfigBatch,
     DroppedRows,
@@ -118,6 +118,9 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
     if source is None:
         return _answer_again(session, run, batch)
     kept, dropped = _separate(session, run, batch)
+    if batch.n_episodes is not None:  # as the points before them
+        frames_per_step = run.frames / run.agent_steps if run.agent_steps else 1.0
+        kept = {name: with_frames(columns, max(1.0, frames_per_step)) for name, columns in kept.items()}
     parts = {"series/" + name.split("/")[0] for name in kept} | ({"log"} if dropped else set())
     if run.return_metric in kept:  # charts of the return show it under its own name
         parts.add("series/" + EPISODE_RETURN.split("/")[0])

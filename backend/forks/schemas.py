@@ -1,13 +1,10 @@
 """Request body of forks."""
 
-from typing import Annotated
-
 from pydantic import Field, JsonValue
 
 from backend.specs.fields import Strict, Text
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
-    EMPTY_IS_NONE,
     Device,
     GivenName,
     GroupName,
@@ -41,11 +38,11 @@ class ForkRequest(Strict):
     """Device of the network: `auto` is CUDA on hosts that have it."""
     queue: Queue | None = None
     """Queue from which hosts claim the fork."""
-    host: Annotated[HostName | None, EMPTY_IS_NONE] = None
+    host: HostName | None = None
     """Id of the only host that may claim the fork."""
     priority: Priority | None = None
     """Runs with a higher priority are claimed first."""
-    group: Annotated[GroupName | None, EMPTY_IS_NONE] = None
+    group: GroupName | None = None
     """Name of the group that the fork belongs to."""
     tags: Tags | None = None
     """Labels of the fork, which replace the parent's."""

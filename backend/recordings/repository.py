@@ -30,6 +30,11 @@ def get(session: Session, recording_id: str, *, for_update: bool = False) -> Rec
     return session.get(Recording, recording_id, with_for_update=for_update or None)
 
 
+def part(session: Session, recording_id: str, first_step: int) -> RecordingPart | None:
+    """The part of a recording that begins at this step."""
+    return session.get(RecordingPart, (recording_id, first_step))
+
+
 def parts(session: Session, recording_id: str) -> Sequence[RecordingPart]:
     """The parts of a recording, in order."""
     statement = select(RecordingPart).where(RecordingPart.recording_id == recording_id)

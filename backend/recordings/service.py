@@ -167,15 +167,21 @@ def append(
             decisions.
 
     Returns:
-        False if the part does not follow the latest one; nothing is changed.
+        False if the part neither follows the latest one nor is it, sent again after a lost answer; nothing is
+        changed.
     """
     recording = repository.get(session, recording_id, for_update=True)
-    if recording is None or part.first_step != recording.length_steps:
+    if recording is None:
+        return False
+    content = zlib.compress(part.model_dump_json().encode())
+    if part.actions and part.first_step + len(part.actions) == recording.length_steps:
+        stored = repository.part(session, recording_id, part.first_step)
+        return stored is not None and stored.sha256 == hashlib.sha256(content).hexdigest()
+    if part.first_step != recording.length_steps:
         return False
     if recording.ended_at not in (None, session_ended_at):
-        return False
+        return not part.actions and part.finished == recording.finished and (part.finished or part.left)
     if part.actions or part.inputs:
-        content = zlib.compress(part.model_dump_json().encode())
         repository.add_part(
             session,
             RecordingPart(

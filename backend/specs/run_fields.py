@@ -36,7 +36,7 @@ Origin = Literal["callboard", "external"]
 Name = Annotated[Text, Field(max_length=MAX_NAME)]
 GivenName = Annotated[Name, Field(min_length=1)]
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP)]
-EMPTY_IS_NONE = BeforeValidator(lambda value: value or None)
+EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 """Forms send an empty text for none."""
 HostName = Annotated[Text, Field(max_length=MAX_HOST)]
 Notes = Annotated[Text, Field(max_length=MAX_NOTES)]

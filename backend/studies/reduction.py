@@ -3,6 +3,7 @@
 Scores come from finished runs alone: any other was cut short. Curves also have the runs that still train.
 """
 
+import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -864,6 +865,8 @@ def in_tables(value: float | None) -> str:
     not hyphens.
     """
     number = float(value or 0.0)
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "∞" if number > 0 else "−∞"
     size = abs(number)
     if size != 0 and not 1e-3 <= size < 1e9:
         digits, _, exponent = f"{size:.3e}".partition("e")

@@ -362,6 +362,7 @@ def take_over(session: Session, study_id: str, run_ids: Collection[str]) -> None
             select(StudyCell.run_id)
             .join(Study, Study.id == StudyCell.study_id)
             .where(StudyCell.run_id.in_(chunk), Study.id != study_id, Study.state == "running")
+            .where(StudyCell.reused.is_(False))
         )
         kept = set(session.scalars(of_others))
         taken = [run_id for run_id in chunk if run_id not in kept]

@@ -176,9 +176,10 @@ def add_member(session: Session, sweep_id: str, configuration: int, seed: int, r
     session.add(SweepMember(sweep_id=sweep_id, configuration=configuration, seed=seed, run_id=run_id))
 
 
-def member(session: Session, sweep_id: str, configuration: int, seed: int) -> SweepMember | None:
-    """The member with this configuration and seed."""
-    return session.get(SweepMember, (sweep_id, configuration, seed))
+def stop_waiting(session: Session, sweep_id: str, configuration: int, seed: int) -> None:
+    """Mark a member as not waiting."""
+    place = (SweepMember.configuration == configuration, SweepMember.seed == seed)
+    session.execute(update(SweepMember).where(SweepMember.sweep_id == sweep_id, *place).values(waiting=False))
 
 
 def mark_waiting(session: Session, sweep_id: str, seeds: Collection[tuple[int, int]]) -> None:

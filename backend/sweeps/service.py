@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.db import Sweep
+from backend.db import Sweep, SweepConfiguration
 from backend.db.base import new_id
 from backend.db.changes import record_sweep_change
 from backend.db.clock import database_now
@@ -22,7 +23,7 @@ from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec, SweepState
 from backend.sweeps import configurations, repository
-from backend.sweeps.planning import Plan, plan
+from backend.sweeps.planning import Plan, StoredMember, plan
 from backend.sweeps.sampling import ConfigValues
 
 MAX_STARTS = 20
@@ -209,7 +210,10 @@ def running(session: Session) -> list[str]:
 def is_due(session: Session, sweep_id: str) -> bool:
     """Whether a running sweep has something to do. Reads only."""
     sweep = repository.get(session, sweep_id)
-    return sweep is not None and sweep.state == "running" and _plan(session, sweep)[1].changes(sweep.looks)
+    if sweep is None or sweep.state != "running":
+        return False
+    _, due, waiting = _plan(session, sweep)
+    return bool(waiting) or due.changes(sweep.looks)
 
 
 def reconcile(session: Session, sweep_id: str) -> bool:
@@ -220,25 +224,17 @@ def reconcile(session: Session, sweep_id: str) -> bool:
     sweep = repository.get(session, sweep_id, for_update=True)
     if sweep is None or sweep.state != "running":
         return False
-    spec, due = _plan(session, sweep)
-    if not due.changes(sweep.looks):
+    spec, due, waiting = _plan(session, sweep)
+    if not waiting and not due.changes(sweep.looks):
         return False
     by_number = {row.number: row for row in repository.configurations(session, sweep_id)}
+    for member in sorted(waiting, key=lambda member: member.run_id or ""):  # as bulk actions lock runs
+        _resume_member(session, sweep_id, member, by_number[member.member.configuration])
     for number, reason in due.eliminated.items():
         by_number[number].eliminated = reason
     sweep.looks = due.looks
     for number, seed in due.start[:MAX_STARTS]:
         configuration = by_number[number]
-        retried = repository.member(session, sweep_id, number, seed)
-        if retried is not None and retried.run_id is not None:
-            retried.waiting = False
-            try:
-                actions.resume(session, retried.run_id)
-            except Invalid as error:  # its start set has been deleted
-                configuration.eliminated = str(error)
-            except (Conflict, NotFound):  # it has been resumed or deleted in the meantime
-                pass
-            continue
         try:
             run_spec = member_spec(spec, configuration.settings, seed)
         except InvalidSpec as error:  # stored by another version, whose settings were others
@@ -251,14 +247,26 @@ def reconcile(session: Session, sweep_id: str) -> bool:
         except Invalid as error:  # its start set has been deleted
             configuration.eliminated = str(error)
             continue
-        if retried is None:
-            repository.add_member(session, sweep_id, number, seed, run.id)
-        else:  # its run was deleted while it waited
-            retried.run_id, retried.waiting = run.id, False
+        repository.add_member(session, sweep_id, number, seed, run.id)
     if due.finished is not None:
         _set_state(session, sweep, "finished", due.finished)
     _touch(session, sweep)
     return True
+
+
+def _resume_member(
+    session: Session, sweep_id: str, member: StoredMember, configuration: SweepConfiguration
+) -> None:
+    """Queue the run of a waiting member."""
+    repository.stop_waiting(session, sweep_id, member.member.configuration, member.member.seed)
+    if member.run_id is None:
+        return
+    try:
+        actions.resume(session, member.run_id)
+    except Invalid as error:  # its start set has been deleted
+        configuration.eliminated = str(error)
+    except (Conflict, NotFound):  # it has been resumed or deleted in the meantime
+        pass
 
 
 def member_spec(spec: SweepSpec, settings: ConfigValues, seed: int) -> RunSpec:
@@ -271,14 +279,22 @@ def member_spec(spec: SweepSpec, settings: ConfigValues, seed: int) -> RunSpec:
     return run_spec.model_copy(update={"name": grid_name(run_spec, [*settings], spec.max_seeds)})
 
 
-def _plan(session: Session, sweep: Sweep) -> tuple[SweepSpec, Plan]:
-    """The sweep's specification, and what it does next."""
+def _plan(session: Session, sweep: Sweep) -> tuple[SweepSpec, Plan, list[StoredMember]]:
+    """The sweep's specification, what it does next, and the waiting members whose runs it resumes."""
     spec = SweepSpec.model_validate(sweep.spec)
     rows = repository.configurations(session, sweep.id)
     active = [row.number for row in rows if row.eliminated is None]
-    members = [member.member for member in repository.members(session, sweep, spec) if not member.waiting]
+    stored = repository.members(session, sweep, spec)
+    n_open = sum(member.member.state is not None and not member.member.has_ended for member in stored)
+    waiting = [member for member in stored if member.waiting and member.run_id is not None]
+    # Runs that are to be resumed count as open: they come first, and the budget has paid for them.
+    members = [
+        replace(member.member, state=RunState.QUEUED) if member in waiting else member.member
+        for member in stored
+    ]
     elapsed_s = (database_now(session) - sweep.created_at).total_seconds()
-    return spec, plan(spec, active, members, looks=sweep.looks, elapsed_s=elapsed_s)
+    due = plan(spec, active, members, looks=sweep.looks, elapsed_s=elapsed_s)
+    return spec, due, waiting[: max(0, spec.concurrency - n_open)]
 
 
 def _retry_members(session: Session, sweep: Sweep) -> tuple[int, int]:

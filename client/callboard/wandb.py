@@ -73,6 +73,14 @@ summary: WandbSummary
 _STEP = "global_step"
 _DEFAULT_FPS = 4.0
 _LABELS = ("project", "entity", "group", "tags", "notes")
+_METHODS = frozenset(
+    {
+        *("mark_preempting", "status", "display", "to_html", "project_name"),
+        *("log_model", "use_model", "link_model", "use_artifact", "link_artifact"),
+        *("upsert_artifact", "finish_artifact"),
+    }
+)
+"""Methods of W&B's runs that are accepted and do nothing."""
 _MAX_DEPTH = 10
 _OF_START = frozenset(
     {"algorithm", "environment", "seed", "return_metric", "step_unit", "rewind_to", "url", "token"}
@@ -154,10 +162,10 @@ class Plotly(_NotKept):
 
 
 class _Plots:
-    """W&B's functions that make plots."""
+    """W&B's functions for plots."""
 
     def __getattr__(self, name: str) -> Any:
-        """One that makes a plot, which is not kept.
+        """One whose plot is not kept.
 
         Raises:
             AttributeError: the name is one of Python's own.
@@ -168,7 +176,7 @@ class _Plots:
 
 
 plot = _Plots()
-"""Makes plots, which are not kept."""
+"""W&B's functions for plots, which are not kept."""
 
 
 class util:  # noqa: N801 -- W&B's name
@@ -353,6 +361,7 @@ class WandbRun:
         self._agent_steps: Any = None
         """The last `global_step`."""
         self.start_time = time.time()
+        self._has_resumed = steps > 0
         self._labels: dict[str, Any] = {"project": "", "entity": "", "group": "", "notes": "", "tags": ()}
         self._labels.update(labels or {})
         self._later_name: str | None = None
@@ -414,18 +423,33 @@ class WandbRun:
         """What describes the run, or a further method of W&B's, which counts that it is not kept.
 
         Raises:
-            AttributeError: the name is a private one.
+            AttributeError: it is none of these.
         """
-        if name.startswith("_"):
-            raise AttributeError(name)
         if name in _LABELS:
             return self._labels[name]
+        if name not in _METHODS:
+            raise AttributeError(f"a run has no attribute {name!r}")
 
         def accept(*arguments: Any, **options: Any) -> Any:
             self._not_kept(f"calls of {name}")
             return _NotKept()
 
         return accept
+
+    @property
+    def resumed(self) -> bool:
+        """Whether `init` has resumed it."""
+        return self._has_resumed
+
+    @property
+    def offline(self) -> bool:
+        """Whether it is only written to this machine."""
+        return False
+
+    @property
+    def sweep_id(self) -> None:
+        """None: no sweep of W&B's starts it."""
+        return
 
     @property
     def path(self) -> str:

@@ -166,8 +166,10 @@ def test_run_resumed_with_a_token_that_may_only_write_goes_on_where_it_was(targe
     created = target.client.post("/api/v1/tokens", json={"name": "script", "scope": "external_runs"})
     token = created.raise_for_status().json()["token"]
     with callboard.init(algorithm="a", environment="e", token=token) as run:
+        run._started_at -= 5.0  # noqa: SLF001 - as after some training
         run.log({"loss/policy": 0.5}, agent_steps=10)
     before = target.run(run.id)["wall_time_s"]
+    assert before >= 5.0
     with callboard.init(id=run.id, token=token) as again:
         again.episode(5.0, 3)
     [row] = target.points(run.id)["rollout/episode_return"]

@@ -206,7 +206,7 @@ def test_monitors_of_a_folder_are_one_run_with_its_progress(target: Target, tmp_
     assert times == [1.5, 2.5, 3.75, 4.75]
 
 
-def test_steps_of_monitors_below_a_frame_skip_become_agent_steps(tmp_path: Path) -> None:
+def test_steps_of_monitors_below_a_frame_skip_are_named(tmp_path: Path) -> None:
     episodes = [f"{n},{39 + n % 3},{10 * n}" for n in range(1, 13)]  # about 4 frames a second
     (tmp_path / "monitor.csv").write_text("\n".join(['#{"t_start": 5.0}', "r,l,t", *episodes, ""]))
     table = ["time/total_timesteps,time/time_elapsed,train/loss"]
@@ -216,10 +216,22 @@ def test_steps_of_monitors_below_a_frame_skip_become_agent_steps(tmp_path: Path)
     [log] = read(tmp_path, ColumnMapping(), TABLE_ENDINGS)
     lengths = [39 + n % 3 for n in range(1, 13)]
     column = log.series["rollout/episode_return"]
-    assert list(column.agent_steps) == [sum(lengths[: n + 1]) // 4 for n in range(12)]
-    assert list(log.series["rollout/episode_length"].value) == [-(-length // 4) for length in lengths]
+    assert list(column.agent_steps) == [sum(lengths[: n + 1]) for n in range(12)]
     assert log.problem is None
-    assert {what for what in log.not_kept if "text files" in what or "divided" in what} == {*log.not_kept}
+    assert log.not_kept == {
+        "agent steps of monitors, which count 4 steps for each of the table": 12,
+        "text files that are no tables": 1,
+    }
+
+
+def test_folder_of_texts_leaves_the_others_to_be_read(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    for name in ("out.txt", "err.txt"):
+        (tmp_path / "a" / name).write_text("no table\n")
+    (tmp_path / "b" / "x.csv").write_text(PLAIN)
+    logs = {log.name: log.problem for log in read(tmp_path, ColumnMapping(), TABLE_ENDINGS)}
+    assert logs == {"a": f"{tmp_path / 'a'}: none of its text files is a table", "b": None}
 
 
 def test_long_table_with_run_ids_is_a_run_for_each(tmp_path: Path) -> None:

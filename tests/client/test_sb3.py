@@ -129,6 +129,25 @@ def test_episodes_and_metrics_of_a2c_and_dqn_arrive_exactly_once(target: Target)
     assert stored(target, run) == written.rows | returns_and_lengths(env.episodes)
 
 
+class Repeat(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Takes each action twice."""
+
+    def step(self, action: Any) -> Any:
+        first = self.env.step(action)
+        return first if first[2] or first[3] else self.env.step(action)
+
+
+@pytest.mark.service
+def test_lengths_are_agent_steps_above_a_wrapper_that_repeats_actions(target: Target) -> None:
+    env = Truth()
+    model = A2C("MlpPolicy", Repeat(Monitor(env)), seed=1, n_steps=16)
+    model.learn(400, callback=CallboardCallback())
+    [run] = target.runs()
+    lengths = stored(target, run)["rollout/episode_length"]
+    assert [length for _, length in lengths] == [-(-length // 2) for _, _, length in env.episodes]
+    assert len(lengths) > 5
+
+
 @pytest.mark.service
 def test_action_noise_is_stored_as_text_in_the_config(target: Target) -> None:
     noise = NormalActionNoise(mean=np.zeros(1), sigma=np.full(1, 0.5))

@@ -235,6 +235,8 @@ def test_further_names_of_wandb_are_accepted_and_counted(target: Target) -> None
     run = wandb.init(project="p", group="g", tags=["a"], algorithm="a", environment="e")
     assert (run.project, run.group, run.tags, run.path) == ("p", "g", ("a",), f"p/{run.id}")
     run.tags = (*run.tags, "b")
+    assert not run.resumed
+    assert not hasattr(run, "wrong")
     run.mark_preempting()
     wandb.use_artifact("model:latest").download()
     wandb.log({"curve": wandb.plot.line(None, "x", "y"), "loss": 0.5})

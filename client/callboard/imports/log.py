@@ -53,7 +53,7 @@ class Column:
     wall_time_s: array[float] = field(default_factory=lambda: array("d"))
     value: array[float] = field(default_factory=lambda: array("d"))
     frames: array[int] = field(default_factory=lambda: array("q"))
-    """Emulator frames of each point; empty if the log does not say."""
+    """Emulator frames of each point; empty if the log has none."""
     counts_agent_steps: bool = False
     """Whether its steps are agent steps, whatever those of the log's other metrics count."""
 

@@ -6,7 +6,6 @@ import json
 import math
 import platform
 import re
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -146,7 +145,8 @@ def _read_folder(
         if len(logs) == 1 and counts_iterations and not mapping.has_step_factor:
             logs[0].name = f"{name}/{stem(others[0])}"  # no axis is that of both
         elif len(logs) == 1 and logs[0].problem is None:  # the metrics of the same training
-            _divide_frames(episodes, logs[0])
+            if not mapping.has_step_factor:
+                _count_frames(episodes, logs[0])
             series, named = logs[0].series, mapping.metrics.values()
             given = {metric: column for metric, column in series.items() if metric in named}
             for metric in given.keys() & episodes.series.keys():
@@ -160,7 +160,7 @@ def _read_folder(
     if texts and logs:
         logs[0].not_kept["text files that are no tables"] = len(texts)
     elif texts:
-        raise UnreadableLog(f"{folder}: none of its text files is a table")
+        logs.append(Log(name, "", problem=f"{folder}: none of its text files is a table"))
     yield from logs
 
 
@@ -175,9 +175,9 @@ def _is_table(path: Path, mapping: ColumnMapping) -> bool:
     return True
 
 
-def _divide_frames(episodes: Log, table: Log) -> None:
-    """Divide the steps of monitors, if they are several for each agent step of the same training's table: a
-    wrapper above them repeats actions."""
+def _count_frames(episodes: Log, table: Log) -> None:
+    """Count in `not_kept` that the steps of monitors are several for each agent step of the same training's
+    table: a wrapper above them repeats actions."""
     ended, logged = (
         max(log.series.values(), key=lambda column: len(column.value), default=Column())
         for log in (episodes, table)
@@ -188,13 +188,9 @@ def _divide_frames(episodes: Log, table: Log) -> None:
         return
     ratios = np.interp(times, np.array(ended.wall_time_s), np.array(ended.agent_steps)) / steps
     frame_skip = round(float(np.median(ratios)))
-    if frame_skip < 2 or np.abs(ratios / frame_skip - 1).max() > _FRAME_SKIP_ERROR:
-        return
-    for metric, column in episodes.series.items():
-        column.agent_steps = array("q", [step // frame_skip for step in column.agent_steps])
-        if metric == _EPISODE_METRICS["l"]:
-            column.value = array("d", [-(-length // frame_skip) for length in column.value])
-    episodes.not_kept[f"steps of monitors: {frame_skip} were divided into one agent step of the table"] = 1
+    if frame_skip >= 2 and np.abs(ratios / frame_skip - 1).max() <= _FRAME_SKIP_ERROR:
+        what = f"agent steps of monitors, which count {frame_skip} steps for each of the table"
+        episodes.not_kept[what] = len(ended.value)
 
 
 def _read_file(

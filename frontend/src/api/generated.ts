@@ -4584,7 +4584,7 @@ export interface components {
             length: number | null;
             /**
              * Frames
-             * @description Emulator frames of the run at its end; null: as many as agent steps.
+             * @description Emulator frames of the run at its end; null: in proportion to its agent steps, as those of the run so far.
              */
             frames?: number | null;
         };

@@ -195,7 +195,7 @@ def test_failed_and_deleted_members_are_retried(service: RunningService, client:
 
 
 def test_retry_has_no_more_runs_open_than_the_sweep_may(service: RunningService, client: Client) -> None:
-    sweep = created(client, max_seeds=3, racing=None, concurrency=6)
+    sweep = created(client, max_seeds=3, racing=None, concurrency=6, budget={"runs": 6})
     end_runs(service.engine, {0.001: 1.0, 0.01: 2.0}, RunState.FAILED)
     reconcile(service.engine, sweep)
     with reading(service.engine) as session:

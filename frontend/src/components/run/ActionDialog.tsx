@@ -48,7 +48,7 @@ function reachedOf(run: Run, limit: Limit): string {
 
 /** Whether the mean of the last 100 returns has reached a bound, which counts once there are as many. */
 const hasReachedScore = (run: Run, bound: number): boolean =>
-  run.score != null && run.score >= bound && (run.episodes ?? 0) >= SCORE_EPISODES;
+  run.score != null && run.score >= bound && run.episodes >= SCORE_EPISODES;
 
 /** A finished run needs a higher limit where it has reached one; any other can complete what it has. */
 function proposed(run: Run, limit: Limit): string {

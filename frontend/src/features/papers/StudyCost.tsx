@@ -4,8 +4,10 @@ import classes from './papers.module.css';
 
 /** What a study costs before it starts. */
 export function StudyCost({ estimate }: { estimate: StudyEstimate }) {
-  const { n_runs, n_reused, agent_steps, time_s, minutes_on_two_cores, disk_bytes, slots } = estimate;
-  const measured = time_s === null ? 'not measured here yet' : `about ${formatCoarseDuration(time_s)}`;
+  const { n_runs, n_reused, agent_steps, time_s, minutes_on_two_cores, disk_bytes, slots, unmeasured } =
+    estimate;
+  const unknown = unmeasured.length > 0 ? 'not measured here yet' : 'not known: by score';
+  const measured = time_s === null ? unknown : `about ${formatCoarseDuration(time_s)}`;
   return (
     <dl className={classes.cost} aria-label="Cost">
       <div>
@@ -17,7 +19,9 @@ export function StudyCost({ estimate }: { estimate: StudyEstimate }) {
       </div>
       <div>
         <dt>Agent steps</dt>
-        <dd className="num">{agent_steps === null ? 'by time' : formatCount(agent_steps)}</dd>
+        <dd className="num">
+          {agent_steps === null ? (time_s === null ? 'not known' : 'by time') : formatCount(agent_steps)}
+        </dd>
       </div>
       <div>
         <dt>Time on these hosts</dt>

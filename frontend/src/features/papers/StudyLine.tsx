@@ -11,7 +11,7 @@ export function StudyLine({ study }: { study: Study }) {
     <li className={classes.study}>
       <StateBadge state={study.state} meaning={STUDY_MEANINGS[study.state]} />
       <Link to="/studies/$studyId" params={{ studyId: study.id }}>
-        {study.scale ?? study.name}
+        {study.scale !== null && study.name.endsWith(`, ${study.scale}`) ? study.scale : study.name}
       </Link>
       <span className="muted nowrap">
         {progressText(study)}, <RelativeTime at={study.created_at} />

@@ -186,7 +186,7 @@ FIGURE_5 = Definition(
     ),
     scales={
         "minutes": AtScale(
-            minutes=2.7,
+            minutes=3.6,
             arms=tuple(
                 arm.model_copy(update={"config": arm.config | {"evaluation_interval_agent_steps": 2_000}})
                 for arm in _SMALL

@@ -217,6 +217,7 @@ def _add(
     rows = np.arange(n) if rows is None else rows
     named: dict[str, Any] = {"name": plain_text(group.label.text), "mode": style.get("mode", group.mode)}
     key = f"{group.id} {group.source}"
+    members = " ".join(group.runs)  # with other ones, nothing that the client has of the curve is right
 
     def whole() -> dict[str, Any]:
         meta = {
@@ -229,7 +230,7 @@ def _add(
         return {**named, **style, "legendgroup": key, "meta": meta}
 
     figure.add_growing(
-        f"{key} {column}",
+        f"{key} {members} {column}",
         start + rows,
         group.start,
         whole,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from httpx import Client
 from sqlalchemy import Engine
@@ -24,10 +25,10 @@ def client(service: RunningService) -> Client:
 
 
 def report(run: RecordedRun) -> None:
-    """Let the run's row state how far it got, which the automatic width of windows depends on."""
+    """Let the run's row state its score and how far it got, which the automatic width depends on."""
     with writing(run.engine) as session:
         row = session.get_one(Run, run.run_id)
-        row.agent_steps, row.episodes = run.agent_steps, run.agent_steps // 300
+        row.agent_steps, row.episodes, row.score = run.agent_steps, run.agent_steps // 300, 1.0
 
 
 class Page:
@@ -99,7 +100,8 @@ def _added(figure: dict[str, Any], update: dict[str, Any]) -> dict[str, Any] | N
                 name: [value for value, keep in zip(values, kept, strict=True) if keep] + after.get(name, [])
                 for name, values in before.items()
             }
-            changed = {name: value for name, value in new.items() if name not in ("x", "y", "meta", "from")}
+            tails = ("x", "y", "customdata", "meta", "from")
+            changed = {name: value for name, value in new.items() if name not in tails}
             meta = {name: joined.pop(name) for name in ("low", "high", "n", "bucket") if name in joined}
             growing[uid] = had | joined | changed | {"meta": had["meta"] | meta}
         else:
@@ -159,6 +161,22 @@ def test_figure_with_a_new_series_is_loaded_anew(engine: Engine, client: Client)
     first.append({RETURN: 20, LOSS: 5})
     page = Page(client, [first.run_id, second.run_id])
     second.append({RETURN: 10, LOSS: 10})
+    page.update()
+    assert page.n_whole == 2
+    assert page.shown == page.expected
+
+
+def test_curve_over_seeds_has_nothing_of_a_run_that_no_longer_counts(engine: Engine, client: Client) -> None:
+    """Of runs with equal seeds the one that trained furthest counts."""
+    former, latter, *others = [RecordedRun(engine, seed) for seed in (0, 0, 1, 2, 3, 4)]
+    latter.rng = np.random.default_rng(5)
+    for run, n in ((former, 60), (latter, 55), *((other, 65) for other in others)):
+        run.append({LOSS: n})
+        report(run)
+    runs = [run.run_id for run in (former, latter, *others)]
+    page = Page(client, runs, figure="seed_curve:loss/value", smooth=0, embedded=True)
+    latter.append({LOSS: 12})
+    report(latter)
     page.update()
     assert page.n_whole == 2
     assert page.shown == page.expected

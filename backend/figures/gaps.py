@@ -40,9 +40,11 @@ def hatched(data: Sequence[Mapping[str, Any]]) -> str:
 
 
 def add_gap_notes(figure: Figure, lines: Sequence[Columns], theme: Theme) -> None:
-    """The axis of `add_gaps`, and a text that counts what is not finite in all lines."""
-    counts = [sum(int(line[name].sum()) for line in lines if name in line) for name in NOT_FINITE]
-    if not sum(counts):
+    """The axis of `add_gaps`, and a text that counts what is not finite in all lines.
+
+    A client with gaps needs the axis also where none of the lines' new buckets has one.
+    """
+    if not any("nan" in line for line in lines):
         return
     figure.layout["yaxis3"] = {
         "overlaying": "y",
@@ -51,6 +53,9 @@ def add_gap_notes(figure: Figure, lines: Sequence[Columns], theme: Theme) -> Non
         "visible": False,
         "fixedrange": True,
     }
+    counts = [sum(int(line[name].sum()) for line in lines if name in line) for name in NOT_FINITE]
+    if not sum(counts):
+        return
     n_values = sum(int(line["count"].sum()) for line in lines) + counts[0]
     nothing = sum(counts) == n_values
     figure.add_annotation(

@@ -68,6 +68,8 @@ def test_every_value_that_is_not_finite_is_in_a_hatched_stretch_and_counted(
         assert ((stretches[:, 1] < 10 * (at + 1)) & (10 * (at + 1) <= stretches[:, 2])).any()
     notes = [note["text"] for note in figure.layout.get("annotations", [])]
     assert notes == ([in_words(kinds, len(measured))] if sum(kinds) else [])
+    assert gaps["yaxis"] == "y3"
+    assert "yaxis3" in figure.layout
 
 
 @pytest.mark.parametrize("smooth", ["", "over 35 agent steps"])

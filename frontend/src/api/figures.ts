@@ -18,7 +18,7 @@ export type FigureRequest = {
   panel?: string;
   /** The metrics that it shows. */
   metrics: readonly string[];
-  /** The return metric of its run: with another one, nothing that is drawn stays. */
+  /** The return metrics of its runs: with other ones, nothing that is drawn stays. */
   scoredBy?: string | null | undefined;
   source?: readonly string[];
   /** Aggregate the runs of a group into one curve. */

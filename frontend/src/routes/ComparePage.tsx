@@ -87,6 +87,7 @@ export default function ComparePage() {
     threshold: search.threshold,
     protocol: search.protocol,
   } as const;
+  const scoredBy = runs.map(({ return_metric }) => return_metric ?? '').join(' ');
   // The same request as that of the statistics.
   const training = runs.some(({ state }) => !hasEnded(state));
   const trainedS = runs.reduce(
@@ -175,6 +176,7 @@ export default function ComparePage() {
         >
           <CompareCharts
             runs={existing}
+            scoredBy={scoredBy}
             trainedS={trainedS}
             environments={environments}
             metrics={metrics}

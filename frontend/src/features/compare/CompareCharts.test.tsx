@@ -67,6 +67,7 @@ function show(more: More = {}) {
     <CurveViewProvider search={{}} onSearch={onSearch}>
       <CompareCharts
         runs={RUNS}
+        scoredBy=""
         trainedS={0}
         environments={['ALE/Pong-v5']}
         metrics={[]}
@@ -161,6 +162,7 @@ function Page({ trainedS = 0, initial = [] }: PageProps) {
     <CurveViewProvider search={view} onSearch={setView}>
       <CompareCharts
         runs={RUNS}
+        scoredBy=""
         trainedS={trainedS}
         environments={['ALE/Pong-v5']}
         metrics={metrics}

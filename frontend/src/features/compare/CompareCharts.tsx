@@ -28,7 +28,6 @@ const LEARNING_CURVES = {
   label: 'Learning curves of the compared runs',
   fileName: 'comparison',
   metrics: [EPISODE_RETURN],
-  figure: {},
   empty: <Empty>None of these runs has finished an episode yet.</Empty>,
 };
 
@@ -64,6 +63,8 @@ const MAX_OPTIONS = 50;
 
 type Props = {
   runs: readonly string[];
+  /** The runs' return metrics: with other ones, no curve of returns stays. */
+  scoredBy: string;
   /** The training time of those that have not ended, summed. */
   trainedS: number;
   /** The runs' environments. Their returns have no common scale: each environment has a panel of each metric. */
@@ -87,6 +88,7 @@ type Props = {
 /** Any metrics of several runs, or of groups of seeds with their bands, in panels with a common x axis. */
 export function CompareCharts({
   runs,
+  scoredBy,
   trainedS,
   environments,
   metrics,
@@ -107,6 +109,7 @@ export function CompareCharts({
   const version = useQueries({ queries: runs.map(marksQuery), combine: versionOf });
   const period = Math.floor(trainedS / MARKS_INTERVAL_S);
   const marks = useMemo(() => ({ version, period }), [version, period]);
+  const learningCurves = useMemo(() => ({ ...LEARNING_CURVES, figure: { scoredBy } }), [scoredBy]);
   const areMixed = environments.length > 1;
   const sizeOf = (metric: string): PanelSize => sizes.get(metric) ?? defaultSize(metric, areMixed);
   const resize = (metric: string, size: PanelSize): void => {
@@ -176,7 +179,7 @@ export function CompareCharts({
           <div>
             {metrics.flatMap((metric) =>
               (areMixed ? environments : [undefined]).map((environment) => {
-                const panel = metric === EPISODE_RETURN ? LEARNING_CURVES : panelOf(metric);
+                const panel = metric === EPISODE_RETURN ? learningCurves : panelOf(metric);
                 const name = environment && shortEnvironmentName(environment);
                 const of = (text: string): string => (name ? `${text} · ${name}` : text);
                 return (

@@ -39,7 +39,7 @@ class ForkRequest(Strict):
     queue: Queue | None = None
     """Queue from which hosts claim the fork."""
     host: HostName | None = None
-    """Id of the only host that may claim the fork."""
+    """Id of the only host that may claim the fork; null for any host, by default the parent's."""
     priority: Priority | None = None
     """Runs with a higher priority are claimed first."""
     group: GroupName | None = None

@@ -5104,7 +5104,7 @@ export interface components {
             queue?: ("cpu" | "gpu") | null;
             /**
              * Host
-             * @description Id of the only host that may claim the fork.
+             * @description Id of the only host that may claim the fork; null for any host, by default the parent's.
              */
             host?: string | null;
             /**

@@ -60,6 +60,17 @@ def test_fork_from_older_checkpoint_and_fork_without_changes(service: RunningSer
     assert bolder.json()["name"] == "p fork beta=0.5"
 
 
+def test_fork_is_for_the_host_of_its_parent_unless_it_names_another_or_none(
+    service: RunningService, tmp_path: Path
+) -> None:
+    parent, _ = _parent(service, tmp_path, 100, host="a")
+    hosts = [
+        service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["spec"]["host"]
+        for body in ({}, {"host": "b"}, {"host": None})
+    ]
+    assert hosts == ["a", "b", None]
+
+
 def test_fork_survives_deletion_of_parent(service: RunningService, tmp_path: Path) -> None:
     parent, _ = _parent(service, tmp_path, 100)
     fork = service.client.post(f"/api/v1/runs/{parent.id}/fork").json()

@@ -33,11 +33,11 @@ QUIET_S = 10.0
 """Time without a ready web process after which the terminal shows the last problem."""
 CHECK_INTERVAL_S = 0.5
 WEB_UNHEALTHY_TIMEOUT_S = 30.0
-"""How long /healthz may fail before the web process is restarted, from the last check that succeeded; of the
-time to the first that fails, 10 s count at most."""
+"""How long /healthz may fail before the web process is restarted: counted from the last check that
+succeeded, and each check that fails adds at most 10 s."""
 WORKER_SILENT_LEASES = 4
-"""A worker is restarted when the checks have failed for this many leases: the first one that fails finds it
-offline, as the page shows it. Starting takes less time than that."""
+"""A worker is restarted when its checks have failed for this many leases. They begin to fail when it counts
+as offline, after `ALIVE_LEASES` leases without a heartbeat. A worker needs less time to start."""
 LOCK_WAIT_S = 1.0
 STOP_TIMEOUT_S = 12.0
 """A worker exits within 10 s."""
@@ -260,7 +260,8 @@ def _print_ready(settings: Settings, url: str) -> None:
 
 
 def _keep_local_token(settings: Settings, url: str) -> None:
-    """Have a valid token below home, with which scripts on this machine find the server."""
+    """Have a valid token below home, with which scripts on this machine find the server: `LocalToken` makes
+    one when the request is refused."""
     with suppress(httpx.HTTPError, SQLAlchemyError, OSError):
         query, token = {"limit": 1}, LocalToken(settings)
         httpx.get(f"{url}/api/v1/runs", params=query, auth=token, timeout=10.0, trust_env=False)

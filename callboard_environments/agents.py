@@ -26,8 +26,8 @@ _PAGE = 200
 
 
 class Agent:
-    """An agent of a checkpoint, on this machine's CPU. It acts as in evaluations under a protocol that is not
-    greedy, unless it was loaded with `greedy`."""
+    """An agent of a checkpoint, on this machine's CPU. It acts as the method's paper evaluates agents, or,
+    loaded with `greedy`, always takes the best action."""
 
     def __init__(self, spec: Any, policy: Any, env: Any, checkpoint: dict[str, Any]) -> None:
         """Use `load_agent`.

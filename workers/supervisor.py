@@ -178,7 +178,7 @@ class Supervisor:
         recorder = Recorder(self._context, self.claim.run_id, self.claim.attempt)
         try:
             checkpoint = self._retry(partial(resume.prepare, self._context, self.claim), interruptible=True)
-            # A host that cannot start a process now would fail every run that it claims.
+            # Retried, not failed: a host that cannot start a process now would fail every run that it claims.
             self._process = self._retry(partial(self._start_engine, checkpoint), interruptible=True)
         except _Interrupted:
             self._retry(partial(self._conclude_unstarted, recorder))
@@ -284,7 +284,7 @@ class Supervisor:
     def _conclude_unstarted(self, recorder: Recorder) -> None:
         """End an attempt that started no engine.
 
-        No log is read: after a restore of the database, one with its number may be another attempt's.
+        No log is read: after a restore of the database, a log of the same number may be another attempt's.
         """
         with self._context.writing() as session:
             run = claims.lock(session, self.claim.run_id, self.claim.attempt)
@@ -338,12 +338,18 @@ class Supervisor:
             log.warning("run.superseded")
 
     def _retry(self, action: Callable[[], T], *, interruptible: bool = False) -> T:
-        """Retry an action while the database or the artifact store is unavailable, or the host lacks memory,
-        processes or open files for it.
+        """Retry an action for as long as it raises one of `TRANSIENT_ERRORS`: the database or the artifact
+        store is unavailable, or any OSError, each of which counts as temporary.
+
+        Args:
+            action: what is tried.
+            interruptible: for what comes before the engine has started, when another host could still take
+                the run: ends at a request to stop, and raises a fault of this host's disk.
 
         Raises:
             Superseded: the run was lost meanwhile.
             _Interrupted: a stop was requested, if `interruptible`.
+            OSError: this host's disk is full or broken, if `interruptible`.
         """
 
         def check() -> None:
@@ -355,8 +361,8 @@ class Supervisor:
         def wait(error: Exception) -> None:
             if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
                 raise error  # nothing has started: another host can take the run
-            is_of_files = interruptible and isinstance(error, OSError)
-            if (is_of_files or isinstance(error, StoreUnavailable)) and self._backoff_s == 0.0:
+            is_of_host = interruptible and isinstance(error, OSError)
+            if (is_of_host or isinstance(error, StoreUnavailable)) and self._backoff_s == 0.0:
                 self._log(f"waiting: {error}")
             self._wake.wait(self._next_backoff_s(error))
             self._wake.clear()

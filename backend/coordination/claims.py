@@ -166,11 +166,11 @@ def resume_from(
     session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None, reached: int = 0
 ) -> dict[str, Any]:
     """Set a claimed attempt to resume from a checkpoint, or without one to start anew; all data recorded
-    after it is superseded. `reached` are the agent steps of a checkpoint of which nothing else is known.
+    after it is superseded. `reached`: the agent steps of a checkpoint of which nothing else is known.
 
     Returns:
-        The run's spec, with the live changes of settings in the earlier attempt's log, which is recorded
-        before.
+        The run's spec. The caller has already recorded the earlier attempt's log, so that the spec has the
+        settings that were changed live.
 
     Raises:
         Superseded: the attempt no longer holds the run.

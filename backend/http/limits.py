@@ -35,7 +35,7 @@ MAX_CHARTS = 2
 """Charts and figures that are computed at the same time. The others wait; one may need 100 MiB."""
 
 SHARED_FOR_S = 1.0
-"""Age of an answer that everybody may ask for."""
+"""Maximum age of an answer that is shared by all who ask for it."""
 
 QUOTA_S = 24 * 3600.0
 """Length of a period of a token's quota, which begins with the first thing stored after the period before."""
@@ -89,8 +89,8 @@ class Slots:
 
 class Turns:
     """How many requests of one kind work at the same time, in all and of each user; the others wait in the
-    event loop. Next is one of the user with the fewest turns now, then of the one whose turn was longest ago,
-    then the one that came first: many requests of one user do not delay those of others.
+    event loop. Next is one of the user with the fewest turns now, then of the one whose turn began longest
+    ago, then the one that came first: many requests of one user do not delay those of others.
 
     Args:
         total: how many work at the same time.
@@ -276,8 +276,8 @@ class _Used:
 
 
 class Quotas:
-    """What the scripts of each token, and of those that it has created, may store in a day: others keep
-    their room."""
+    """What the scripts of each token, and of those that it has created, may store in a day, so that none
+    fills the storage of all."""
 
     def __init__(self) -> None:
         self._used: dict[str, _Used] = {}

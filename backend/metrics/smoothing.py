@@ -22,7 +22,8 @@ from backend.metrics.chunks import Array
 from backend.metrics.rollups import last_rows
 
 Smoothing = Literal["points", "ema", "window"]
-"""An exponential moving average over points, one over x, or the mean of a window of x."""
+"""`points`: an exponential moving average whose weights fall with each point; `ema`: one whose weights
+fall with the distance in x; `window`: the mean of a window of x."""
 
 MAX_WEIGHT = 0.9999
 _NEGLIGIBLE = 1e-9
@@ -295,5 +296,6 @@ def _is_reached(place: Array, passes: Array) -> Array:
     """Whether a line may go to each point from the one before it: it may pass the point's bucket, `place`,
     and all buckets between the two."""
     n_gaps = np.cumsum(~passes)
-    crosses = n_gaps[place[1:]] - ~passes[place[1:]] > n_gaps[place[:-1]]
+    n_gaps_before = n_gaps - ~passes
+    crosses = n_gaps_before[place[1:]] > n_gaps[place[:-1]]
     return np.asarray(passes[place] & ~np.concatenate([[False], crosses]))

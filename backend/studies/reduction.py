@@ -100,8 +100,8 @@ class _Data:
     """By id, those that are known here."""
     cells: list[CellRow]
     protocols: dict[str, str]
-    """Evaluation protocol of each environment, of the first arm that is shown; where references matter, the
-    others have the same."""
+    """By environment, the evaluation protocol of the first arm that is shown. In figures with published
+    scores `rules.differing_protocols` ensures that the other arms have the same."""
     settings: dict[int, dict[str, Any]]
     """Settings that were drawn for each cell, by its number and their paths."""
     shown_arms: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ def _build_figure(
     frame = Frame(figure.title, [arm.label for arm in data.arms], theme, width_px)
     panels = [data.title(environment) for environment in spec.environments]
     if figure.kind == "counts":
-        return _counts(session, data, figure, frame)
+        return _counts_over_time(session, data, figure, frame)
     if figure.kind in ("bars", "stacked_bars") or (figure.kind == "table" and figure.metrics):
         return _metrics(session, data, figure, frame, panels)
     if figure.kind == "speedups":
@@ -259,7 +259,7 @@ def _load(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) 
         run_id = cell.run_id or ""
         score = cell.score
         last = Points()
-        if score is not None and np.isfinite(score):  # as one return: the stored mean of the last 100
+        if score is not None and np.isfinite(score):  # one point: it is already the mean of 100 returns
             last = Points(
                 np.array([cell.agent_steps], float), np.array([cell.wall_time_s]), np.array([score])
             )
@@ -316,7 +316,7 @@ def _reduce(data: _Data, rule: ReductionRule) -> Reduction:
         )
     in_words = reduction.rule
     if len(cells) < len(reduction.cells):
-        # The words have a number if all cells have as many runs, and a hidden reference arm may have another.
+        # The words name the number of runs if it is the same in all cells; a hidden arm may have another.
         plain, prefix = (reducer.of, f"{reducer.prefix}: ") if isinstance(reducer, RatioTo) else (reducer, "")
         of_shown = plain.reduce(
             [member for member in members if member.arm in shown],
@@ -818,8 +818,8 @@ def mean_speedups(reduction: Reduction) -> tuple[set[str], dict[str, float]]:
     return common, means
 
 
-def _counts(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
-    """The metrics of the first run that has them, over training time."""
+def _counts_over_time(session: Session, data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:
+    """Counts, such as that of actors, of the first run that has them over training time."""
     lines: list[tuple[str, str, Any, Any]] = []
     cells = [cell for cell in data.cells if data.spec.arms[cell.arm] in data.arms]
     run_ids = [cell.run_id for cell in cells if cell.run_id and not cell.is_changed]
@@ -860,9 +860,9 @@ def _unit_title(reduction: Reduction) -> str:
 
 
 def in_tables(value: float | None) -> str:
-    """A value as the tables of pages write it: whole numbers in full, others with four significant digits,
-    from a thousand on six, halves rounded up; powers of ten below 0.001 and from 1e9 on. With minus signs,
-    not hyphens.
+    """A value as the tables of pages write it: whole numbers in full, others with four significant digits and
+    from a thousand on with six, halves rounded up; below 0.001 and from 1e9 on in scientific notation. Signs
+    are minus signs, not hyphens.
     """
     number = float(value or 0.0)
     if not math.isfinite(number):

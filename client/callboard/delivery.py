@@ -206,8 +206,8 @@ class Delivery:
             Unreachable: the answer does not confirm it.
         """
         if request.kind == "state":
-            return self._transport.fields_of(answer, state=str, stop_requested=bool)
-        stored = self._transport.fields_of(answer, sequence=int, stored=int, dropped=int)
+            return self._transport.validate_answer(answer, state=str, stop_requested=bool)
+        stored = self._transport.validate_answer(answer, sequence=int, stored=int, dropped=int)
         if stored["sequence"] < request.sequence:
             raise Unreachable(f"batch {stored['sequence']} is stored, not {request.sequence}")
         return stored
@@ -254,7 +254,9 @@ class Delivery:
         except Rejected as error:
             self._raise_if_run_refused(error)
             raise Unreachable(str(error)) from None
-        stop_requested = self._transport.fields_of(answer, state=str, stop_requested=bool)["stop_requested"]
+        stop_requested = self._transport.validate_answer(answer, state=str, stop_requested=bool)[
+            "stop_requested"
+        ]
         self._has_resumed = True
         return bool(stop_requested)
 
@@ -294,7 +296,7 @@ class Delivery:
         except Rejected as error:
             self._raise_if_run_refused(error)
             raise Unreachable(str(error)) from None
-        self._transport.fields_of(answer, state=str, stop_requested=bool)
+        self._transport.validate_answer(answer, state=str, stop_requested=bool)
         self._spool.set_manifest(replace(self._spool.manifest, rewind_to=None))
 
     def _post(self, run_id: str, request: Request) -> tuple[Request, dict[str, Any]]:
@@ -357,6 +359,6 @@ def create_run(transport: Transport, manifest: Manifest) -> str:
         Rejected: the server refuses it.
     """
     answer = transport.request("POST", "runs", body=manifest.create, idempotency_key=manifest.source)
-    items = transport.fields_of(answer, items=list)["items"]
-    run = transport.fields_of(items[0] if len(items) == 1 else None, id=str)
+    items = transport.validate_answer(answer, items=list)["items"]
+    run = transport.validate_answer(items[0] if len(items) == 1 else None, id=str)
     return str(run["id"])

@@ -148,7 +148,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
                 if manifest.rewind_to is not None:
                     body |= {"rewind_to": manifest.rewind_to}
                 answer = transport.request("POST", f"runs/{manifest.run}/heartbeat", body=body)
-                before = transport.fields_of(answer, state=str, agent_steps=int, wall_time_s=float)
+                before = transport.validate_answer(answer, state=str, agent_steps=int, wall_time_s=float)
                 before |= _read(transport, manifest.run)
                 _store(spool, replace(manifest, name=before.get("name") or manifest.name))
     except Rejected as error:
@@ -219,7 +219,7 @@ def _read(transport: Transport, run_id: str) -> dict[str, Any]:
         if error.status != httpx.codes.FORBIDDEN:
             raise
         return {}
-    return transport.fields_of(answer, id=str, name=str, wall_time_s=float, agent_steps=int, spec=dict)
+    return transport.validate_answer(answer, id=str, name=str, wall_time_s=float, agent_steps=int, spec=dict)
 
 
 def _settings(config: Any) -> FlatConfig:

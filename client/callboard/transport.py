@@ -237,8 +237,8 @@ class Transport:
         except (ValueError, RecursionError):
             raise _foreign(response) from None
 
-    def fields_of(self, answer: Any, **types: type) -> dict[str, Any]:
-        """An answer, which is an object with these fields.
+    def validate_answer(self, answer: Any, **types: type) -> dict[str, Any]:
+        """Return an answer, which must be an object with at least these fields.
 
         Raises:
             Unreachable: it is not; something else than the server has answered.

@@ -77,7 +77,7 @@ class FileUpload:
             params={"offset": self._sent_bytes},
         )
         try:
-            answer = transport.fields_of(call_with_access(send), received_bytes=int)
+            answer = transport.validate_answer(call_with_access(send), received_bytes=int)
         except RequestTooLarge:
             if len(part) <= MIN_PART_BYTES:
                 raise

@@ -54,8 +54,8 @@ const MAX_PAGES = 5;
 const fetchedAgain = new WeakSet<Query>();
 
 /**
- * Refetches queries. What is on its way is not cancelled, or an answer slower than the events would never arrive; it
- * may have left before the event, so that such a query is fetched once more after it.
+ * Refetches queries. A request under way is not cancelled, or an answer slower than the events would never arrive.
+ * As it may have left before the event, its query is fetched once more afterwards.
  */
 async function refetch(client: QueryClient, filters: QueryFilters): Promise<void> {
   const idle = new Set<Query>();
@@ -172,7 +172,10 @@ const jobOf = (data: unknown): string | undefined => (data as { job?: string } |
 
 const sectionOf = (metric: unknown): string => `series/${String(metric).split('/')[0] ?? ''}`;
 
-/** Whether a query, with the data that it has, shows something that an event has changed. */
+/**
+ * Whether a query, with the data that it has, shows something that an event has changed. An event that names no
+ * changes may have changed anything.
+ */
 export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?: unknown): boolean {
   // The third is a resource's name, the score of a comparison, or the metrics of series.
   const [kind, idOrIds, name] = queryKey;

@@ -36,12 +36,11 @@ from workers.engine.nn.seeds import REPLAY_CHOICE_STREAM
 from workers.engine.processes.phases import enter_phase
 
 RETRY_S = 0.2
-"""Pause before a process is called again that died or had nothing to learn from, and between the calls for
-reports and snapshots."""
+"""Pause before a process is called again that died or had nothing to learn from, and after each report."""
 DOWN_TIMEOUT_S = 300.0
 """Maximum time that a process may be down before it fails the run."""
 STORE_BYTES_PER_PROCESS = 16 * 2**20
-"""Of Ray's object store, beside parts of theta."""
+"""Bytes of Ray's object store for each process, besides those of its parts of theta."""
 
 OnReply = Callable[[Any], None]
 
@@ -74,7 +73,7 @@ class _Worker(_Process):
 
 
 @dataclass(eq=False)
-class _ParameterShards(_Process):
+class _ParameterProcess(_Process):
     """A process of parameter shards."""
 
     shards: list[int] = field(kw_only=True)
@@ -121,13 +120,13 @@ class ProcessGroup:
         from workers.engine.methods.gorila.remote import RemoteParameterServer
 
         c, cluster = self._config, self._cluster
-        self._parameters = [
-            _ParameterShards(
+        self._parameter_processes = [
+            _ParameterProcess(
                 _format_name("parameter shard", ks), cluster.start(i, ParameterShardProcess), shards=ks
             )
             for i, ks in enumerate(_split_into_groups(c.n_shards, c.parts_per_process))
         ]
-        server = RemoteParameterServer([(p.handle, p.shards) for p in self._parameters], bounds)
+        server = RemoteParameterServer([(p.handle, p.shards) for p in self._parameter_processes], bounds)
         self._replays: list[_Process] = []
         self._workers = [
             _Worker(
@@ -143,7 +142,7 @@ class ProcessGroup:
         """Wait until every process is there; one that dies is replaced later."""
         import ray
 
-        handles = [process.handle for process in (*self._parameters, *self._replays, *self._workers)]
+        handles = [process.handle for process in (*self._parameter_processes, *self._replays, *self._workers)]
         waiting = [handle.__ray_ready__.remote() for handle in handles]
         while waiting:
             enter_phase(f"starting {len(handles) - len(waiting) + 1} of {len(handles)} processes")
@@ -173,7 +172,7 @@ class ProcessGroup:
         def replay(k: int) -> Replay | None:
             from workers.engine.methods.gorila.remote import RemoteReplay
 
-            # Actor k and learner k have the same seed, of which only the learner draws.
+            # Actor k and learner k have the same seed, from which only the learner draws.
             seed = np.random.SeedSequence((self._spec.seed, REPLAY_CHOICE_STREAM + k))
             return RemoteReplay(
                 shards, home=k % n_replays if local else None, rng=np.random.default_rng(seed)
@@ -207,11 +206,11 @@ class ProcessGroup:
         """Restore each parameter shard from its snapshot, and wait until all are restored."""
         try:
             self.pause()
-            for process in self._parameters:
+            for process in self._parameter_processes:
                 process.snapshots = {k: snapshots[k] for k in process.shards}
                 process.is_restored = False
-            while not all(process.is_restored for process in self._parameters):
-                for process in self._parameters:
+            while not all(process.is_restored for process in self._parameter_processes):
+                for process in self._parameter_processes:
                     if not process.is_restored:
                         self._restore(process)
                 self._receive(math.inf)
@@ -222,8 +221,8 @@ class ProcessGroup:
     def work_until(self, until: float, request: WorkRequest) -> None:
         """Let all processes work until `until`, or until they have taken the requested decisions together.
 
-        A request of an earlier call may still be answered: between two pauses, the caller keeps the sum of
-        the agent steps taken and `request.agent_steps` the same.
+        Requests of earlier calls may still be pending, and count against the bound. So between two pauses
+        `request.agent_steps` is what is left to one and the same bound, or practically infinite.
 
         Raises:
             ChildDiedError: a server of Ray has ended.
@@ -245,14 +244,14 @@ class ProcessGroup:
     def pause_and_snapshot(self) -> list[dict[str, Any]]:
         """A snapshot of each parameter shard, taken while no process works."""
         self.pause()
-        for process in self._parameters:
-            process.snapshot_at = 0.0
         began = time.monotonic()
-        while any(process.snapshot_at < began for process in self._parameters):
+        while any(process.snapshot_at < began for process in self._parameter_processes):
             self._poll_shards(time.monotonic(), snapshots=True)
             self._receive(time.monotonic() + RETRY_S)
         self.pause()
-        snapshots = {k: snapshot for process in self._parameters for k, snapshot in process.snapshots.items()}
+        snapshots = {
+            k: snapshot for process in self._parameter_processes for k, snapshot in process.snapshots.items()
+        }
         return [snapshots[k] for k in sorted(snapshots)]
 
     def close(self) -> None:
@@ -281,22 +280,23 @@ class ProcessGroup:
             self._call(worker, "work", ref, partial(self._on_work_report, worker))
 
     def _poll_shards(self, now: float, *, snapshots: bool = False) -> None:
-        """Ask shards for reports and, when due, snapshots; restore those that have been restarted."""
+        """Ask the processes of shards for reports and, when due or wanted, snapshots; restore those that have
+        been restarted."""
         pending = {(process, kind) for process, kind, _ in self._pending.values()}
-        for shards in self._parameters:
-            if shards.retry_at > now or any(process is shards for process, _ in pending):
+        for process in self._parameter_processes:
+            if process.retry_at > now or any(waiting is process for waiting, _ in pending):
                 continue
-            if not shards.is_restored:
-                self._restore(shards)
-            elif snapshots or now - shards.snapshot_at >= self._config.snapshot_interval_s:
-                ref = shards.handle.snapshot.remote()
-                self._call(shards, "snapshot", ref, partial(self._on_snapshots, shards, now))
+            if not process.is_restored:
+                self._restore(process)
+            elif snapshots or now - process.snapshot_at >= self._config.snapshot_interval_s:
+                ref = process.handle.snapshot.remote()
+                self._call(process, "snapshot", ref, partial(self._on_snapshots, process, now))
             else:
-                ref = shards.handle.report.remote(self._config.learning_rate)
-                self._call(shards, "report", ref, partial(self._on_shard_report, shards))
-        for replays in self._replays:
-            if replays.retry_at <= now and (replays, "fills") not in pending:
-                self._call(replays, "fills", replays.handle.report.remote(), partial(self._on_fills, replays))
+                ref = process.handle.report.remote(self._config.learning_rate)
+                self._call(process, "report", ref, partial(self._on_shard_report, process))
+        for replay in self._replays:
+            if replay.retry_at <= now and (replay, "fills") not in pending:
+                self._call(replay, "fills", replay.handle.report.remote(), partial(self._on_fills, replay))
 
     def _call(self, process: _Process, kind: str, ref: Any, on_reply: OnReply) -> None:
         self._pending[ref] = (process, kind, on_reply)
@@ -335,7 +335,7 @@ class ProcessGroup:
         """
         now = time.monotonic()
         process.retry_at = now + RETRY_S
-        if isinstance(process, _ParameterShards):
+        if isinstance(process, _ParameterProcess):
             process.is_restored = False
         if process.down_since is None:
             process.down_since = now
@@ -352,46 +352,46 @@ class ProcessGroup:
             worker.retry_at = time.monotonic() + RETRY_S
         self._stats.on_work_report(worker.actors, report)
 
-    def _on_shard_report(self, shards: _ParameterShards, report: Any) -> None:
-        if report.incarnation != shards.incarnation:
-            shards.is_restored = False
+    def _on_shard_report(self, process: _ParameterProcess, report: Any) -> None:
+        if report.incarnation != process.incarnation:
+            process.is_restored = False
             return
         self._stats.on_shard_report(report)
-        shards.retry_at = time.monotonic() + RETRY_S
+        process.retry_at = time.monotonic() + RETRY_S
 
-    def _on_fills(self, replays: _Process, fills: Any) -> None:
+    def _on_fills(self, process: _Process, fills: Any) -> None:
         self._stats.on_replay_fills(fills)
-        replays.retry_at = time.monotonic() + RETRY_S
+        process.retry_at = time.monotonic() + RETRY_S
 
     def _on_snapshots(
-        self, shards: _ParameterShards, at: float, snapshots: dict[int, dict[str, Any]]
+        self, process: _ParameterProcess, at: float, snapshots: dict[int, dict[str, Any]]
     ) -> None:
         if not snapshots:  # it has been restarted
-            shards.is_restored = False
+            process.is_restored = False
             return
-        shards.snapshots = snapshots
-        shards.snapshot_at = at
+        process.snapshots = snapshots
+        process.snapshot_at = at
         self._stats.on_versions(
-            {k: Version(shards.incarnation, snapshot["updates"]) for k, snapshot in snapshots.items()}
+            {k: Version(process.incarnation, snapshot["updates"]) for k, snapshot in snapshots.items()}
         )
 
-    def _restore(self, shards: _ParameterShards) -> None:
-        pending = any(process is shards for process, _, _ in self._pending.values())
-        if pending or shards.retry_at > time.monotonic():
+    def _restore(self, process: _ParameterProcess) -> None:
+        pending = any(waiting is process for waiting, _, _ in self._pending.values())
+        if pending or process.retry_at > time.monotonic():
             return
-        shards.incarnation += 1  # now: if the reply is lost, learners may know this incarnation all the same
-        ref = shards.handle.restore.remote(shards.snapshots, self._config, shards.incarnation)
-        self._call(shards, "restore", ref, partial(self._on_restored, shards))
+        process.incarnation += 1  # now: if the reply is lost, learners may know this incarnation all the same
+        ref = process.handle.restore.remote(process.snapshots, self._config, process.incarnation)
+        self._call(process, "restore", ref, partial(self._on_restored, process))
 
-    def _on_restored(self, shards: _ParameterShards, _: None) -> None:
-        shards.is_restored = True
+    def _on_restored(self, process: _ParameterProcess, _: None) -> None:
+        process.is_restored = True
         lost = {
-            k: self._stats.on_shard_restored(k, Version(shards.incarnation, snapshot["updates"]))
-            for k, snapshot in shards.snapshots.items()
+            k: self._stats.on_shard_restored(k, Version(process.incarnation, snapshot["updates"]))
+            for k, snapshot in process.snapshots.items()
         }
         if any(lost.values()):
             self._stats.warn(
-                f"{shards.name} was restored from a snapshot; {max(lost.values())} updates are lost"
+                f"{process.name} was restored from a snapshot; {max(lost.values())} updates are lost"
             )
 
 

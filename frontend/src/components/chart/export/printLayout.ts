@@ -34,7 +34,7 @@ const ROOMS = { below: 1, right: 0.4, inside: 0.6, none: 1 };
 const INK = '#1b1e23';
 const MUTED = '#59616c';
 
-/** The width in CSS pixels at which a figure of the page's font size has as many letters a line. */
+/** The width in CSS pixels at which a figure of the page's font size has as many letters on a line as the print. */
 export const widthAtFontOfPages = (width: PrintOptions['width']): number =>
   Math.round((WIDTHS[width].width_in * 72 * FONT_PX) / WIDTHS[width].font_pt);
 
@@ -155,7 +155,7 @@ export function printFigure(
     wrapped(plain(text), room, (part) => widthOf(part, font_px))
       .map(escaped)
       .join('<br>');
-  // A legend's entry has a symbol of 40 px before it.
+  // Before a legend's entry stand a symbol of 40 px and a gap of 8.
   const room = ROOMS[options.legend] * width - 48;
   const entries = (data as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
   const hasLegend = options.legend !== 'none' && entries.length > 1;
@@ -212,7 +212,7 @@ export function printFigure(
           y: 1,
           yref: 'container' as const,
           yanchor: 'top' as const,
-          // The anchor is the last line.
+          // Plotly anchors the last line: the padding makes room for those above it.
           pad: { t: 0.4 * font_px + (n_title - 1) * 1.3 * font_px },
         },
       }),

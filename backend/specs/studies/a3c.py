@@ -8,6 +8,7 @@ from backend.specs.studies.base import (
     HUMAN_STARTS,
     NOOP_STARTS,
     SIDE_BY_SIDE,
+    STANDARD_RESETS,
     AtScale,
     Definition,
     Item,
@@ -35,7 +36,8 @@ METHODS = (*VALUE_METHODS, ("A3C", "a3c"))
 SMALL_STOP = {"agent_steps": 20_000}
 PAPER_STOP = {"agent_steps": 80_000_000}
 UNSTATED = "The paper does not state how long these runs trained: 320 million frames are assumed"
-SMALL = "CartPole instead of five Atari games, 2 actor-learners and a small network without convolutions"
+SMALL = "CartPole instead of five Atari games, and a small network without convolutions"
+_SMALL_RUNS = "2 actor-learners; 20,000 agent steps a run"
 SMALL_RATES = rates(1e-3, 1e-2)
 """Learning rates with which the methods learn CartPole within the few agent steps of `SMALL_STOP`."""
 
@@ -124,6 +126,7 @@ FIGURE_1 = Definition(
             stop=SMALL_STOP,
             differs=(
                 SMALL,
+                _SMALL_RUNS,
                 "8 learning rates from 0.001 instead of 50, which DQN has too instead of seeds",
                 SIDE_BY_SIDE,
             ),
@@ -189,7 +192,7 @@ FIGURE_2 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=24, space=rates()),
             stop={"agent_steps": 40_000},
-            differs=(SMALL, "24 learning rates instead of 50"),
+            differs=(SMALL, "2 actor-learners; 40,000 agent steps a run", "24 learning rates instead of 50"),
         ),
         "hours": AtScale(
             arms=(
@@ -282,7 +285,7 @@ FIGURES_3_4 = Definition(
             differs=(
                 SMALL,
                 "4 learning rates from 0.001 instead of 50",
-                "1, 2 and 4 actor-learners instead of 1 to 16",
+                "1, 2 and 4 actor-learners instead of 1 to 16; 20,000 agent steps a run",
             ),
         ),
         "hours": AtScale(
@@ -359,7 +362,7 @@ TABLE_2 = Definition(
             concurrency=1,
             differs=(
                 SMALL,
-                "1, 2 and 4 actor-learners, 2 seeds, learning rate 0.004",
+                "1, 2 and 4 actor-learners, 2 seeds, learning rate 0.004; at most 40,000 agent steps a run",
                 "The reference score, 60, is ours",
             ),
         ),
@@ -382,7 +385,7 @@ TABLE_2 = Definition(
             concurrency=1,
             differs=(
                 "A3C alone, with 1 and 2 actor-learners, at the constant rate 0.0016",
-                "One game, 2 seeds",
+                "One game, 2 seeds, at most 23 minutes a run",
                 "The reference score is ours",
                 CENTRED,
             ),
@@ -470,6 +473,7 @@ TABLES_1_S1 = Definition(
             differs=(
                 "CartPole, and Memory, which needs an LSTM: their scores are not normalised",
                 "2 seeds of 30,000 agent steps",
+                STANDARD_RESETS,
                 "Shared Adam, 20 agent steps an update",
             ),
         ),
@@ -553,7 +557,7 @@ FIGURE_S7 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=12, space=rates()),
             stop=SMALL_STOP,
-            differs=(SMALL, "12 learning rates instead of 50"),
+            differs=(SMALL, _SMALL_RUNS, "12 learning rates instead of 50"),
         ),
         "hours": AtScale(
             arms=value_methods("two-cpu-cores", evaluation_episodes=0),
@@ -602,7 +606,11 @@ OPTIMIZERS = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=12, space=rates()),
             stop={"agent_steps": 40_000},
-            differs=(SMALL, "12 learning rates instead of 50", "A3C alone"),
+            differs=(
+                SMALL,
+                "12 learning rates instead of 50",
+                "A3C alone, with 2 actor-learners; 40,000 agent steps a run",
+            ),
         ),
         "hours": AtScale(
             arms=tuple(
@@ -658,7 +666,7 @@ CONTINUOUS = Definition(
             differs=(
                 "One easy task",
                 "8 learning rates instead of 50",
-                "4 actors without LSTM, shared Adam",
+                "4 actors without LSTM, shared Adam; 40,000 agent steps a run",
                 SIDE_BY_SIDE,
             ),
         ),

@@ -16,6 +16,7 @@ HUMAN_STARTS = (
     "games, or with no-ops"
 )
 NOOP_STARTS = "No-op starts instead of human starts"
+STANDARD_RESETS = "Standard resets instead of human starts"
 CENTRED = "Observations centred by the mean image of random play, with which fewer agent steps are enough"
 SIDE_BY_SIDE = (
     "Runs train beside each other on a host with several slots, which changes their times and rates"

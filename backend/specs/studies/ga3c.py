@@ -72,7 +72,7 @@ FIGURE_2 = Definition(
             environments=("Catch-v0",),
             draws=Draws(n=1),
             stop={"wall_time_s": 240.0},
-            differs=(_SMALL_PIXELS, "A change every 4 seconds instead of every minute", _CPU),
+            differs=(_SMALL_PIXELS, "A change every 4 seconds instead of every minute, for 4 minutes", _CPU),
         ),
         "hours": AtScale(
             arms=(
@@ -135,7 +135,12 @@ FIGURES_3_4 = Definition(
             draws=Draws(n=1),
             stop={"wall_time_s": 15.0},
             concurrency=1,
-            differs=(_SMALL_PIXELS, "All of 12 configurations instead of the top three of 25", _CPU),
+            differs=(
+                _SMALL_PIXELS,
+                "All of 12 configurations instead of the top three of 25",
+                "15 seconds a run",
+                _CPU,
+            ),
         ),
         "hours": AtScale(
             arms=sized(_SMALL_GRID, "two-cpu-cores"),
@@ -253,7 +258,11 @@ FIGURE_6 = Definition(
             draws=Draws(n=3),
             stop={"agent_steps": 80_000},
             concurrency=1,
-            differs=("CartPole instead of five games", "Other learning rates", _CPU),
+            differs=(
+                "CartPole instead of five games",
+                "Other learning rates; 80,000 agent steps a run",
+                _CPU,
+            ),
         ),
         "hours": AtScale(
             arms=tuple(
@@ -310,7 +319,7 @@ FIGURE_7 = Definition(
             draws=Draws(n=3),
             stop={"agent_steps": 100_000},
             concurrency=1,
-            differs=("CartPole instead of Atari games", _CPU),
+            differs=("CartPole instead of Atari games; 100,000 agent steps a run", _CPU),
         ),
         "hours": AtScale(
             arms=tuple(
@@ -418,7 +427,7 @@ TABLE_2 = Definition(
             draws=Draws(n=1),
             stop={"wall_time_s": 30.0, "agent_steps": 1_000_000},
             concurrency=1,
-            differs=(_SMALL_PIXELS, _CPU, "Three large networks instead of four"),
+            differs=(_SMALL_PIXELS, _CPU, "Three large networks instead of four", "30 seconds a run"),
         ),
         "hours": AtScale(
             arms=_by_network(2, 8, "full-frame-centred", "full-frame-centred"),
@@ -468,7 +477,7 @@ TABLE_3 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=2),
             stop={"agent_steps": 80_000},
-            differs=("CartPole, for which nothing is published", _CPU),
+            differs=("CartPole, for which nothing is published; 80,000 agent steps a run", _CPU),
         ),
         "hours": AtScale(
             arms=(

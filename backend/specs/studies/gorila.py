@@ -5,6 +5,7 @@ from backend.specs.studies.base import (
     HUMAN_STARTS,
     NOOP_STARTS,
     SIDE_BY_SIDE,
+    STANDARD_RESETS,
     AtScale,
     Definition,
     Item,
@@ -134,7 +135,10 @@ SCORES = Definition(
             environments=("CartPole-v1", "Acrobot-v1"),
             draws=Draws(n=2),
             stop={"agent_steps": 20_000},
-            differs=_SMALL_DIFFERS,
+            differs=(
+                *_SMALL_DIFFERS,
+                "20,000 agent steps a run; standard resets instead of human or no-op starts",
+            ),
         ),
         "hours": AtScale(
             arms=_HOURS,
@@ -194,7 +198,12 @@ FIGURE_5 = Definition(
             environments=("CartPole-v1", "Acrobot-v1"),
             draws=Draws(n=2),
             stop={"agent_steps": 20_000},
-            differs=("Two small environments instead of 49 games", _SMALL_DIFFERS[1], SIDE_BY_SIDE),
+            differs=(
+                "Two small environments instead of 49 games, 20,000 agent steps a run",
+                _SMALL_DIFFERS[1],
+                STANDARD_RESETS,
+                SIDE_BY_SIDE,
+            ),
         ),
         "hours": AtScale(
             arms=_HOURS,

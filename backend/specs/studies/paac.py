@@ -131,6 +131,7 @@ FIGURES_3_4 = Definition(
             differs=(
                 "CartPole instead of six Atari games",
                 "2 seeds; the paper does not state how many it has",
+                "100,000 agent steps instead of 115 million",
                 "A small network without convolutions; learning rate 0.006 nₑ/32",
             ),
         ),
@@ -184,7 +185,10 @@ TABLE_1 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=3),
             stop={"agent_steps": 60_000},
-            differs=("CartPole, for which nothing is published", "One small network"),
+            differs=(
+                "CartPole, for which nothing is published; standard resets instead of no-op starts",
+                "One small network; 60,000 agent steps instead of 115 million",
+            ),
         ),
         "hours": AtScale(
             arms=(

@@ -56,7 +56,7 @@ function Content({ study }: { study: StudyDetail }) {
       <StudyProgress study={study} />
       {study.differs.length > 0 && (
         <section aria-label="What differs from the paper">
-          <h2 className="section-title">What differs from the paper</h2>
+          <h2 className="section-title">What differs from the paper, as it was started</h2>
           <ul className={classes.list}>
             {study.differs.map((difference) => (
               <li key={difference}>{difference}</li>

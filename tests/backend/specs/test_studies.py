@@ -1,3 +1,4 @@
+import re
 from typing import cast
 
 import pytest
@@ -70,6 +71,16 @@ def test_runs_at_hours_end_within_100_minutes_on_a_slow_machine_too(name: str) -
     spec = expansion.resolve_presets(study_of(paper, definition, "hours"))
     limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in expansion.cells(spec, {})]
     assert sum(limits_s) <= 6_000
+
+
+def test_what_differs_names_how_long_runs_train_and_that_no_game_of_people_starts_them() -> None:
+    for name, (_, definition) in DEFINITIONS.items():
+        for scale, at in definition.scales.items():
+            listed = "; ".join(at.differs)
+            if scale != "paper":
+                assert re.search(r"\d (agent steps|seconds|minutes|min)\b", listed), (name, scale)
+            if any(item.needs_people for item in definition.items):
+                assert "instead of human" in listed, (name, scale)
 
 
 def test_titles_of_figures_say_what_their_scores_are() -> None:

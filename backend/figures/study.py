@@ -46,7 +46,14 @@ class ArmCurve:
     mean: Array
     low: Array
     high: Array
+    n: Array
+    """Number of runs with a value at each x."""
     n_runs: int
+
+    @property
+    def is_whole(self) -> Array:
+        """At which x all runs have a value."""
+        return np.asarray(self.n >= self.n_runs)
 
 
 @dataclass(frozen=True)
@@ -178,6 +185,8 @@ def curves_figure(
     curves: Sequence[ArmCurve], *, panels: Sequence[str], x: str, y: str, frame: Frame
 ) -> Figure:
     """Each arm's mean over its runs as a line, with its standard error as a band; one panel an environment.
+    Where not all runs have a value, such as after the end of the first, the mean of the others is a thin line
+    without a band.
 
     Args:
         curves: the curves, at most one of each arm in each panel.
@@ -192,6 +201,7 @@ def curves_figure(
     axis = {"title": {"text": x}, "tickformat": form, "rangemode": "tozero", "nticks": _MAX_TICKS}
     vertical = {"title": {"text": y}, "exponentformat": "SI"}
     figure, grid = _grid_figure(frame, panels, axis, vertical, len(shown))
+    figure.layout["legend"]["traceorder"] = "normal"  # Plotly would reverse it, since the bands are filled
     figure.n_total = sum(curve.n_runs for curve in curves)
     legend: set[str] = set()
     for curve in sorted(curves, key=lambda curve: frame.arms.index(curve.arm)):
@@ -207,24 +217,43 @@ def curves_figure(
                 "showlegend": False,
                 "meta": about | {"kind": "range"},
             }
-            figure.add_scatter(x=curve.x, y=curve.low, **edge, **place)
+            low, high = (np.where(curve.is_whole, bound, np.nan) for bound in (curve.low, curve.high))
+            figure.add_scatter(x=curve.x, y=low, **edge, **place)
             fill = {"fill": "tonexty", "fillcolor": faint(looks.colour, _BAND_OPACITY)}
-            figure.add_scatter(x=curve.x, y=curve.high, **edge, **fill, **place)
-        of = f" of {curve.n_runs} runs" if curve.n_runs > 1 else ""
+            figure.add_scatter(x=curve.x, y=high, **edge, **fill, **place)
+        of = " of %{customdata} runs" if curve.n_runs > 1 else ""
+        line = {
+            "x": curve.x,
+            "customdata": curve.n,
+            "name": plain_text(curve.arm),
+            "hovertemplate": f"{plain_text(curve.arm)}<br>%{{x:.4{form}}}: %{{y:.5~g}}{of}<extra></extra>",
+            **place,
+        }
         figure.add_scatter(
-            x=curve.x,
-            y=curve.mean,
+            y=np.where(curve.is_whole, curve.mean, np.nan),
             mode=looks.mode,
             marker=looks.marker,
             line={"color": looks.colour, "width": 2},
-            name=plain_text(curve.arm),
             showlegend=curve.arm not in legend,
-            hovertemplate=f"{plain_text(curve.arm)}<br>%{{x:.4{form}}}: %{{y:.5~g}}{of}<extra></extra>",
             meta=about | {"kind": "line"},
-            **place,
+            **line,
         )
+        if not curve.is_whole.all():
+            figure.add_scatter(
+                y=np.where(_reaching_into(~curve.is_whole), curve.mean, np.nan),
+                mode="lines",
+                line={"color": looks.colour, "width": 1},
+                showlegend=False,
+                meta=about | {"kind": "partial"},
+                **line,
+            )
         legend.add(curve.arm)
     return figure
+
+
+def _reaching_into(part: Array) -> Array:
+    """A part of the points with those beside it, so that its line joins the others."""
+    return np.asarray(part | np.append(part[1:], False) | np.append(False, part[:-1]))
 
 
 def dots_figure(
@@ -554,7 +583,7 @@ def reached_figure(
     figure.layout |= {
         "height": _ROW_PX + _FRAME_PX,
         "hovermode": "closest",
-        "showlegend": len(hours) > 1,
+        "showlegend": True,  # a single arm, too, is named nowhere else
         "xaxis": {"title": {"text": x}, "range": [0, furthest * 1.05], "nticks": _MAX_TICKS},
         "yaxis": {"title": {"text": "Environments"}, "range": [0, n_environments * 1.05], "dtick": 1},
     }
@@ -571,6 +600,7 @@ def reached_figure(
             marker=looks.marker,
             line={"color": looks.colour, "width": 2, "shape": "hv"},
             name=plain_text(arm),
+            showlegend=True,
             hovertemplate=f"{plain_text(arm)}<br>%{{x:.3~g}} {unit}: %{{y}} environments<extra></extra>",
         )
         figure.n_total += len(times)

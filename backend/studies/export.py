@@ -14,6 +14,7 @@ from backend.db import Run, Study, StudyCell
 from backend.figures.export_script import matplotlib_script
 from backend.figures.export_series import as_csv, printable
 from backend.specs.run import in_declared_order
+from backend.specs.studies import DEFINITIONS
 from backend.specs.study import StudySpec
 from backend.studies import reduction, repository
 from backend.studies.reduction import StudyDrawing
@@ -77,6 +78,10 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
     lines = [f"# {printable(study.name)}", ""]
     if study.definition:
         lines += [f"Made from `{study.definition}` at the scale {study.scale}.", ""]
+        lines += _claims(study.definition)
+    if spec.differs:
+        lines += ["What differs from the paper, as the study was started:", ""]
+        lines += [*(f"- {printable(line)}" for line in spec.differs), ""]
     for result in drawn:
         lines += [f"## {printable(result.spec.title)}", "", f"{result.caption}.", "", result.finding, ""]
     lines += [
@@ -92,6 +97,15 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
         "",
     ]
     return "\n".join(lines)
+
+
+def _claims(definition_id: str) -> list[str]:
+    """The paper of a definition, and what each of its figures and tables claims; empty if it is not here."""
+    if definition_id not in DEFINITIONS:
+        return []
+    paper, definition = DEFINITIONS[definition_id]
+    claims = [f"- {item.label}, {item.title}: {item.claim}" for item in definition.items]
+    return [f"{paper.authors} ({paper.year}). {paper.title}.", "", *claims, ""]
 
 
 def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]], changed: Collection[str]) -> str:

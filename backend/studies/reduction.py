@@ -54,6 +54,10 @@ _EPOCH_FRAMES = 4_000_000.0
 _POINTS = 200
 _KEPT_GRIDS = 1_000
 """Some 10 kB each."""
+_MAX_LISTED = 5
+"""Environments that a sentence names with their values."""
+_DIFFERENT_TIMES = 1.1
+"""Factor from which on the training times of arms are said to differ."""
 _SMOOTHED_SHARE = 1 / 25
 """Width of the moving mean of a curve, as a share of its length."""
 _SPREAD = Spread.chosen("mean", "se")
@@ -193,14 +197,16 @@ def _build_figure(
     if figure.kind in ("scatter", "sorted"):
         score = "last evaluation" if figure.reduction.source == "evaluations" else "last training score"
         caption = f"{score} of each run; {runs_in(n_in, n_planned)}"
-    if figure.kind == "curves" and figure.metrics and figure.reduction.rule == "last":
-        caption = f"mean of {describe(figure.metrics[0]).axis}; {runs_in(n_in, n_planned)}"
-        finding = ""
     drawing: Figure | None = None
     table: Table | None = None
     if figure.kind == "curves":
-        drawing, left_out = _curves(session, data, figure, reduction, frame, panels)
-        caption = "; ".join([caption, *left_out])
+        drawing, in_words = _curves(session, data, figure, reduction, frame, panels)
+        rule = reduction.rule
+        if figure.metrics and figure.reduction.rule == "last":
+            rule, finding = f"mean of {describe(figure.metrics[0]).axis}", ""
+        elif figure.x == "hours":
+            finding = " ".join(filter(None, [finding, _times_finding(data)]))
+        caption = "; ".join([rule, *in_words, runs_in(n_in, n_planned)])
     elif figure.kind == "scatter":
         drawing, finding = _scatter(data, figure, frame, panels)
     elif figure.kind == "sorted":
@@ -360,12 +366,12 @@ def _curves(
     frame: Frame,
     panels: Sequence[str],
 ) -> tuple[Figure, list[str]]:
-    """Each arm's mean curve over the runs that its value is made of, or over its first runs; and what is left
-    out, in words."""
+    """Each arm's mean curve over the runs that its value is made of, or over its first runs, those that train
+    or were stopped included; and what is drawn of them, in words."""
     metric = figure.metrics[0] if figure.metrics else EPISODE_RETURN
     column, divisor, x_title = _X[figure.x]
     selects = figure.reduction.rule in ("best_of", "mean_of_best", "top")
-    left_out = _cut_in_words(len(reduction.cells))
+    in_words = [f"lines: means over {100 * _SMOOTHED_SHARE:g} % of the axis, band {_SPREAD.band}"]
     chosen: dict[CellKey, list[CellRow]] = {}
     for cell in reduction.cells[:MAX_CURVES]:
         if selects:
@@ -377,7 +383,7 @@ def _curves(
         known = [row for row in rows if row.run_id and row.agent_steps > 0 and not row.is_changed]
         chosen[cell.arm, cell.environment] = known
     if any(len(of_cell) > MAX_RUNS_PER_CURVE for of_cell in chosen.values()):
-        left_out.append(f"each curve is of the {'best' if selects else 'first'} {MAX_RUNS_PER_CURVE} runs")
+        in_words.append(f"each curve is of the {'best' if selects else 'first'} {MAX_RUNS_PER_CURVE} runs")
     chosen = {key: of_cell[:MAX_RUNS_PER_CURVE] for key, of_cell in chosen.items()}
     run_ids = [cell.run_id for curve_cells in chosen.values() for cell in curve_cells if cell.run_id]
     by_run: dict[str, Series] = {}
@@ -407,11 +413,39 @@ def _curves(
                 mean=grid["mean"][shown] / unit,
                 low=grid["low"][shown] / unit,
                 high=grid["high"][shown] / unit,
+                n=grid["n"][shown],
                 n_runs=len(members),
             )
         )
+    if any(not curve.is_whole.all() for curve in curves):
+        in_words.append("thin where not all runs have a value")
+    n_unfinished = sum(
+        not cell.counts for curve_cells in chosen.values() for cell in curve_cells if cell.run_id in by_run
+    )
+    if n_unfinished:
+        in_words.append(f"with {n_unfinished} unfinished run{'s' if n_unfinished > 1 else ''}")
+    in_words += _cut_in_words(len(reduction.cells))
     drawing = drawings.curves_figure(curves, panels=panels, x=x_title, y=describe(metric).axis, frame=frame)
-    return drawing, left_out
+    return drawing, in_words
+
+
+def _times_finding(data: _Data) -> str:
+    """How long the finished runs of the fastest and of the slowest arm trained, where these times differ."""
+    times: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    shown = {arm.label for arm in data.arms}
+    for (arm, environment, _), cell in data.by_draw.items():
+        if cell.counts and arm in shown:
+            times[environment][arm].append(cell.wall_time_s)
+    sentences = []
+    for environment in data.spec.environments:
+        means = {arm: float(np.mean(of_arm)) for arm, of_arm in times[environment].items()}
+        fastest, slowest = (min(means.values()), max(means.values())) if means else (0.0, 0.0)
+        if slowest > _DIFFERENT_TIMES * fastest:
+            seconds, unit = _time_unit(slowest)
+            arm_of = {mean: arm for arm, mean in means.items()}
+            ends = [f"{in_tables(end / seconds)} {unit} ({arm_of[end]})" for end in (fastest, slowest)]
+            sentences.append(f"{data.title(environment)}: a run took from {ends[0]} to {ends[1]}.")
+    return " ".join(sentences)
 
 
 def _cut_in_words(n_curves: int) -> list[str]:
@@ -519,7 +553,15 @@ def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, s
     reached = {arm: [value / divisor for of, value in known if of == arm] for arm in frame.arms}
     n = len({cell.environment for cell in reduction.cells})
     drawing = drawings.reached_figure(reached, n_environments=n, x=x, unit=unit, frame=frame)
-    said = [f"{arm} reached it on {len(times)} of {n} environments" for arm, times in reached.items()]
+    said = []
+    for arm, times in reached.items():
+        where = [
+            f"{data.title(cell.environment)} after {in_tables((cell.value or 0.0) / divisor)} {unit}"
+            for cell in reduction.cells
+            if cell.arm == arm and _finite_or_none(cell.value) is not None
+        ]
+        listed = f": {', '.join(where)}" if 0 < len(where) <= _MAX_LISTED else ""
+        said.append(f"{arm} reached it on {len(times)} of {n} environments{listed}")
     return drawing, "; ".join(said) + "." if any(cell.n for cell in reduction.cells) else ""
 
 
@@ -892,7 +934,7 @@ def _finding(data: _Data, reduction: Reduction) -> str:
         if not known:
             continue
         best = max(known, key=lambda cell: cell.value or 0.0)
-        text = f"{data.title(environment)}: {best.arm} {in_tables(best.value)}{unit}"
+        text = f"{data.title(environment)}: {best.arm} with {in_tables(best.value)}{unit}"
         if len(known) > 1:
             least = min(known, key=lambda cell: cell.value or 0.0)
             word = "fastest" if reduction.unit in ("s", "agent steps") else "highest"

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ FRAME = Frame("t", ARMS)
 
 def curve(arm: str, panel: str, n_runs: int = 1) -> ArmCurve:
     x = np.array([1.0, 2.0])
-    return ArmCurve(arm, panel, x, x * 10, x * 9, x * 11, n_runs)
+    return ArmCurve(arm, panel, x, x * 10, x * 9, x * 11, np.full(2, n_runs), n_runs)
 
 
 def test_curves_have_a_panel_for_each_environment_and_one_legend() -> None:
@@ -34,6 +35,17 @@ def test_curves_have_a_panel_for_each_environment_and_one_legend() -> None:
         "<b>Qbert</b>",
     ]
     assert figure.layout.xaxis3.domain[0] > figure.layout.xaxis2.domain[1] > figure.layout.xaxis.domain[1]
+
+
+def test_mean_of_some_of_the_runs_is_a_thin_line_without_a_band() -> None:
+    whole = curve("A3C", "Pong", 3)
+    partial = replace(whole, n=np.array([3, 1]))
+    traces = valid(study.curves_figure([partial], panels=["Pong"], x="x", y="y", frame=FRAME)).data
+    low, high, line, thin = [(trace.meta["kind"], trace.y, trace.line.width) for trace in traces]
+    assert [low, high] == [("range", (9.0, None), 0), ("range", (11.0, None), 0)]
+    assert [line, thin] == [("line", (10.0, None), 2), ("partial", (10.0, 20.0), 1)]
+    assert [trace.customdata for trace in traces[2:]] == [(3, 1)] * 2
+    assert len(valid(study.curves_figure([whole], panels=["Pong"], x="x", y="y", frame=FRAME)).data) == 3
 
 
 @pytest.mark.parametrize(("width", "columns"), [(390, 1), (700, 2), (1280, 3)])

@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from backend.db import LiveSettings, Run, Series, StudyCell
 from backend.db.engine import writing
+from backend.figures.export_series import COLUMNS
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import describe
 from backend.runs import service as runs
@@ -139,7 +140,10 @@ def test_captions_say_which_curves_and_runs_are_left_out(
     study = started(sqlite_service.client, {"kind": "curves"}, {"kind": "sorted"})
     finish(sqlite_service, study)
     curves, ordered = (figure(sqlite_service.client, study, name)["caption"] for name in ("f0", "f1"))
-    assert curves.endswith("; the first 3 of 4 curves are drawn; each curve is of the first 2 runs")
+    assert curves == (
+        "mean of the last training scores of 3 runs; lines: means over 4 % of the axis, band ± 1 s.e.; "
+        "each curve is of the first 2 runs; the first 3 of 4 curves are drawn; 12 of 12 runs are in"
+    )
     assert ordered.startswith("last training score of each run; ")
     assert ordered.endswith("; the first 3 of 4 curves are drawn")
 
@@ -187,7 +191,7 @@ def test_run_that_was_resumed_with_another_limit_is_not_in(sqlite_service: Runni
     assert cells_of(answer["table"])["CartPole"] == [25.0, 21.0]
     assert (answer["n_in"], answer["n_planned"]) == (11, 12)
     curve = next(t for t in figure(sqlite_service.client, study, "f1")["figure"]["data"] if t.get("name"))
-    assert "of 2 runs" in curve["hovertemplate"]
+    assert set(numbers(curve["customdata"])) == {2}
     progress = sqlite_service.client.get(f"{STUDIES}/{study}").json()["progress"]
     assert next(group["score"] for group in progress if group["environment"] == "CartPole-v1") == 25.0
 
@@ -730,6 +734,7 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
     assert titles == [(0, 0.5, 1.0, "CartPole"), (1, 0.5, 1.0, "Acrobot")]
     assert len(files["runs.csv"].splitlines()) == len(files["specs.jsonl"].splitlines()) + 1 == 13
     assert "highest score 31" in files["README.md"]
+    assert files["f1.csv"].splitlines()[-1].split(",")[COLUMNS.index("n")] == "3"
     assert "CartPole,20.0,21.0" in files["f2.csv"]
     for name in ("f2.csv", "runs.csv"):
         assert ",'=1+1," in files[name], "text, and no formula of a spreadsheet"

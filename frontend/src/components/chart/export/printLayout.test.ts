@@ -42,6 +42,15 @@ it('printFigure of one line has no legend, and without a title no title', () => 
   expect(layout.title).toBeUndefined();
 });
 
+it('printFigure has the legend of one line if the figure wants it, with subscripts as letters', () => {
+  const options = { width: 'page', line_width_pt: 1, legend: 'below', title: 'Score by nₑ' } as const;
+  const data = [{ ...trace, name: 'nₑ = 8' }];
+  const figure = printFigure({ data, layout: { showlegend: true } }, options, widthOf);
+  expect(figure.layout.showlegend).toBe(true);
+  expect(figure.data[0]).toMatchObject({ name: 'n_e = 8' });
+  expect(figure.layout.title).toMatchObject({ text: 'Score by n_e' });
+});
+
 it('printFigure keeps the height of panels per size of the font, and room for their titles', () => {
   const options = { width: 'page', line_width_pt: 1, legend: 'none', title: '' } as const;
   const titled = { text: 'Pong', yref: 'paper', y: 1, yanchor: 'bottom' } as const;

@@ -68,8 +68,12 @@ export function wrapped(text: string, width_px: number, widthOf: (text: string) 
   return [...lines, line];
 }
 
+/** What stands for subscripts, which the font of figures lacks. */
+const SUBSCRIPTS: Readonly<Record<string, string>> = { ₐ: '_a', ₑ: '_e', ₘ: '_m', ₙ: '_n', ₚ: '_p', ₜ: '_t' };
+
 const plain = (text: string): string =>
   text
+    .replaceAll(/[ₐₑₘₙₚₜ]/g, (subscript) => SUBSCRIPTS[subscript] ?? subscript)
     .replaceAll(/<br\s*\/?>/g, ' ')
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')
@@ -158,7 +162,7 @@ export function printFigure(
   // Before a legend's entry stand a symbol of 40 px and a gap of 8.
   const room = ROOMS[options.legend] * width - 48;
   const entries = (data as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
-  const hasLegend = options.legend !== 'none' && entries.length > 1;
+  const hasLegend = options.legend !== 'none' && (entries.length > 1 || layout.showlegend === true);
   const axis = (given: Partial<LayoutAxis> | undefined): Partial<LayoutAxis> => ({
     ...given,
     automargin: true,

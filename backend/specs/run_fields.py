@@ -34,7 +34,7 @@ MAX_SEEDS = 100
 
 Origin = Literal["callboard", "external"]
 Name = Annotated[Text, Field(max_length=MAX_NAME)]
-GivenName = Annotated[Name, Field(min_length=1)]
+GivenName = Annotated[Name, StringConstraints(strip_whitespace=True, min_length=1)]
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP)]
 EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 """Forms send an empty text for none."""

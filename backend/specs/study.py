@@ -21,7 +21,7 @@ Scale = Literal["minutes", "hours", "paper"]
 """How much of a paper's experiment a study repeats: minutes or hours of two idle cores, or as published."""
 
 FigureId = Annotated[str, StringConstraints(pattern=SLUG)]
-Label = Annotated[Text, Field(min_length=1, max_length=100)]
+Label = Annotated[Text, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 
 CHOSEN = ("name", "seed", "seeds", "grid", "origin", "algorithm", "environment", "config")
 """Fields of a run that a study chooses itself."""

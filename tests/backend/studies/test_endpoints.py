@@ -316,6 +316,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"arms": [{"label": "a", "algorithm": "paac", "preset": "paper"}]}, "arms.0.preset", "is not meant for"),
     ({"environments": ["CartPole-v1", "CartPole-v9"]}, "environments.1", "unknown environment"),
     ({"environments": ["CartPole-v1", "CartPole-v1"]}, "environments.1", "is listed twice"),
+    ({"name": "  "}, "name", "must not be empty"),
+    ({"arms": [{"label": " ", "algorithm": "paac"}]}, "arms.0.label", "must not be empty"),
     ({"draws": {"n": 250_000}}, "draws.n", "are 1,000,000 runs; at most 10,000 are allowed"),
     ({"draws": {"n": 2, "space": {"learning_rate": RATES["config.learning_rate"]}}},
      "draws.space.learning_rate", "is not a setting"),

@@ -30,7 +30,7 @@ export function StudyCost({ estimate }: { estimate: StudyEstimate }) {
           <div className="muted">
             {minutes_on_two_cores === null
               ? `${formatInteger(slots)} at a time`
-              : `about ${formatInteger(minutes_on_two_cores)} min on two idle cores`}
+              : `${minutes_on_two_cores < 0.5 ? 'under 1' : `about ${formatInteger(minutes_on_two_cores)}`} min on two idle cores`}
           </div>
         </dd>
       </div>

@@ -80,7 +80,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
           </div>
         )}
         <div>
-          <h3>What ours shows so far</h3>
+          <h3>{study.state === 'running' ? 'What ours shows so far' : 'What ours shows'}</h3>
           <p>{data?.finding || <span className="muted">Nothing yet.</span>}</p>
         </div>
       </div>

@@ -99,13 +99,13 @@ export function StudyProgress({ study }: Props) {
 }
 
 function ArmProgress({ runs, score }: { runs: Readonly<Record<string, number>>; score: number | null }) {
-  const { n, finished, active, failed } = partsOf(runs);
+  const { n, finished, training, failed } = partsOf(runs);
   const share = (count: number): string => `${(100 * count) / Math.max(1, n)}%`;
   return (
     <div title={runsText(runs)}>
       <span className={classes.bar} aria-hidden="true">
         <span data-part="finished" style={{ width: share(finished) }} />
-        <span data-part="active" style={{ width: share(active) }} />
+        <span data-part="training" style={{ width: share(training) }} />
         <span data-part="failed" style={{ width: share(failed) }} />
       </span>
       <span className="nowrap">
@@ -116,7 +116,7 @@ function ArmProgress({ runs, score }: { runs: Readonly<Record<string, number>>; 
         {score !== null && (
           <span className="muted">
             {' '}
-            score <span className="num">{formatScore(score)}</span>
+            training score <span className="num">{formatScore(score)}</span>
           </span>
         )}
       </span>
@@ -156,7 +156,7 @@ export function StudyRuns({ study }: Props) {
                   Agent steps
                 </th>
                 <th scope="col" className="right">
-                  Score
+                  Training score
                 </th>
               </tr>
             </thead>

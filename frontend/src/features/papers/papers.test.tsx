@@ -102,7 +102,7 @@ async function show(content: ReactNode): Promise<void> {
 }
 
 it('counts the cells of a study by how far their runs are', () => {
-  expect(partsOf(STUDY.runs)).toEqual({ n: 24, finished: 12, active: 2, failed: 1 });
+  expect(partsOf(STUDY.runs)).toEqual({ n: 24, finished: 12, training: 2, active: 2, failed: 1 });
   expect(progressText(STUDY)).toBe('12 of 24 runs');
   expect(runsText({ finished: 2, queued: 0 })).toBe('2 finished');
   expect(runsText({})).toBe('none');

@@ -8,7 +8,7 @@ export const STUDY_MEANINGS: Record<Study['state'], string> = {
   stopped: 'Stopped by a user. Retry continues it.',
 };
 
-const ACTIVE = ['queued', 'starting', 'running', 'stopping', 'lost'] as const;
+const TRAINING = ['starting', 'running', 'stopping', 'lost'] as const;
 const FAILED = ['failed', 'stopped', 'deleted', 'changed', 'invalid'] as const;
 
 type Runs = Readonly<Record<string, number>>;
@@ -17,9 +17,16 @@ const sum = (runs: Runs, states: readonly string[]): number =>
   states.reduce((total, state) => total + (runs[state] ?? 0), 0);
 
 /** The cells of a study, or of an arm, by how far their runs are. */
-export function partsOf(runs: Runs): { n: number; finished: number; active: number; failed: number } {
+export function partsOf(runs: Runs) {
   const n = Object.values(runs).reduce((total, runsInState) => total + runsInState, 0);
-  return { n, finished: runs.finished ?? 0, active: sum(runs, ACTIVE), failed: sum(runs, FAILED) };
+  const training = sum(runs, TRAINING);
+  return {
+    n,
+    finished: runs.finished ?? 0,
+    training,
+    active: training + (runs.queued ?? 0),
+    failed: sum(runs, FAILED),
+  };
 }
 
 /** Such as "12 of 24 runs". */

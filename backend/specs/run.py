@@ -198,7 +198,7 @@ def _look_up(kind: str, name: Any, known: dict[str, Any], problems: list[FieldPr
         message = f"unknown {kind} {quoted(name)}; " + (
             f"did you mean {' or '.join(similar)}?"
             if (similar := similar_ids(name, known))
-            else f"the {kind.capitalize()}s page and GET /api/v1/{kind}s list the ids"
+            else f"the form for new runs and GET /api/v1/{kind}s list the ids"
         )
     problems.append(FieldProblem(field=kind, message=message))
     return None

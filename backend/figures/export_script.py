@@ -86,6 +86,7 @@ def matplotlib_script(figure: Figure, caption: str = "", options: ScriptOptions 
         "legend": chosen.legend,
         "log": chosen.log,
         "panels": panels,
+        "has_legend": figure.layout.get("showlegend") is True,
         "series": [drawn for line in lines for drawn in _looks(line, place_of, bars.get(line.number))],
         "lines": [_line(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_line(shape)],
         "areas": [_area(shape, place_of) for shape in figure.layout.get("shapes", []) if _is_rect(shape)],
@@ -703,7 +704,7 @@ def main():
         for at, (axes, panel) in enumerate(zip(every, FIGURE["panels"])):
             finish(axes, panel, options.log)
             add_lines_and_texts(axes, at, options.line_width, options.font_size)
-        if len(labels) > 1:
+        if len(labels) > 1 or (labels and FIGURE["has_legend"]):
             add_legend(figure, every[0], handles, labels, options.legend, options.width, options.font_size)
         if options.title:
             room = 0.97 * options.width * figure.dpi

@@ -221,7 +221,7 @@ def curves_figure(
             figure.add_scatter(x=curve.x, y=low, **edge, **place)
             fill = {"fill": "tonexty", "fillcolor": faint(looks.colour, _BAND_OPACITY)}
             figure.add_scatter(x=curve.x, y=high, **edge, **fill, **place)
-        of = " of %{customdata} runs" if curve.n_runs > 1 else ""
+        of = f" (%{{customdata}} of {curve.n_runs} runs)" if curve.n_runs > 1 else ""
         line = {
             "x": curve.x,
             "customdata": curve.n,
@@ -239,21 +239,18 @@ def curves_figure(
             **line,
         )
         if not curve.is_whole.all():
+            rows = np.flatnonzero(~curve.is_whole)
+            shown_rows = slice(rows[0], rows[-1] + 1)
             figure.add_scatter(
-                y=np.where(_reaching_into(~curve.is_whole), curve.mean, np.nan),
+                y=np.where(curve.is_whole, np.nan, curve.mean)[shown_rows],
                 mode="lines",
                 line={"color": looks.colour, "width": 1},
                 showlegend=False,
                 meta=about | {"kind": "partial"},
-                **line,
+                **line | {"x": curve.x[shown_rows], "customdata": curve.n[shown_rows]},
             )
         legend.add(curve.arm)
     return figure
-
-
-def _reaching_into(part: Array) -> Array:
-    """A part of the points with those beside it, so that its line joins the others."""
-    return np.asarray(part | np.append(part[1:], False) | np.append(False, part[:-1]))
 
 
 def dots_figure(

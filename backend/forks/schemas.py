@@ -5,8 +5,8 @@ from pydantic import Field, JsonValue
 from backend.specs.fields import Strict, Text
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
+    ChosenName,
     Device,
-    GivenName,
     GroupName,
     HostName,
     Notes,
@@ -30,7 +30,7 @@ class ForkRequest(Strict):
     stop: StopSpec | None = Field(
         default=None, description="New limits, which replace all limits of the parent."
     )
-    name: GivenName | None = None
+    name: ChosenName | None = None
     """Name shown on pages; by default it is composed of the parent's name and the changes."""
     seed: Seed | None = None
     """Seed of all random numbers of the fork."""

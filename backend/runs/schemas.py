@@ -31,6 +31,7 @@ from backend.specs.run_fields import (
     CALLBOARD,
     EXTERNAL,
     MAX_SEEDS,
+    ChosenName,
     GivenName,
     GroupName,
     Notes,
@@ -141,7 +142,7 @@ class RunChanges(Strict):
     expected: RunExpectation | None = None
     """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
     the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
-    name: GivenName | None = None
+    name: ChosenName | None = None
     """New name; null changes nothing."""
     notes: Notes | None = None
     """New notes, in Markdown; null changes nothing."""

@@ -69,7 +69,7 @@ def create(
         id=run_id or new_run_id(),
         created_at=database_now(session),
         created_by=created_by,
-        name=spec.name or default_name(spec),
+        name=(spec.name or "").strip() or default_name(spec),
         **{name: getattr(spec, name) for name in _COPIED},
         spec=spec.model_dump(mode="json"),
         wanted_host=spec.host,

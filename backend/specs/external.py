@@ -161,7 +161,7 @@ def external_spec(fields: ExternalFields, stored: Mapping[str, Any] | None = Non
     seed = fields.seed if is_given else seed_in(fields.config)
     spec |= {"environment_config": {}, "stop": StopSpec().model_dump()}
     spec |= {"seed": seed or 0, "seed_is_known": seed is not None, "seed_is_given": is_given}
-    spec |= {"name": fields.name or default_name(spec), "notes": fields.notes or ""}
+    spec |= {"name": (fields.name or "").strip() or default_name(spec), "notes": fields.notes or ""}
     keep_as_file = (
         ": keep longer settings as a file of the run, with run.checkpoint or POST /runs/{id}/checkpoints"
     )

@@ -7,7 +7,7 @@ or change a run, the table's columns, imports, the OpenAPI document and, from it
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from backend.specs.fields import NAME, Strict, Text
 
@@ -34,7 +34,18 @@ MAX_SEEDS = 100
 
 Origin = Literal["callboard", "external"]
 Name = Annotated[Text, Field(max_length=MAX_NAME)]
-GivenName = Annotated[Name, StringConstraints(strip_whitespace=True, min_length=1)]
+GivenName = Annotated[Name, Field(min_length=1)]
+
+
+def _not_blank(name: str) -> str:
+    if not name.strip():
+        raise ValueError(BLANK)
+    return name
+
+
+BLANK = "must not be blanks alone"
+ChosenName = Annotated[GivenName, AfterValidator(_not_blank)]
+"""A name that a request gives. What is stored may be older than this rule."""
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP)]
 EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 """Forms send an empty text for none."""

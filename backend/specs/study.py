@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from backend.specs.fields import SLUG, Strict, Text
 from backend.specs.protocols import StartsChoice
-from backend.specs.run_fields import MAX_SEED, GivenName, Notes, Seed
+from backend.specs.run_fields import BLANK, MAX_SEED, GivenName, Notes, Seed
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_DIMENSIONS, MAX_RUNS, SECTIONS, Budget, Dimension
 
 MAX_ARMS = 100
@@ -21,7 +21,7 @@ Scale = Literal["minutes", "hours", "paper"]
 """How much of a paper's experiment a study repeats: minutes or hours of two idle cores, or as published."""
 
 FigureId = Annotated[str, StringConstraints(pattern=SLUG)]
-Label = Annotated[Text, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Label = Annotated[Text, Field(min_length=1, max_length=100)]
 
 CHOSEN = ("name", "seed", "seeds", "grid", "origin", "algorithm", "environment", "config")
 """Fields of a run that a study chooses itself."""
@@ -281,8 +281,12 @@ class StudySpec(Strict):
         return dict(self._problems())
 
     def _problems(self) -> Iterator[tuple[str, str]]:
+        if not self.name.strip():
+            yield "name", BLANK
         labels = [arm.label for arm in self.arms]
         for at, label in enumerate(labels):
+            if not label.strip():
+                yield f"arms.{at}.label", BLANK
             if label in labels[:at]:
                 yield f"arms.{at}.label", "is also the label of another arm"
         for at, environment in enumerate(self.environments):

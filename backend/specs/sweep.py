@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from backend.specs.fields import Strict
-from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes, Seed
+from backend.specs.run_fields import BLANK, MAX_SEEDS, GivenName, Notes, Seed
 
 MAX_CONFIGURATIONS = 1_000
 MAX_RUNS = 10_000
@@ -164,6 +164,8 @@ class SweepSpec(Strict):
     def field_problems(self) -> dict[str, str]:
         """Errors that concern several fields, by path."""
         problems: dict[str, str] = {}
+        if not self.name.strip():
+            problems["name"] = BLANK
         for name in ("seed", "seeds", "grid", "origin"):
             if name in self.run:
                 problems[f"run.{name}"] = "a sweep chooses it: leave it out"

@@ -430,7 +430,7 @@ def _curves(
 
 
 def _times_finding(data: _Data) -> str:
-    """How long the finished runs of the fastest and of the slowest arm trained, where these times differ."""
+    """How long finished runs of the fastest and of the slowest arm trained on average, where that differs."""
     times: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     shown = {arm.label for arm in data.arms}
     for (arm, environment, _), cell in data.by_draw.items():
@@ -444,7 +444,7 @@ def _times_finding(data: _Data) -> str:
             seconds, unit = _time_unit(slowest)
             arm_of = {mean: arm for arm, mean in means.items()}
             ends = [f"{in_tables(end / seconds)} {unit} ({arm_of[end]})" for end in (fastest, slowest)]
-            sentences.append(f"{data.title(environment)}: a run took from {ends[0]} to {ends[1]}.")
+            sentences.append(f"{data.title(environment)}: a run took on average from {ends[0]} to {ends[1]}.")
     return " ".join(sentences)
 
 

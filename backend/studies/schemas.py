@@ -13,7 +13,7 @@ from backend.figures.schemas import FigureOut
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
-from backend.specs.run_fields import GivenName, Notes
+from backend.specs.run_fields import ChosenName, GivenName, Notes
 from backend.specs.states import ENDED
 from backend.specs.studies import DEFINITIONS
 from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
@@ -38,7 +38,7 @@ class StudyRequest(Strict):
         "`agent_starts:pong`, for every game of the scale. Scores are then not normalised.",
     )
     study: StudySpec | None = Field(default=None, description="A study of one's own, instead of `item`.")
-    name: GivenName | None = Field(default=None, description="Another name than the item's.")
+    name: ChosenName | None = Field(default=None, description="Another name than the item's.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -66,7 +66,7 @@ class StudyChanges(Strict):
     expected: StudyExpectation | None = None
     """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
     the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
-    name: GivenName | None = None
+    name: ChosenName | None = None
     """New name; null changes nothing. The group of its runs keeps its name."""
     notes: Notes | None = None
     """New notes, in Markdown; null changes nothing."""

@@ -11,7 +11,7 @@ from backend.comparisons.schemas import EstimateOut
 from backend.db import Sweep, SweepConfiguration
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
-from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes
+from backend.specs.run_fields import MAX_SEEDS, ChosenName, GivenName, Notes
 from backend.specs.states import ENDED
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
 from backend.statistics.estimates import interquartile_mean, median
@@ -35,7 +35,7 @@ class SweepChanges(Strict):
     expected: SweepExpectation | None = None
     """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
     the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
-    name: GivenName | None = None
+    name: ChosenName | None = None
     """New name; null changes nothing."""
     notes: Notes | None = None
     """New notes, in Markdown; null changes nothing."""

@@ -39,12 +39,12 @@ def test_curves_have_a_panel_for_each_environment_and_one_legend() -> None:
 
 def test_mean_of_some_of_the_runs_is_a_thin_line_without_a_band() -> None:
     whole = curve("A3C", "Pong", 3)
-    partial = replace(whole, n=np.array([3, 1]))
-    traces = valid(study.curves_figure([partial], panels=["Pong"], x="x", y="y", frame=FRAME)).data
+    some_runs = replace(whole, n=np.array([3, 1]))
+    traces = valid(study.curves_figure([some_runs], panels=["Pong"], x="x", y="y", frame=FRAME)).data
     low, high, line, thin = [(trace.meta["kind"], trace.y, trace.line.width) for trace in traces]
     assert [low, high] == [("range", (9.0, None), 0), ("range", (11.0, None), 0)]
-    assert [line, thin] == [("line", (10.0, None), 2), ("partial", (10.0, 20.0), 1)]
-    assert [trace.customdata for trace in traces[2:]] == [(3, 1)] * 2
+    assert [line, thin] == [("line", (10.0, None), 2), ("partial", (20.0,), 1)]
+    assert [trace.customdata for trace in traces[2:]] == [(3, 1), (1,)]
     assert len(valid(study.curves_figure([whole], panels=["Pong"], x="x", y="y", frame=FRAME)).data) == 3
 
 

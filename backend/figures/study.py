@@ -563,7 +563,13 @@ def gaps_figure(profiles: Sequence[Profile], *, frame: Frame) -> Figure:
 
 
 def reached_figure(
-    hours: Mapping[str, Sequence[float]], *, n_environments: int, x: str, unit: str, frame: Frame
+    hours: Mapping[str, Sequence[float]],
+    *,
+    n_environments: int,
+    furthest: float,
+    x: str,
+    unit: str,
+    frame: Frame,
 ) -> Figure:
     """How many environments each arm's runs have reached a score on by each hour, as steps (Nair et al. 2015,
     Figure 5).
@@ -571,12 +577,13 @@ def reached_figure(
     Args:
         hours: by arm, one hour for each environment on which the score was reached; or another unit.
         n_environments: number of all environments.
+        furthest: hours after which the longest run ended.
         x: title of the hours.
         unit: their unit, such as "h".
         frame: title, arms, theme and width.
     """
     figure = Figure(layout(frame.title, frame.theme, frame.width_px))
-    furthest = max((hour for arm_hours in hours.values() for hour in arm_hours), default=1.0)
+    furthest = furthest or 1.0
     figure.layout |= {
         "height": _ROW_PX + _FRAME_PX,
         "hovermode": "closest",
@@ -591,7 +598,7 @@ def reached_figure(
         looks = look(frame.style(arm), frame.theme)
         times = sorted(arm_hours)
         figure.add_scatter(
-            x=[0.0, *times, furthest * 1.05],
+            x=[0.0, *times, furthest],
             y=[0, *range(1, len(times) + 1), len(times)],
             mode=looks.mode,
             marker=looks.marker,

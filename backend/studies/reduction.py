@@ -217,7 +217,7 @@ def _build_figure(
         reference = 100.0 if reduction.unit == "%" else None
         drawing = drawings.games_figure(bars, x=_unit_title(reduction), reference=reference, frame=frame)
     elif figure.kind == "reached":
-        drawing, finding = _reached(data, reduction, frame)
+        drawing, finding = _reached(data, figure.reduction, reduction, frame)
     else:
         table = _table(data, figure, reduction)
     return StudyDrawing(figure, drawing, table, caption, finding, n_in, n_planned)
@@ -542,17 +542,26 @@ def _sorted(
     return drawing, _cut_in_words(len(scores))
 
 
-def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, str]:
+def _reached(data: _Data, rule: ReductionRule, reduction: Reduction, frame: Frame) -> tuple[Figure, str]:
+    """On how many environments each arm reached a score, over its whole training; and where, in words."""
     known = [
         (cell.arm, value) for cell in reduction.cells if (value := _finite_or_none(cell.value)) is not None
     ]
+    is_time = reduction.unit == "s"
+    places = [
+        cell.wall_time_s if is_time else float(cell.agent_steps)
+        for (arm, _, _), cell in data.by_draw.items()
+        if cell.counts and arm in frame.arms
+    ]
+    furthest = max([*places, *(value for _, value in known)], default=0.0)
     divisor, x, unit = 1.0, "Agent steps", "agent steps"
-    if reduction.unit == "s":
-        longest_s = max((value for _, value in known), default=0.0)
-        (divisor, x), (_, unit) = _time_axis(longest_s), _time_unit(longest_s)
+    if is_time:
+        (divisor, x), (_, unit) = _time_axis(furthest), _time_unit(furthest)
     reached = {arm: [value / divisor for of, value in known if of == arm] for arm in frame.arms}
     n = len({cell.environment for cell in reduction.cells})
-    drawing = drawings.reached_figure(reached, n_environments=n, x=x, unit=unit, frame=frame)
+    drawing = drawings.reached_figure(
+        reached, n_environments=n, furthest=furthest / divisor, x=x, unit=unit, frame=frame
+    )
     said = []
     for arm, times in reached.items():
         where = [
@@ -562,7 +571,13 @@ def _reached(data: _Data, reduction: Reduction, frame: Frame) -> tuple[Figure, s
         ]
         listed = f": {', '.join(where)}" if 0 < len(where) <= _MAX_LISTED else ""
         said.append(f"{arm} reached it on {len(times)} of {n} environments{listed}")
-    return drawing, "; ".join(said) + "." if any(cell.n for cell in reduction.cells) else ""
+    if not any(cell.n for cell in reduction.cells):
+        return drawing, ""
+    _, _, scores = _with_reference(data, rule)
+    if 0 < len(scores) <= _MAX_LISTED:
+        listed = ", ".join(f"{data.title(name)} {in_tables(score)}" for name, score in scores.items())
+        said.append(f"best scores of {rule.reference_arm}: {listed}")
+    return drawing, "; ".join(said) + "."
 
 
 def _profiles(data: _Data, figure: StudyFigure, frame: Frame) -> StudyDrawing:

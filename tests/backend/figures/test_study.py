@@ -134,10 +134,12 @@ def test_games_are_ordered_by_their_highest_bar_with_the_reference_as_a_line() -
 
 def test_reached_environments_are_counted_by_hour() -> None:
     hours = {"A3C": [2.0, 0.5], "PAAC": []}
-    figure = valid(study.reached_figure(hours, n_environments=3, x="h", unit="min", frame=FRAME))
+    figure = valid(
+        study.reached_figure(hours, n_environments=3, furthest=4.0, x="h", unit="min", frame=FRAME)
+    )
     a3c, paac = figure.data
     assert "%{x:.3~g} min: %{y} environments" in a3c.hovertemplate
-    assert (list(a3c.x), list(a3c.y)) == ([0.0, 0.5, 2.0, pytest.approx(2.1)], [0, 1, 2, 2])
+    assert (list(a3c.x), list(a3c.y)) == ([0.0, 0.5, 2.0, 4.0], [0, 1, 2, 2])
     assert list(paac.y) == [0, 0]
     assert a3c.line.shape == "hv"
 
@@ -154,7 +156,7 @@ def profiles_of_many() -> Figure:
 
 def reached_by_many() -> Figure:
     return study.reached_figure(
-        {arm: [1.0] for arm in MANY_ARMS}, n_environments=1, x="h", unit="h", frame=MANY
+        {arm: [1.0] for arm in MANY_ARMS}, n_environments=1, furthest=2.0, x="h", unit="h", frame=MANY
     )
 
 

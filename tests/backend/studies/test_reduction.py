@@ -335,7 +335,11 @@ def test_times_to_the_score_of_an_arm_that_has_none_yet_count_all_runs(
 ) -> None:
     rule = {"rule": "time_to", "reference_arm": "PAAC"}
     study = started(sqlite_service.client, {"kind": "reached", "reduction": rule})
-    assert figure(sqlite_service.client, study)["caption"].endswith("; 0 of 12 runs are in")
+    before = figure(sqlite_service.client, study)
+    assert before["caption"].endswith("; 0 of 12 runs are in")
+    assert before["finding"] == ""
+    finish(sqlite_service, study)
+    assert "; best scores of PAAC: CartPole " in figure(sqlite_service.client, study)["finding"]
 
 
 @pytest.mark.parametrize("kind", ["speedups", "table", "games"])

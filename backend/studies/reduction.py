@@ -904,7 +904,9 @@ def _counts_over_time(session: Session, data: _Data, figure: StudyFigure, frame:
     finding = ""
     if lines:
         said = [
-            f"{title} from {in_tables(values[0])} to {in_tables(values[-1])}" for _, title, _, values in lines
+            f"{title} between {in_tables(np.min(values))} and {in_tables(np.max(values))}, "
+            f"{in_tables(values[-1])} at the end"
+            for _, title, _, values in lines
         ]
         finding = "; ".join(said) + "."
     return StudyDrawing(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(cells))

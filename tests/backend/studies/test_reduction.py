@@ -389,12 +389,15 @@ def test_counts_are_of_the_first_run_that_has_the_metrics(sqlite_service: Runnin
         cells = session.scalars(select(StudyCell).order_by(StudyCell.number)).all()
         for cell, value in zip(cells[1:3], (2.0, 3.0), strict=True):
             points = PointsEvent(
-                metric=metric, agent_steps=[1], frames=[1], wall_time_s=[1.0], episodes=[0], value=[value]
-            )
+                metric=metric, agent_steps=[1, 2, 3], frames=[1, 2, 3], wall_time_s=[1.0, 2.0, 3.0],
+                episodes=[0, 0, 0], value=[value, value + 5, value + 1],
+            )  # fmt: skip
             metrics.append(session, cell.run_id or "", 1, 1, [points])
     drawn = figure(sqlite_service.client, study)
     assert drawn["n_in"] == 1
-    assert numbers(drawn["figure"]["data"][0]["y"]) == [2.0 / describe(metric).divisor]
+    divisor = describe(metric).divisor
+    assert numbers(drawn["figure"]["data"][0]["y"]) == [value / divisor for value in (2.0, 7.0, 3.0)]
+    assert drawn["finding"] == "Time in learning between 2 and 7, 3 at the end."
 
 
 def test_unfinished_runs_are_planned_and_not_in(service: RunningService) -> None:

@@ -288,6 +288,8 @@ class _Drawing:
             figure = self._seed_curve(name.of, series)
         else:
             figure = self._curve(name.of, lines, _counted(request.axes.x, series))
+        if name.is_of_returns and (title := _returns_title(self._drawn[row.run_id] for row in series)):
+            figure.layout["yaxis"]["title"] = {"text": title}
         if request.options.in_panel:
             figure.layout = in_panel(figure.layout)
         elif request.axes.span is not None and request.axes.span[1] < MAX_X:
@@ -688,6 +690,14 @@ def _in_unit(columns: Columns, metric: str) -> Columns:
 def _counted(x: str, chosen: Sequence[Series]) -> str:
     """What an axis counts: in place of agent steps perhaps iterations or seconds, for external runs."""
     return metrics.axis_unit({row.step_unit for row in chosen}, x) if x == "agent_steps" else x
+
+
+def _returns_title(runs: Iterable[Run]) -> str | None:
+    """The title of an axis of returns that scripts counted under names of their own; None where none did."""
+    names = {run.return_metric or EPISODE_RETURN for run in runs}
+    if names <= {EPISODE_RETURN}:
+        return None
+    return f"Return ({names.pop() if len(names) == 1 else 'the metric of each run'})"
 
 
 def _levels(session: Session, runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:

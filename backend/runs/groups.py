@@ -174,16 +174,22 @@ def group_key(spec: dict[str, Any]) -> str:
     if not is_whole(spec):
         return "damaged"
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
-    parts = {name: spec.get(name) for name in names}
+    parts = {name: spec.get(name) for name in names} | _measures(spec)
     configs = configs_of(spec)
     if is_external(spec):
         config = {name: value for name, value in spec["config"].items() if not _is_seed(name, value, spec)}
         details = spec.get("config_details") or {}
         configs["config"] = {name: json_number(value) for name, value in config.items()}
-        parts |= {name: spec[name] for name in ("return_metric", "step_unit") if spec.get(name)}
         parts["config_details"] = {name: details[name] for name in config if name in details}
     text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def _measures(spec: dict[str, Any]) -> dict[str, Any]:
+    """What an external run says of how its returns and steps count; empty for other runs."""
+    if not is_external(spec):
+        return {}
+    return {name: spec[name] for name in ("return_metric", "step_unit") if spec.get(name)}
 
 
 def _is_seed(name: str, value: Any, spec: dict[str, Any]) -> bool:
@@ -383,14 +389,15 @@ class _Settings(NamedTuple):
     shown: dict[str, Any]
     defaults: tuple[dict[str, Any], ...]
     own: tuple[dict[str, Any], ...]
-    annealing: dict[str, Any]
+    others: dict[str, Any]
+    """What distinguishes groups without being a setting: annealing, and how an external run measures."""
 
     def all(self) -> dict[str, Any]:
         """All of them, in the order of forms."""
         settings = dict(self.shown)
         for defaults, own in zip(self.defaults, self.own, strict=True):
             settings |= defaults | own
-        return settings | self.annealing
+        return settings | self.others
 
 
 def _own_settings(spec: dict[str, Any]) -> _Settings:
@@ -402,7 +409,7 @@ def _own_settings(spec: dict[str, Any]) -> _Settings:
         {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
         for section, known in zip(sections.values(), defaults, strict=True)
     )
-    return _Settings(shown, defaults, own, _annealing(spec, sections["config"]))
+    return _Settings(shown, defaults, own, _measures(spec) | _annealing(spec, sections["config"]))
 
 
 def own_protocol(run: Run) -> str | None:

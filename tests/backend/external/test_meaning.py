@@ -127,6 +127,27 @@ def test_default_chart_of_returns_shows_the_metric_that_was_named(sqlite_service
         assert (curve["metric"], curve["mean"]) == ("rollout/episode_return", values)
 
 
+def test_charts_and_groups_name_the_metric_that_counts_as_the_return(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    metrics = ("true/return", "shaped/return")
+    runs = [create(client, return_metric=metric) for metric in metrics]
+    for run, metric in zip(runs, metrics, strict=True):
+        send(client, run, "points", batch(1, [1.0, 2.0], metric=metric))
+    ids = [run["id"] for run in runs]
+
+    def title(figure: str, shown: list[str]) -> str:
+        drawn = client.get(f"/api/v1/figures/{figure}", params={"run": shown}).json()
+        text: str = drawn["layout"]["yaxis"]["title"]["text"]
+        return text
+
+    for figure in ("learning_curve", "seed_curve"):
+        assert title(figure, ids[:1]) == "Return (true/return)"
+        assert title(figure, ids) == "Return (the metric of each run)"
+    compared = client.get("/api/v1/comparisons", params={"run": ids}).json()
+    named = [f"(return_metric = {metric})" for metric in metrics]
+    assert all(end in group["name"] for end, group in zip(named, compared["groups"], strict=True))
+
+
 def test_checkpoint_of_a_run_that_counts_iterations_is_marked_with_them(
     sqlite_service: RunningService,
 ) -> None:

@@ -77,6 +77,8 @@ export const theme = createTheme({
     Modal: {
       defaultProps: {
         centered: true,
+        // A double click on what opens a dialog would close it, and a stray one lose what was typed.
+        closeOnClickOutside: false,
         closeButtonProps: { 'aria-label': 'Close' },
         classNames: { title: 'section-title' },
       },

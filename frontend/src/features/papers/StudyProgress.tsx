@@ -176,7 +176,7 @@ export function StudyRuns({ study }: Props) {
                   <td>
                     <CellState state={cell.state} />
                   </td>
-                  <td>{cell.arm}</td>
+                  <td style={{ minWidth: '16ch' }}>{cell.arm}</td>
                   <td className="nowrap">{shortEnvironmentName(cell.environment)}</td>
                   {paths.map((path) => (
                     <td key={path} className="right num">

@@ -174,7 +174,7 @@ export function StudyRuns({ study }: Props) {
                     {cell.reused && <span className="muted"> reused</span>}
                   </td>
                   <td>
-                    <CellState state={cell.state} />
+                    <CellState state={cell.state} hasEnded={study.state !== 'running'} />
                   </td>
                   <td style={{ minWidth: '16ch' }}>{cell.arm}</td>
                   <td className="nowrap">{shortEnvironmentName(cell.environment)}</td>
@@ -201,6 +201,7 @@ type RunState = (typeof STATES)[number];
 
 const isRunState = (state: string): state is RunState => STATES.some((known) => known === state);
 
-function CellState({ state }: { state: string }) {
-  return isRunState(state) ? <StateBadge state={state} /> : <span className="muted">{state}</span>;
+function CellState({ state, hasEnded }: { state: string; hasEnded: boolean }) {
+  if (isRunState(state)) return <StateBadge state={state} />;
+  return <span className="muted">{state === 'waiting' && hasEnded ? 'not started' : state}</span>;
 }

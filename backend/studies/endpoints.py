@@ -132,10 +132,13 @@ def list_studies(
     custom: Annotated[
         bool | None, Query(description="Only studies of one's own, or only those of the papers.")
     ] = None,
+    run: Annotated[
+        str | None, Query(pattern=ULID, description="Only studies of which this run fills a cell.")
+    ] = None,
 ) -> StudyPage:
     """Studies, latest first."""
     rows, next_cursor = repository.page(
-        session, definition=definition, custom=custom, limit=limit, cursor=cursor
+        session, definition=definition, custom=custom, run_id=run, limit=limit, cursor=cursor
     )
     counts = repository.counts(session, [row.id for row in rows])
     return StudyPage(items=[StudyOut.of(row, counts) for row in rows], next_cursor=next_cursor)

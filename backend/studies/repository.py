@@ -67,10 +67,19 @@ def get(session: Session, study_id: str, *, for_update: bool = False) -> Study |
 
 
 def page(
-    session: Session, *, definition: str | None, custom: bool | None, limit: int, cursor: str | None
+    session: Session,
+    *,
+    definition: str | None,
+    custom: bool | None,
+    run_id: str | None,
+    limit: int,
+    cursor: str | None,
 ) -> tuple[list[Study], str | None]:
-    """One page of studies, latest first; of one definition, or only with or without one, if given."""
+    """One page of studies, latest first; of one definition, only with or without one, or only those of which
+    a run fills a cell, if given."""
     query = select(Study)
+    if run_id is not None:
+        query = query.where(Study.id.in_(select(StudyCell.study_id).where(StudyCell.run_id == run_id)))
     if definition is not None:
         query = query.where(Study.definition == definition)
     if custom is not None:

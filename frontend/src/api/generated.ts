@@ -16286,6 +16286,8 @@ export interface operations {
                 definition?: string | null;
                 /** @description Only studies of one's own, or only those of the papers. */
                 custom?: boolean | null;
+                /** @description Only studies of which this run fills a cell. */
+                run?: string | null;
             };
             header?: never;
             path?: never;

@@ -138,6 +138,14 @@ export const startDraft = ({ study }: StudyDraft, name: string, key: string): Pr
     }),
   );
 
+/** The latest studies of which a run fills a cell. */
+export const studiesOfRunQuery = (run: string) =>
+  queryOptions({
+    queryKey: keys.papers('of run', run),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/v1/studies', { params: { query: { run, limit: 5 } }, signal })),
+  });
+
 /** Custom studies, latest first, page by page. */
 export const customStudiesQuery = infiniteQueryOptions({
   queryKey: keys.papers('custom'),

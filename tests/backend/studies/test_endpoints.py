@@ -169,6 +169,9 @@ def test_finished_equal_run_fills_a_cell_and_stays_in_its_group(
     with reading(service.engine) as session:
         assert session.get_one(Run, equal.id).group == "earlier"
     assert detail(client, study)["n_reused"] == 1
+    for run, counting in ((equal, [study["id"]]), (live, [])):
+        listed = client.get(STUDIES, params={"run": run.id}).json()["items"]
+        assert [item["id"] for item in listed] == counting
 
 
 def test_study_shares_the_runs_of_another_that_runs(service: RunningService, client: Client) -> None:

@@ -11,6 +11,9 @@ const sent = vi.hoisted(() => {
   const bodies: unknown[] = [];
   globalThis.fetch = async (input) => {
     const request = input as Request;
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === '/api/v1/studies' && searchParams.get('run') === '00000000000000000000000001')
+      return Response.json({ items: [{ name: 'learning rates' }], next_cursor: null });
     if (request.method !== 'POST') return new Promise(() => undefined);
     bodies.push(await request.clone().json());
     return Response.json({});
@@ -73,6 +76,22 @@ describe('ActionMenu', () => {
     fireEvent.click(await screen.findByRole('button', { name: 'Cancel' }));
     await waitFor(() => expect(dialog.isConnected).toBe(false));
     expect(document.activeElement).toBe(button());
+  });
+
+  it('names the studies that lose a run which is deleted, or resumed with another limit', async () => {
+    await show('operator');
+    fireEvent.click(button());
+    fireEvent.click(await item('Delete'));
+    const counted = /^Counted in studies: learning rates\. /;
+    expect((await screen.findByText(counted)).textContent).toContain('Retry');
+    fireEvent.click(await screen.findByRole('button', { name: 'Cancel' }));
+    await waitFor(() => expect(screen.queryByRole('dialog')).toBeNull());
+    fireEvent.click(button());
+    fireEvent.click(await item('Resume'));
+    const bound = await screen.findByRole('textbox', { name: 'Train until' });
+    expect((await screen.findByText(counted)).textContent).toContain('With another limit');
+    fireEvent.change(bound, { target: { value: '1000' } });
+    expect(screen.queryByText(counted)).toBeNull();
   });
 
   it.each([

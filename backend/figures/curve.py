@@ -244,7 +244,7 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
             "hoverformat": axis.hover_format,
             "rangemode": "tozero",
         },
-        "yaxis": {"title": {"text": about.axis}, "exponentformat": "SI"} | from_zero,
+        "yaxis": {"title": {"text": plain_text(about.axis)}, "exponentformat": "SI"} | from_zero,
     }
 
 

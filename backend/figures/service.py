@@ -697,7 +697,7 @@ def _returns_title(runs: Iterable[Run]) -> str | None:
     names = {run.return_metric or EPISODE_RETURN for run in runs}
     if names <= {EPISODE_RETURN}:
         return None
-    return f"Return ({names.pop() if len(names) == 1 else 'the metric of each run'})"
+    return f"Return ({plain_text(names.pop()) if len(names) == 1 else 'the metric of each run'})"
 
 
 def _levels(session: Session, runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:

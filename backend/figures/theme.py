@@ -160,7 +160,6 @@ height."""
 
 
 def wrapped(text: str, width_px: int | None) -> str:
-    """Text wrapped for a narrow figure."""
-    if width_px is None:
-        return text
-    return "<br>".join(textwrap.wrap(text, max(20, width_px // _CHARACTER_PX)))
+    """Text wrapped for a narrow figure, and escaped for Plotly."""
+    lines = [text] if width_px is None else textwrap.wrap(text, max(20, width_px // _CHARACTER_PX))
+    return "<br>".join(map(plain_text, lines))

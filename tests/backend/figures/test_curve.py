@@ -237,6 +237,9 @@ def test_axes_and_title_name_their_quantities() -> None:
     assert layout.title.text == "Value loss"
     assert draw(line(), metric="my/own_metric").layout.title.text == "my/own_metric"
     assert draw(line(), metric="my/own_metric").layout.yaxis.title.text == "Own metric"
+    scripts = draw(line(), metric="<i>R</i> < 1").layout
+    assert scripts.title.text == "&lt;i&gt;R&lt;/i&gt; &lt; 1"
+    assert scripts.yaxis.title.text == "I&gt; &lt; 1"
     evaluation = draw(line(), metric="eval/noop_starts/mean_return").layout
     assert "no-op starts" in evaluation.yaxis.title.text
 

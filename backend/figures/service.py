@@ -72,6 +72,9 @@ _VALUES = (
 )  # fmt: skip
 """Columns of buckets and of groups that are in the unit of the metric."""
 
+_AXIS_CHARACTERS = 32
+"""Of a metric in the title of an axis, which a panel would cut."""
+
 FigureKind = Literal["learning_curve", "curve", "seed_curve", "diagnostic"]
 
 
@@ -288,7 +291,7 @@ class _Drawing:
             figure = self._seed_curve(name.of, series)
         else:
             figure = self._curve(name.of, lines, _counted(request.axes.x, series))
-        if name.is_of_returns and (title := _returns_title(self._drawn[row.run_id] for row in series)):
+        if title := self._returns_title(name, series):
             figure.layout["yaxis"]["title"] = {"text": title}
         if request.options.in_panel:
             figure.layout = in_panel(figure.layout)
@@ -323,6 +326,19 @@ class _Drawing:
         best = max((run.best_return for run in shown.values() if run.best_return is not None), default=None)
         of_protocol = [level for level in levels if protocol in (None, level.protocol)]
         add_levels(figure, of_protocol, best, self._request.options.theme)
+
+    def _returns_title(self, name: FigureName, series: Sequence[Series]) -> str | None:
+        """The title of an axis of returns that are stored under other names; None for any other axis."""
+        if name.of != EPISODE_RETURN:
+            return None
+        stored = metrics.stored_returns(self._session, self._drawn.values(), series)
+        if stored <= {EPISODE_RETURN}:
+            return None
+        if len(stored) > 1:
+            return "Return (the metric of each run)"
+        [metric] = stored
+        is_long = len(metric) > _AXIS_CHARACTERS
+        return f"Return ({plain_text('…' + metric[1 - _AXIS_CHARACTERS :] if is_long else metric)})"
 
     def _title(self, what: str) -> str:
         return f"{what}, {subject((self._drawn or self.found).values())}"
@@ -690,14 +706,6 @@ def _in_unit(columns: Columns, metric: str) -> Columns:
 def _counted(x: str, chosen: Sequence[Series]) -> str:
     """What an axis counts: in place of agent steps perhaps iterations or seconds, for external runs."""
     return metrics.axis_unit({row.step_unit for row in chosen}, x) if x == "agent_steps" else x
-
-
-def _returns_title(runs: Iterable[Run]) -> str | None:
-    """The title of an axis of returns that scripts counted under names of their own; None where none did."""
-    names = {run.return_metric or EPISODE_RETURN for run in runs}
-    if names <= {EPISODE_RETURN}:
-        return None
-    return f"Return ({plain_text(names.pop()) if len(names) == 1 else 'the metric of each run'})"
 
 
 def _levels(session: Session, runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:

@@ -319,6 +319,19 @@ def choose(
     return chosen
 
 
+def stored_returns(session: Session, runs: Iterable[Run], chosen: Sequence[Series]) -> set[str]:
+    """The stored names of the returns among these series, which `choose` gave of these runs."""
+    returns = [series for series in chosen if series.metric == EPISODE_RETURN]
+    others = {run.return_metric for run in runs if run.return_metric not in (None, EPISODE_RETURN)}
+    stored: dict[int, str] = {}
+    if others:
+        rows = repository.list_series(
+            session, [series.run_id for series in returns], [name for name in others if name]
+        )
+        stored = {row.id: row.metric for row in rows}
+    return {stored.get(series.id, EPISODE_RETURN) for series in returns}
+
+
 def _rename(series: Series, metric: str) -> Series:
     """A copy of a series' row under another name, which no session knows."""
     columns = {column.name: getattr(series, column.name) for column in Series.__table__.columns}

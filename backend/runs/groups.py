@@ -186,7 +186,7 @@ def group_key(spec: dict[str, Any]) -> str:
 
 
 def _measures(spec: dict[str, Any]) -> dict[str, Any]:
-    """What an external run says of how its returns and steps count; empty for other runs."""
+    """The return metric and the unit of steps that an external run specifies; empty for other runs."""
     if not is_external(spec):
         return {}
     return {name: spec[name] for name in ("return_metric", "step_unit") if spec.get(name)}
@@ -389,27 +389,27 @@ class _Settings(NamedTuple):
     shown: dict[str, Any]
     defaults: tuple[dict[str, Any], ...]
     own: tuple[dict[str, Any], ...]
-    others: dict[str, Any]
-    """What distinguishes groups without being a setting: annealing, and how an external run measures."""
+    annealing: dict[str, Any]
 
     def all(self) -> dict[str, Any]:
         """All of them, in the order of forms."""
         settings = dict(self.shown)
         for defaults, own in zip(self.defaults, self.own, strict=True):
             settings |= defaults | own
-        return settings | self.others
+        return settings | self.annealing
 
 
 def _own_settings(spec: dict[str, Any]) -> _Settings:
     if not is_whole(spec):
         return _Settings({}, (), (), {})
-    shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")}
+    # First, so that the names of groups have them; a setting of the same name counts instead.
+    shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
     sections, defaults = configs_of(spec), _defaults_of(spec)
     own = tuple(
         {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
         for section, known in zip(sections.values(), defaults, strict=True)
     )
-    return _Settings(shown, defaults, own, _measures(spec) | _annealing(spec, sections["config"]))
+    return _Settings(shown, defaults, own, _annealing(spec, sections["config"]))
 
 
 def own_protocol(run: Run) -> str | None:

@@ -130,22 +130,35 @@ def test_default_chart_of_returns_shows_the_metric_that_was_named(sqlite_service
 def test_charts_and_groups_name_the_metric_that_counts_as_the_return(sqlite_service: RunningService) -> None:
     client = sqlite_service.client
     metrics = ("true/return", "shaped/return")
-    runs = [create(client, return_metric=metric) for metric in metrics]
-    for run, metric in zip(runs, metrics, strict=True):
-        send(client, run, "points", batch(1, [1.0, 2.0], metric=metric))
+    settings: list[dict[str, Any]] = [{"a": at, "b": at, "c": at, "step_unit": "own"} for at in range(2)]
+    runs = [
+        create(client, return_metric=metric, config=config)
+        for metric, config in zip(metrics, settings, strict=True)
+    ]
     ids = [run["id"] for run in runs]
 
     def title(figure: str, shown: list[str]) -> str:
-        drawn = client.get(f"/api/v1/figures/{figure}", params={"run": shown}).json()
+        query: dict[str, Any] = {"run": shown}
+        query |= {"metric": "rollout/episode_return"} if figure == "curve" else {}
+        drawn = client.get(f"/api/v1/figures/{figure}", params=query).json()
         text: str = drawn["layout"]["yaxis"]["title"]["text"]
         return text
 
+    send(client, runs[0], "points", batch(1, [1.0], metric="rollout/episode_return"))
+    assert title("learning_curve", ids[:1]) == "Return (true score)"  # until the other has points
+    for sequence, run, metric in zip((2, 1), runs, metrics, strict=True):
+        send(client, run, "points", batch(sequence, [1.0, 2.0], metric=metric))
+    assert title("curve", ids[:1]) == "Return (true score)"
+    assert title("curve", ids[1:]) == "Return (shaped/return)"
     for figure in ("learning_curve", "seed_curve"):
         assert title(figure, ids[:1]) == "Return (true/return)"
         assert title(figure, ids) == "Return (the metric of each run)"
     compared = client.get("/api/v1/comparisons", params={"run": ids}).json()
-    named = [f"(return_metric = {metric})" for metric in metrics]
-    assert all(end in group["name"] for end, group in zip(named, compared["groups"], strict=True))
+    names = {group["name"].partition("(return_metric = ")[2] for group in compared["groups"]}
+    assert names == {"true/return, a = 0, b = 0)", "shaped/return, a = 1, b = 1)"}
+    long = create(client, return_metric="a/very/long/name/of/a/metric/that/is/the/return")
+    send(client, long, "points", batch(1, [1.0], metric="a/very/long/name/of/a/metric/that/is/the/return"))
+    assert title("curve", [long["id"]]) == "Return (…/of/a/metric/that/is/the/return)"
 
 
 def test_checkpoint_of_a_run_that_counts_iterations_is_marked_with_them(

@@ -23,7 +23,7 @@ from backend.figures.study import ArmCurve, Bar, Frame, RunDot
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.metrics.charts import Axes
-from backend.metrics.chunks import Columns
+from backend.metrics.chunks import Array, Columns
 from backend.metrics.grouping import Spread
 from backend.metrics.seed_groups import group_curve
 from backend.runs.fields import setting_title
@@ -903,13 +903,17 @@ def _counts_over_time(session: Session, data: _Data, figure: StudyFigure, frame:
     )
     finding = ""
     if lines:
-        said = [
-            f"{title} between {in_tables(np.min(values))} and {in_tables(np.max(values))}, "
-            f"{in_tables(values[-1])} at the end"
-            for _, title, _, values in lines
-        ]
-        finding = "; ".join(said) + "."
+        finding = "; ".join(f"{title} {_range(values)}" for _, title, _, values in lines) + "."
     return StudyDrawing(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(cells))
+
+
+def _range(values: Array) -> str:
+    """The least and the largest of the values that are finite, and the last value."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return in_tables(values[-1])
+    least, largest, last = (in_tables(value) for value in (finite.min(), finite.max(), values[-1]))
+    return last if least == largest == last else f"between {least} and {largest}, {last} at the end"
 
 
 def _unit_title(reduction: Reduction) -> str:

@@ -5,6 +5,7 @@ import { vi } from 'vitest';
 vi.unstubAllGlobals();
 vi.useRealTimers();
 vi.restoreAllMocks();
+globalThis.fetch = () => Promise.reject(new TypeError('fetch failed')); // as without a server
 localStorage.clear();
 sessionStorage.clear();
 document.head.replaceChildren();

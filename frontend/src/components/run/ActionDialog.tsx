@@ -1,13 +1,12 @@
 import { Radio, Stack, Text, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { runActions, useRunMutation, type ResumeRequest, type Run, type StopSpec } from '@/api/runs';
-import { studiesOfRunQuery } from '@/api/studies';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { showToast } from '@/components/toasts';
 import { formatDuration, formatInteger, formatScore, parseNumber } from '@/lib/format';
 import { nextBound } from '@/lib/run';
 import type { Action } from './actions';
+import { InStudies } from './InStudies';
 
 type Props = { run: Run; action: Action | null; onClose: () => void; onDeleted?: () => void };
 
@@ -127,7 +126,9 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
     >
       {action?.description}
       {action?.id === 'delete' && (
-        <InStudies run={run}>Their figures lose it, until Retry on their pages trains it anew.</InStudies>
+        <InStudies runId={run.id}>
+          Their figures lose it, until Retry on their pages trains it anew.
+        </InStudies>
       )}
       {limits.map((limit) => (
         <TextInput
@@ -147,7 +148,9 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
           It has reached its limit: it completes what is missing, such as its last evaluation, and finishes.
         </Text>
       )}
-      {changed.length > 0 && <InStudies run={run}>With another limit it no longer counts there.</InStudies>}
+      {changed.length > 0 && (
+        <InStudies runId={run.id}>With another limit it no longer counts there.</InStudies>
+      )}
       {annealed && (
         <Radio.Group
           mt={12}
@@ -163,19 +166,6 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
         </Radio.Group>
       )}
     </ConfirmDialog>
-  );
-}
-
-/** The studies that count a run, and what becomes of that. */
-function InStudies({ run, children }: { run: Run; children: string }) {
-  const { data } = useQuery(studiesOfRunQuery(run.id));
-  if (!data || data.items.length === 0) return null;
-  const names = data.items.map(({ name }) => name).join(', ');
-  return (
-    <Text inherit mt={8}>
-      Counted in studies: {names}
-      {data.next_cursor ? ' and others' : ''}. {children}
-    </Text>
   );
 }
 

@@ -82,7 +82,7 @@ describe('ActionMenu', () => {
     await show('operator');
     fireEvent.click(button());
     fireEvent.click(await item('Delete'));
-    const counted = /^Counted in studies: learning rates\. /;
+    const counted = /^Part of studies: learning rates\. /;
     expect((await screen.findByText(counted)).textContent).toContain('Retry');
     fireEvent.click(await screen.findByRole('button', { name: 'Cancel' }));
     await waitFor(() => expect(screen.queryByRole('dialog')).toBeNull());

@@ -174,7 +174,8 @@ export function StudyRuns({ study }: Props) {
                     {cell.reused && <span className="muted"> reused</span>}
                   </td>
                   <td>
-                    <CellState state={cell.state} hasEnded={study.state !== 'running'} />
+                    {/* A cell with a run waits to go on. */}
+                    <CellState state={!cell.run && isIdle(cell.state, study) ? 'not started' : cell.state} />
                   </td>
                   <td style={{ minWidth: '16ch' }}>{cell.arm}</td>
                   <td className="nowrap">{shortEnvironmentName(cell.environment)}</td>
@@ -201,7 +202,10 @@ type RunState = (typeof STATES)[number];
 
 const isRunState = (state: string): state is RunState => STATES.some((known) => known === state);
 
-function CellState({ state, hasEnded }: { state: string; hasEnded: boolean }) {
-  if (isRunState(state)) return <StateBadge state={state} />;
-  return <span className="muted">{state === 'waiting' && hasEnded ? 'not started' : state}</span>;
+/** Whether a cell waits for a study that starts nothing. */
+const isIdle = (state: string, study: StudyDetail): boolean =>
+  state === 'waiting' && study.state !== 'running';
+
+function CellState({ state }: { state: string }) {
+  return isRunState(state) ? <StateBadge state={state} /> : <span className="muted">{state}</span>;
 }

@@ -10,11 +10,12 @@ import {
 import { cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, expect, it, vi } from 'vitest';
-import type { Paper, PaperItem, Study, StudyTable } from '@/api/studies';
+import type { Paper, PaperItem, Study, StudyDetail, StudyTable } from '@/api/studies';
 import { PaperCard } from './PaperCard';
 import { PublishedTable } from './PublishedTable';
 import { ReproduceDialog } from './ReproduceDialog';
 import { nothingText, partsOf, progressText, runsText } from './studyState';
+import { StudyRuns } from './StudyProgress';
 import { StudyTableView } from './StudyTableView';
 
 const requests = vi.hoisted(() => {
@@ -22,6 +23,7 @@ const requests = vi.hoisted(() => {
     sent: [] as { path: string; body: unknown }[],
     sets: [] as unknown[],
     studies: [] as unknown[],
+    cells: [] as unknown[],
   };
   globalThis.fetch = async (input) => {
     const request = input as Request;
@@ -41,6 +43,7 @@ const requests = vi.hoisted(() => {
         unmeasured: [],
         differs: [],
       });
+    if (path.endsWith('/cells')) return Response.json({ items: state.cells, next_cursor: null });
     if (path.endsWith('/studies') && request.method === 'GET')
       return Response.json({ items: state.studies, next_cursor: null });
     if (path.endsWith('/me')) return Response.json({ role: 'operator', name: 'ada' });
@@ -90,7 +93,7 @@ async function show(content: ReactNode): Promise<void> {
       </MantineProvider>
     ),
   });
-  const routes = ['/', '/studies/$studyId'].map((path) =>
+  const routes = ['/', '/studies/$studyId', '/runs/$runId'].map((path) =>
     createRoute({ getParentRoute: () => rootRoute, path }),
   );
   const router = createRouter({
@@ -231,6 +234,21 @@ it('offers imported games of people as human starts, and those of scripts as age
       `Human starts: states of games played by people${human}`,
       `Agent starts: states of games played by stored agents or scripts${agent}`,
     ]);
+    cleanup();
+  }
+});
+
+it('says of cells of an ended study that they were not started, unless their run waits to go on', async () => {
+  const cell = { arm: 'A3C', environment: 'CartPole-v1', settings: {}, seed: 0, agent_steps: 0, score: null };
+  requests.cells = [null, 'R'].map((run, number) => ({ ...cell, number, run, name: 'r', state: 'waiting' }));
+  for (const [state, shown] of [
+    ['finished', ['not started', 'waiting']],
+    ['running', ['waiting', 'waiting']],
+  ] as const) {
+    await show(<StudyRuns study={{ ...STUDY, state, spec: { draws: {} } } as unknown as StudyDetail} />);
+    await screen.findByRole('link', { name: 'r' });
+    const rows = screen.getAllByRole('row').slice(1);
+    expect(rows.map((row) => within(row).getAllByRole('cell')[1]?.textContent)).toEqual(shown);
     cleanup();
   }
 });

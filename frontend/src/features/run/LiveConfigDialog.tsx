@@ -5,6 +5,7 @@ import { changeConfig } from '@/api/runResources';
 import { useRunMutation, type Run } from '@/api/runs';
 import { ConfigInput } from '@/components/config/ConfigInput';
 import { Problem } from '@/components/feedback';
+import { InStudies } from '@/components/run/InStudies';
 import { parseRaw, toRaw, type ConfigField, type Raw } from '@/lib/schema';
 
 type Props = { run: Run; fields: readonly ConfigField[]; onClose: () => void };
@@ -41,6 +42,7 @@ export default function LiveConfigDialog({ run, fields, onClose }: Props) {
           Changes apply from the next update; what the agent has learned is kept. They are marked on the
           learning curve.
         </span>
+        <InStudies runId={run.id}>With changed settings it no longer counts there.</InStudies>
         <div
           style={{ display: 'grid', gap: 16, gridTemplateColumns: 'repeat(auto-fill, minmax(220px, 1fr))' }}
         >

@@ -63,7 +63,7 @@ export const BULK_ACTIONS: Partial<Record<BulkAction, ActionText>> = {
     reported: 'Deleted',
     danger: true,
     description: (runs) =>
-      `Deletes ${runs}, including curves, logs, episodes, videos and checkpoints. You can undo this for an hour, under “Recently deleted”.`,
+      `Deletes ${runs}, including curves, logs, episodes, videos and checkpoints. Studies lose those that they count. You can undo this for an hour, under “Recently deleted”.`,
   },
 };
 

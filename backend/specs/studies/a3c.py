@@ -276,7 +276,7 @@ FIGURES_3_4 = Definition(
     ),
     scales={
         "minutes": AtScale(
-            minutes=6.8,
+            minutes=7.6,
             arms=threads(_FEW),
             environments=("CartPole-v1",),
             draws=Draws(n=4, space=SMALL_RATES),

@@ -188,6 +188,8 @@ def _write(client: httpx.Client, study: dict[str, Any], folder: Path, minutes: f
     written = (
         f"Study {study['id']} of `make papers`, Callboard {__version__}, ended {study['ended_at']}{took}."
     )
+    if n_reused := study["n_reused"]:
+        written += f" {n_reused} of its runs are those of earlier studies."
     readme.write_text(f"{head}\n{written}\n", "utf-8")
     with (partial / "runs.csv").open(encoding="utf-8") as runs:
         assert sum(1 for _ in csv.reader(runs)) == study["n_runs"] + 1

@@ -319,7 +319,7 @@ def _check(
             f"{first.field}: {first.message}"
         )
         raise Invalid.field(source, message) from None
-    equal = repository.finished_runs(session, service.kinds_of(planned), alone=spec.concurrency == 1)
+    equal = repository.finished_runs(session, service.kinds_of(planned))
     filling: dict[str, list[str]] = {key: list(run_ids) for key, run_ids in equal.items()}
     used = {filling[cell.key].pop(0) for cell in planned if filling.get(cell.key)}
     keys = {cell.key for cell in planned}

@@ -53,7 +53,7 @@ def estimate(session: Session, spec: StudySpec, lease_s: float) -> CostEstimate:
         Invalid: with one problem per invalid field.
     """
     spec, planned, _ = service.prepare(session, spec)
-    equal = repository.finished_runs(session, service.kinds_of(planned), alone=spec.concurrency == 1)
+    equal = repository.finished_runs(session, service.kinds_of(planned))
     return of_cells(session, planned, equal, concurrency=spec.concurrency, lease_s=lease_s)
 
 

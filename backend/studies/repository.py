@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
@@ -396,16 +395,12 @@ def source_runs(session: Session, run_ids: Sequence[str]) -> dict[str, SourceRun
     return by_id
 
 
-def finished_runs(
-    session: Session, kinds: Iterable[tuple[str, str, int]], *, alone: bool = False
-) -> dict[str, list[str]]:
+def finished_runs(session: Session, kinds: Iterable[tuple[str, str, int]]) -> dict[str, list[str]]:
     """The finished runs of this version that can fill a cell, by key, the oldest first.
 
     Args:
         session: a session.
         kinds: algorithm, environment and seed of each cell.
-        alone: only those that trained beside no other run of their host: a study that starts one run at a
-            time compares times, and those of the others are longer.
     """
     specs: dict[str, dict[str, object]] = {}
     for chunk in _chunks(sorted(set(kinds))):
@@ -420,8 +415,6 @@ def finished_runs(
     if not specs:
         return {}
     unusable = _trained_otherwise(session, specs)
-    if alone:
-        unusable |= _trained_beside_others(session, specs)
     by_key: dict[str, list[str]] = defaultdict(list)
     for run_id in sorted(specs.keys() - unusable):
         by_key[key_of_stored(specs[run_id])].append(run_id)
@@ -452,32 +445,11 @@ def _trained_otherwise(session: Session, run_ids: Collection[str], *, has_ended:
     return unusable
 
 
-def _trained_beside_others(session: Session, run_ids: Collection[str]) -> set[str]:
-    """Those of the runs that trained while another run did on their host."""
-    hosts: set[str] = set()
-    for ids in _chunks(sorted(run_ids)):
-        hosts |= set(session.scalars(select(Attempt.host).where(Attempt.run_id.in_(ids)).distinct()))
-    beside: set[str] = set()
-    training: dict[str, list[tuple[str, datetime | None]]] = defaultdict(list)
-    attempts = select(Attempt.host, Attempt.run_id, Attempt.claimed_at, Attempt.ended_at)
-    for host, run_id, claimed_at, ended_at in session.execute(
-        attempts.where(Attempt.host.in_(hosts)).order_by(Attempt.claimed_at)
-    ):
-        training[host] = [row for row in training[host] if row[1] is None or row[1] > claimed_at]
-        others = {row[0] for row in training[host]} - {run_id}
-        if others:
-            beside |= others | {run_id}
-        training[host].append((run_id, ended_at))
-    return beside & set(run_ids)
-
-
-def active_runs(session: Session, study_id: str, keys: Collection[str], *, alone: bool) -> dict[str, str]:
-    """The runs of other studies that have not ended and are not to stop, by key; with `alone`, of those that
-    start one run at a time."""
+def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[str, str]:
+    """The runs of other studies that have not ended and are not to stop, by key."""
     query = (
-        select(StudyCell.key, Run.id, Run.spec, Study.spec)
+        select(StudyCell.key, Run.id, Run.spec)
         .join(Run, Run.id == StudyCell.run_id)
-        .join(Study, Study.id == StudyCell.study_id)
         .where(
             StudyCell.key.in_(keys),
             StudyCell.study_id != study_id,
@@ -488,11 +460,7 @@ def active_runs(session: Session, study_id: str, keys: Collection[str], *, alone
         .order_by(Run.id.desc())
     )
     # Since it was planned, a run may have been resumed with other limits, or its settings changed.
-    equal = [
-        (key, run_id)
-        for key, run_id, spec, study in session.execute(query)
-        if key_of_stored(spec) == key and (not alone or study.get("concurrency") == 1)
-    ]
+    equal = [(key, run_id) for key, run_id, spec in session.execute(query) if key_of_stored(spec) == key]
     unusable = _trained_otherwise(session, {run_id for _, run_id in equal}, has_ended=False)
     return {key: run_id for key, run_id in equal if run_id not in unusable}
 

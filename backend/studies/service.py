@@ -58,7 +58,7 @@ def create(
     spec, planned, custom = prepare(session, spec)
     # In the runs' request, so that all runs stay in one group if the study is renamed.
     spec = spec.model_copy(update={"run": spec.run | {"group": spec.run.get("group") or spec.name}})
-    equal = repository.finished_runs(session, kinds_of(planned), alone=spec.concurrency == 1)
+    equal = repository.finished_runs(session, kinds_of(planned))
     study = Study(
         id=new_id(),
         created_at=database_now(writing),
@@ -239,7 +239,7 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
     new = [cell for cell in planned if (cell.arm, cell.environment, cell.draw) not in known]
     if study.state == "stopped":
         _retry_cells(writing, study)
-    equal = repository.finished_runs(session, kinds_of(new), alone=spec.concurrency == 1)
+    equal = repository.finished_runs(session, kinds_of(new))
     used = {row.run_id for row in rows if row.run_id}
     _add_cells(writing, study, new, equal, first=len(rows), used=used)
     _set_state(writing, study, "running", "extended")
@@ -318,9 +318,8 @@ def _start(
     """Fill cells with equal runs that exist, or start runs for them."""
     custom = study.spec.get("custom") or {}
     kinds = {(spec.arms[cell.arm].algorithm, cell.environment, cell.seed) for cell in cells}
-    alone = spec.concurrency == 1
-    finished = repository.finished_runs(session, kinds, alone=alone)
-    active = repository.active_runs(session, study.id, [cell.key for cell in cells], alone=alone)
+    finished = repository.finished_runs(session, kinds)
+    active = repository.active_runs(session, study.id, [cell.key for cell in cells])
     for cell in sorted(cells, key=lambda cell: cell.number):
         if cell.run_id is not None:  # it was retried, and waited for its turn
             try:

@@ -124,11 +124,11 @@ FIGURE_1 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=8, space=SMALL_RATES),
             stop=SMALL_STOP,
+            concurrency=1,
             differs=(
                 SMALL,
                 _SMALL_RUNS,
                 "8 learning rates from 0.001 instead of 50, which DQN has too instead of seeds",
-                SIDE_BY_SIDE,
             ),
         ),
         "hours": AtScale(

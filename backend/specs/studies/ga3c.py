@@ -477,6 +477,7 @@ TABLE_3 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=2),
             stop={"agent_steps": 80_000},
+            concurrency=1,
             differs=("CartPole, for which nothing is published; 80,000 agent steps a run", _CPU),
         ),
         "hours": AtScale(

@@ -145,6 +145,7 @@ SCORES = Definition(
             environments=games("Assault", "RoadRunner"),
             draws=Draws(n=1),
             stop={"wall_time_s": 1_200},
+            concurrency=1,
             differs=("Two games, one seed, 20 minutes a run", "Gorila on one machine", NOOP_STARTS),
         ),
         "paper": AtScale(

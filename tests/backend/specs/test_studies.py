@@ -1,4 +1,5 @@
 import re
+from itertools import combinations
 from typing import cast
 
 import pytest
@@ -71,6 +72,23 @@ def test_runs_at_hours_end_within_100_minutes_on_a_slow_machine_too(name: str) -
     spec = expansion.resolve_presets(study_of(paper, definition, "hours"))
     limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in expansion.cells(spec, {})]
     assert sum(limits_s) <= 6_000
+
+
+@pytest.mark.parametrize("scale", ["minutes", "hours", "paper"])
+def test_studies_that_share_runs_start_equally_many_at_a_time(scale: Scale) -> None:
+    """Where one compares times, its runs must not have trained beside others because another started them."""
+    studies: dict[str, tuple[set[str], int]] = {}
+    for name, (paper, definition) in DEFINITIONS.items():
+        if scale in definition.scales:
+            spec = study_of(paper, definition, scale)
+            spec = spec.model_copy(update={"draws": spec.draws.model_copy(update={"n": 1})})
+            keys = {cell.key for cell in expansion.cells(expansion.resolve_presets(spec), {})}
+            studies[name] = keys, spec.concurrency
+    pairs = combinations(studies, 2)
+    sharing = [(name, other) for name, other in pairs if studies[name][0] & studies[other][0]]
+    assert sharing
+    for name, other in sharing:
+        assert studies[name][1] == studies[other][1], (name, other)
 
 
 def test_what_differs_names_how_long_runs_train_and_that_no_game_of_people_starts_them() -> None:

@@ -553,30 +553,6 @@ def test_latest_studies_of_a_definition_are_read_alone(sqlite_service: RunningSe
     }  # fmt: skip
 
 
-def test_study_of_one_run_at_a_time_takes_only_runs_that_trained_alone(
-    service: RunningService, client: Client
-) -> None:
-    began = datetime(2026, 1, 1, tzinfo=UTC)
-    common: dict[str, Any] = {"algorithm": "paac", "environment": "CartPole-v1", "config": {"n_e": 4}}
-    provenance = PROVENANCE.model_copy(update={"version": __version__}).model_dump(mode="json")
-    for seed, other_ended_after_s in ((0, 60), (1, 30)):
-        equal = make_run(service.engine, seed=seed, name=f"equal {seed}", **common)
-        other = make_run(service.engine, seed=9, **common)
-        hour = began + timedelta(hours=seed)
-        for run, first_s, last_s in ((other, 0, other_ended_after_s), (equal, 30, 90)):
-            claimed_at, ended_at = (hour + timedelta(seconds=at_s) for at_s in (first_s, last_s))
-            changes = {"claimed_at": claimed_at, "ended_at": ended_at, "provenance": provenance}
-            add_attempt(service.engine, run.id, 1, **changes)
-    with writing(service.engine) as session:
-        for run in session.scalars(select(Run)):
-            for after in PATHS[RunState.FINISHED][len(PATHS[RunState(run.state)]) :]:
-                runs.transition(session, run, after, "for the test")
-    for concurrency, reused in ((1, ["equal 1"]), (100, ["equal 0", "equal 1"])):
-        study = created(client, name=f"{concurrency} at once", concurrency=concurrency)
-        assert sorted(cell["name"] for cell in cells(client, study) if cell["reused"]) == reused
-        client.post(f"{STUDIES}/{study['id']}/stop")
-
-
 def test_attempts_of_unknown_version_are_not_reused(service: RunningService, client: Client) -> None:
     created(client, draws={"n": 1}, concurrency=100)
     end_runs(service.engine)

@@ -38,7 +38,7 @@ from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, CellKey, Reduction, runs_in
 from backend.statistics.members import MemberRun, Points, last_score
 from backend.statistics.profiles import TARGET, profiles
-from backend.statistics.reducers import Peak, RatioTo, normalise
+from backend.statistics.reducers import Peak, RatioTo, TimeToPeak, normalise
 from backend.studies import expansion, repository, rules
 from backend.studies.cells import CellRow
 from backend.studies.highs import training_highs
@@ -574,9 +574,15 @@ def _reached(data: _Data, rule: ReductionRule, reduction: Reduction, frame: Fram
     if not any(cell.n for cell in reduction.cells):
         return drawing, ""
     _, _, scores = _with_reference(data, rule)
-    if 0 < len(scores) <= _MAX_LISTED:
-        listed = ", ".join(f"{data.title(name)} {in_tables(score)}" for name, score in scores.items())
-        said.append(f"best scores of {rule.reference_arm}: {listed}")
+    if (arm := rule.reference_arm) is not None and 0 < len(scores) <= _MAX_LISTED:
+        own = TimeToPeak("wall_time_s" if is_time else "agent_steps", rule.source)
+        peaks = own.reduce(data.members, data.planned)
+        where = []
+        for name, score in scores.items():
+            at = peaks.value(arm, name)
+            after = "" if at is None else f" after {in_tables(at / divisor)} {unit}"
+            where.append(f"{data.title(name)} {in_tables(score)}{after}")
+        said.append(f"best scores of {arm}: {', '.join(where)}")
     return drawing, "; ".join(said) + "."
 
 

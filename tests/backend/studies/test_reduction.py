@@ -334,12 +334,16 @@ def test_times_to_the_score_of_an_arm_that_has_none_yet_count_all_runs(
     sqlite_service: RunningService,
 ) -> None:
     rule = {"rule": "time_to", "reference_arm": "PAAC"}
-    study = started(sqlite_service.client, {"kind": "reached", "reduction": rule})
+    rules = rule, rule | {"source": "evaluations"}
+    study = started(sqlite_service.client, *({"kind": "reached", "reduction": given} for given in rules))
     before = figure(sqlite_service.client, study)
     assert before["caption"].endswith("; 0 of 12 runs are in")
     assert before["finding"] == ""
     finish(sqlite_service, study)
-    assert "; best scores of PAAC: CartPole " in figure(sqlite_service.client, study)["finding"]
+    findings = [figure(sqlite_service.client, study, f"f{at}")["finding"] for at in range(2)]
+    # Fewer episodes than a score at a time needs: the last score counts, at no known time.
+    assert findings[0].endswith("; best scores of PAAC: CartPole 20, Acrobot −20.")
+    assert findings[1].endswith("; best scores of PAAC: CartPole 120 after 10 s, Acrobot 80 after 10 s.")
 
 
 @pytest.mark.parametrize("kind", ["speedups", "table", "games"])

@@ -85,7 +85,13 @@ export function StudyProgress({ study }: Props) {
                   const progress = progressByCell.get(`${label} ${environment}`);
                   return (
                     <td key={label}>
-                      {progress && <ArmProgress runs={progress.runs} score={progress.score} />}
+                      {progress && (
+                        <ArmProgress
+                          runs={progress.runs}
+                          score={progress.score}
+                          isRunning={study.state === 'running'}
+                        />
+                      )}
                     </td>
                   );
                 })}
@@ -98,11 +104,13 @@ export function StudyProgress({ study }: Props) {
   );
 }
 
-function ArmProgress({ runs, score }: { runs: Readonly<Record<string, number>>; score: number | null }) {
+type ArmProps = { runs: Readonly<Record<string, number>>; score: number | null; isRunning: boolean };
+
+function ArmProgress({ runs, score, isRunning }: ArmProps) {
   const { n, finished, training, failed } = partsOf(runs);
   const share = (count: number): string => `${(100 * count) / Math.max(1, n)}%`;
   return (
-    <div title={runsText(runs)}>
+    <div title={runsText(runs, isRunning)}>
       <span className={classes.bar} aria-hidden="true">
         <span data-part="finished" style={{ width: share(finished) }} />
         <span data-part="training" style={{ width: share(training) }} />

@@ -107,8 +107,10 @@ async function show(content: ReactNode): Promise<void> {
 it('counts the cells of a study by how far their runs are', () => {
   expect(partsOf(STUDY.runs)).toEqual({ n: 24, finished: 12, training: 2, active: 2, failed: 1 });
   expect(progressText(STUDY)).toBe('12 of 24 runs');
-  expect(runsText({ finished: 2, queued: 0 })).toBe('2 finished');
-  expect(runsText({})).toBe('none');
+  expect(runsText({ finished: 2, queued: 0 }, true)).toBe('2 finished');
+  expect(runsText({ waiting: 2 }, true)).toBe('2 waiting');
+  expect(runsText({ waiting: 2 }, false)).toBe('2 not started');
+  expect(runsText({}, true)).toBe('none');
 });
 
 it('shows the claim of a figure, its studies, and what it needs', async () => {

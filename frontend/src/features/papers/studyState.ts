@@ -34,10 +34,11 @@ export function progressText({ runs, n_runs }: Pick<Study, 'runs' | 'n_runs'>): 
   return `${formatInteger(runs.finished ?? 0)} of ${formatInteger(n_runs)} runs`;
 }
 
-/** Such as "3 running, 12 finished, 9 waiting". */
-export function runsText(runs: Runs): string {
+/** Such as "3 running, 12 finished, 9 waiting"; what waits for a study that starts nothing is not started. */
+export function runsText(runs: Runs, isRunning: boolean): string {
   const named = Object.entries(runs).filter(([, count]) => count > 0);
-  return named.map(([state, count]) => `${formatInteger(count)} ${state}`).join(', ') || 'none';
+  const word = (state: string): string => (state === 'waiting' && !isRunning ? 'not started' : state);
+  return named.map(([state, count]) => `${formatInteger(count)} ${word(state)}`).join(', ') || 'none';
 }
 
 /** Why a figure or a table has no run. */

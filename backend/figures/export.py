@@ -7,6 +7,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi import Depends, Query, Response
 
+from backend.errors import Invalid
 from backend.figures.export_caption import caption
 from backend.figures.export_script import LegendPlace, ScriptOptions, matplotlib_script
 from backend.figures.export_series import as_csv
@@ -14,7 +15,7 @@ from backend.figures.figure import Figure
 from backend.figures.schemas import FigureOut
 from backend.text import Text
 
-Format = Literal["json", "html", "csv", "matplotlib", "zip", "caption"]
+Format = Literal["json", "html", "csv", "matplotlib", "zip", "caption", "latex"]
 
 _FILES: dict[Format, tuple[str, str]] = {
     "html": ("text/html", "html"),
@@ -22,6 +23,7 @@ _FILES: dict[Format, tuple[str, str]] = {
     "matplotlib": ("text/x-python", "py"),
     "zip": ("application/zip", "zip"),
     "caption": ("text/plain", "txt"),
+    "latex": ("application/x-tex", "tex"),
 }
 """Media type and ending of each format but JSON."""
 
@@ -45,7 +47,7 @@ class FigureForm:
     @property
     def is_for_paper(self) -> bool:
         """Whether the figure is drawn with the default `FigureOptions`, whatever options the request has."""
-        return self.format in ("csv", "matplotlib", "zip", "caption")
+        return self.format not in ("json", "html")
 
     @property
     def has_caption(self) -> bool:
@@ -59,7 +61,8 @@ async def _form(
         Query(
             description="`json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a "
             "point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script "
-            "and this CSV. `caption`: a sentence for each thing that a reader must know."
+            "and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table "
+            "of a study alone, for the package booktabs."
         ),
     ] = "json",
     width_in: Annotated[
@@ -95,12 +98,17 @@ def file_response(figure: Figure, form: FigureForm, name: str, about: str | None
         about: the figure's caption, for `caption` and for the script; by default what the figure itself says.
 
     Raises:
-        Invalid: it has a trace that cannot be exported.
+        Invalid: it has a trace that cannot be exported, or the form is for tables alone.
     """
+    return download(_content(figure, form, name, about), form, name)
+
+
+def download(content: str | bytes, form: FigureForm, name: str) -> Response:
+    """A file of this form, but JSON, with this name and the form's ending."""
     media_type, ending = _FILES[form.format]
     # A download also because the content security policy of this server would block the script of the HTML.
     headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"'}
-    return Response(_content(figure, form, name, about), media_type=media_type, headers=headers)
+    return Response(content, media_type=media_type, headers=headers)
 
 
 def _content(figure: Figure, form: FigureForm, name: str, about: str | None) -> str | bytes:
@@ -108,6 +116,10 @@ def _content(figure: Figure, form: FigureForm, name: str, about: str | None) -> 
         return as_csv(figure)
     if form.format == "html":
         return figure.to_html()
+    if form.format == "latex":
+        raise Invalid.field(
+            "format", "a figure has no latex; use csv, matplotlib, zip, caption, html or json"
+        )
     text = caption(figure) if about is None else about
     if form.format == "caption":
         return text + "\n"

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Study
 from backend.errors import Invalid
-from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
+from backend.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.figures.palette import Theme
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
@@ -39,6 +39,7 @@ from backend.studies.schemas import (
     UnmeasuredKind,
     UnusedRunOut,
 )
+from backend.studies.table_files import table_csv, table_latex
 from backend.text import Text
 
 router = ResourceRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
@@ -54,7 +55,7 @@ FIGURE_FORMATS: dict[int | str, dict[str, Any]] = {
     200: FORMATS[200]
     | {
         "model": StudyFigureOut,
-        "description": "A figure or table, or a file with it; of a table `csv` is the only one.",
+        "description": "A figure or table, or a file with it: a table as `csv`, `latex` or `caption`.",
     }
 }
 StudyId = Annotated[str, Path(pattern=ULID, description="Id of the study.")]
@@ -215,11 +216,16 @@ def _file(drawn: reduction.StudyDrawing, form: FigureForm) -> Response:
     """A figure or a table of a study as a download."""
     if drawn.figure is not None:
         return file_response(drawn.figure, form, drawn.spec.id, drawn.text)
-    if drawn.table is None or form.format != "csv":
-        raise Invalid.field("format", f"a table has no {form.format}; use json or csv")
-    disposition = f'attachment; filename="{drawn.spec.id}.csv"'
-    headers = {"Content-Disposition": disposition}
-    return Response(export.table_csv(drawn.table), media_type="text/csv", headers=headers)
+    assert drawn.table is not None
+    if form.format == "csv":
+        content = table_csv(drawn.table)
+    elif form.format == "latex":
+        content = table_latex(drawn.table, drawn.text)
+    elif form.format == "caption":
+        content = f"{drawn.text}\n"
+    else:
+        raise Invalid.field("format", f"a table has no {form.format}; use csv, latex, caption or json")
+    return download(content, form, drawn.spec.id)
 
 
 @router.get("/{study_id}/export", response_class=Response, responses=ARCHIVE)

@@ -18,21 +18,13 @@ from backend.specs.studies import DEFINITIONS
 from backend.specs.study import StudySpec
 from backend.studies import reduction, repository
 from backend.studies.reduction import StudyDrawing
-from backend.studies.tables import Table
+from backend.studies.table_files import table_csv, table_latex
 from backend.text import as_cell
 
 _CELL = (
     "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "score",
     "agent_steps",
 )  # fmt: skip
-_DETAILS = {
-    "low": "lower bound (95 %)",
-    "high": "upper bound (95 %)",
-    "n": "runs in",
-    "planned": "runs planned",
-}
-"""What a table's value may have besides, by field of `TableCell`."""
-
 EXPORTED_PX = 960
 """The width for which figures in files are laid out."""
 
@@ -71,6 +63,7 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
             files[f"{name}.py"] = matplotlib_script(result.figure, result.text)
         if result.table is not None:
             files[f"{name}.csv"] = table_csv(result.table)
+            files[f"{name}.tex"] = table_latex(result.table, result.text)
     return files
 
 
@@ -91,7 +84,7 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
         "- `runs.csv`: its runs, with their scores, which count if the run is finished and was not changed "
         "after its start; `specs.jsonl`: their settings, defaults included.",
         "- `versions.json`: what trained them.",
-        "- A CSV file for each figure or table, and for a figure a script that redraws it.",
+        "- A CSV file for each figure or table; a script that redraws each figure; each table as LaTeX.",
         "",
         f"Written by Callboard {__version__}.",
         "",
@@ -130,34 +123,6 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]], changed
                 *(cell.settings.get(path, "") for path in paths),
             ]
         )
-    return text.getvalue()
-
-
-def table_csv(table: Table) -> str:
-    """A table with the source of each column in its second row; after the columns of the page those of the
-    intervals and numbers of runs."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    rows = [*table.rows, *table.foot]
-    details = [
-        (at, name, words)
-        for at in range(1, len(table.columns))
-        for name, words in _DETAILS.items()
-        if any(getattr(row.cells[at - 1], name) is not None for row in rows)
-    ]
-    titles = [
-        column.title if column.unit in ("", "score") else f"{column.title} ({column.unit})"
-        for column in table.columns
-    ]
-    of_details = [f"{table.columns[at].title}: {words}" for at, _, words in details]
-    writer.writerow(as_cell(printable(title)) for title in [*titles, *of_details])
-    sources = [f"{column.source}: {column.how}".rstrip(": ") for column in table.columns]
-    writer.writerow(as_cell(printable(source)) for source in [*sources, *("" for _ in details)])
-    for row in rows:
-        values = [cell.value for cell in row.cells]
-        values += [getattr(row.cells[at - 1], name) for at, name, _ in details]
-        cells = ["" if value is None else value for value in values]
-        writer.writerow([as_cell(printable(row.label)), *cells])
     return text.getvalue()
 
 

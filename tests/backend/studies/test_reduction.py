@@ -23,7 +23,7 @@ from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from backend.statistics.cells import Cell, Reduction
-from backend.studies import export, reduction
+from backend.studies import reduction, table_files
 from backend.studies import service as studies
 from backend.studies.tables import Column, Table, TableCell, TableRow
 from tests.support.rows import PATHS, evaluation_row
@@ -691,7 +691,7 @@ def test_figure_is_a_file_for_a_paper_in_every_format(service: RunningService) -
     assert narrow != texts["matplotlib"]
 
 
-def test_table_is_a_file_as_csv_alone(sqlite_service: RunningService) -> None:
+def test_table_is_a_file_as_csv_latex_or_caption(sqlite_service: RunningService) -> None:
     study = started(sqlite_service.client, {"kind": "table"})
     finish(sqlite_service, study)
     at = f"{STUDIES}/{study}/figures/f0"
@@ -705,7 +705,21 @@ def test_table_is_a_file_as_csv_alone(sqlite_service: RunningService) -> None:
     ]
     assert sources[1] == "ours: last 100 training episodes; mean of the last training scores of 3 runs"
     assert rows[0] == ["CartPole", "20.0", "21.0", "3", "3", "3", "3"]
+    latex = sqlite_service.client.get(at, params={"format": "latex"})
+    assert latex.headers["content-disposition"] == 'attachment; filename="f0.tex"'
+    assert r"    Environment & PAAC & A3C \\" in latex.text
+    assert r"    CartPole & 20 & 21 \\" in latex.text
+    assert "PAAC, A3C: last 100 training episodes; mean of the last training scores of 3 runs." in latex.text
+    caption = sqlite_service.client.get(at, params={"format": "caption"}).text
+    assert caption.startswith("Mean of the last training scores of 3 runs; 12 of 12 runs are in.")
     refused = sqlite_service.client.get(at, params={"format": "matplotlib"})
+    [error] = refused.json()["errors"]
+    assert (refused.status_code, error["field"]) == (422, "format")
+
+
+def test_figure_has_no_latex(sqlite_service: RunningService) -> None:
+    study = started(sqlite_service.client, {"kind": "curves"})
+    refused = sqlite_service.client.get(f"{STUDIES}/{study}/figures/f0", params={"format": "latex"})
     [error] = refused.json()["errors"]
     assert (refused.status_code, error["field"]) == (422, "format")
 
@@ -713,11 +727,45 @@ def test_table_is_a_file_as_csv_alone(sqlite_service: RunningService) -> None:
 def test_csv_of_a_table_has_units_and_intervals() -> None:
     columns = [Column("Method", "", "name"), Column("Pong", "speed-up", "ours", unit="×")]
     row = TableRow("16 threads", [TableCell(12.5, 11.0, 14.0, 5, 6)])
-    assert export.table_csv(Table(columns, [row], [TableRow("Mean", [TableCell(None)])])).splitlines() == [
+    assert table_files.table_csv(
+        Table(columns, [row], [TableRow("Mean", [TableCell(None)])])
+    ).splitlines() == [
         "Method,Pong (×),Pong: lower bound (95 %),Pong: upper bound (95 %),Pong: runs in,Pong: runs planned",
         "name,ours: speed-up,,,,",
         "16 threads,12.5,11.0,14.0,5,6",
         "Mean,,,,,",
+    ]
+
+
+def test_latex_of_a_table_has_its_values_as_the_page_shows_them_and_no_command_of_a_name() -> None:
+    columns = [
+        Column("Method", "", "name"),
+        Column("Pong", "no-op starts; 100 % of A_C", "ours", unit="×"),
+        Column("Q*bert", "Mnih et al.", "published"),
+        Column("Seaquest", "Mnih et al.", "published"),
+    ]
+    rows = [
+        TableRow(
+            r"[best] \input{a} & #1", [TableCell(1234.5678, 1200.0, -1.5), TableCell(0.0001), TableCell(7)]
+        )
+    ]
+    table = Table(columns, rows, [TableRow("Mean", [TableCell(None), TableCell(-2), TableCell(3)])])
+    assert table_files.table_latex(table, "All ${runs}$.").splitlines() == [
+        r"% \usepackage{booktabs}",
+        r"\begin{table}",
+        r"  \centering",
+        r"  \caption{All \$\{runs\}\$. Pong: no-op starts; 100 \% of A\_C. "
+        r"Q*bert, Seaquest: published, Mnih et al.}",
+        r"  \begin{tabular}{lrrr}",
+        r"    \toprule",
+        r"    Method & Pong ($\times$) & Q*bert & Seaquest \\",
+        r"    \midrule",
+        r"    {}[best] \textbackslash{}input\{a\} \& \#1 & 1,234.57 [1,200, $-$1.5] & 1e$-$4 & 7 \\",
+        r"    \midrule",
+        r"    Mean & – & $-$2 & 3 \\",
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
     ]
 
 
@@ -738,7 +786,8 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
         files = {name.partition("/")[2]: archive.read(name).decode() for name in archive.namelist()}
     scripts = {f"f{at}.py" for at in range(6) if at != 2}
     assert files.keys() == scripts | {f"f{at}.csv" for at in range(6)} | {
-        "README.md", "study.json", "runs.csv", "figure-runs.csv", "specs.jsonl", "versions.json"
+        "README.md", "study.json", "runs.csv", "figure-runs.csv", "specs.jsonl", "versions.json",
+        "f2.tex", "figure-runs.tex",
     }  # fmt: skip
     curves = ast.literal_eval(files["f1.py"].split("FIGURE = ", 1)[1].split("\n\n", 1)[0])
     titles = [(text["panel"], round(text["x"], 6), text["y"], text["text"]) for text in curves["texts"]]

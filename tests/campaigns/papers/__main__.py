@@ -39,8 +39,9 @@ _INTERVAL_S = 2.0
 _TRIES = 60
 """Of a request or of a start, `_INTERVAL_S` apart: in less, a web process that died has been restarted, and
 the installation of a campaign that was killed has stopped."""
-_LEFT_OUT = (".jsonl", ".py")
-"""Files of an export that are too large for a repository, or that its linters would check."""
+_LEFT_OUT = (".jsonl", ".py", ".tex")
+"""Files of an export that are too large for a repository, that its linters would check, or that say what the
+CSV says."""
 _INTERRUPTED = 130
 
 

@@ -1,6 +1,6 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { StudyDetail } from '@/api/studies';
 import { StudyFigure } from './StudyFigure';
@@ -58,4 +58,24 @@ it('a figure without a run says so', async () => {
   show();
   expect(await screen.findByText(/No run has a score yet/)).toBeTruthy();
   expect(screen.queryByRole('img', { name: /Score/ })).toBeNull();
+});
+
+it('a table is exported as LaTeX, CSV and a caption', async () => {
+  const table = {
+    columns: [
+      { title: 'Environment', how: '', source: 'name', unit: '' },
+      { title: 'PAAC', how: 'mean', source: 'ours', unit: 'score' },
+    ],
+    rows: [{ label: 'CartPole', cells: [{ value: 1, low: null, high: null, n: 1, planned: 1 }] }],
+    foot: [],
+  };
+  served.answer = { ...FIGURE, n_in: 1, figure: null, table };
+  show();
+  fireEvent.click(await screen.findByRole('button', { name: 'Export table…' }));
+  const items = await screen.findAllByRole('menuitem');
+  expect(items.map((item) => [item.textContent, item.getAttribute('href')?.split('/api')[1]])).toEqual([
+    ['LaTeX, for booktabs', '/v1/studies/S/figures/f?format=latex'],
+    ['CSV', '/v1/studies/S/figures/f?format=csv'],
+    ['Caption', '/v1/studies/S/figures/f?format=caption'],
+  ]);
 });

@@ -6,6 +6,7 @@ import { ExportButton } from '@/components/chart/export/ExportFigure';
 import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { Empty, Problem } from '@/components/feedback';
+import { ExportTable } from './ExportTable';
 import classes from './papers.module.css';
 import { PublishedTable } from './PublishedTable';
 import { nothingText, partsOf } from './studyState';
@@ -49,6 +50,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
       <header className={classes.figureHeader}>
         <h2 className="section-title">{item ? `${item.label}: ${item.title}` : title}</h2>
         {data?.figure && !nothing && <ExportButton source={exportSource(study, figure, title)} />}
+        {data?.table && !nothing && <ExportTable study={study.id} figure={figure} />}
       </header>
       <div className={`panel ${classes.figure}`} ref={box}>
         {problem ? (

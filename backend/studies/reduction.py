@@ -574,15 +574,15 @@ def _reached(data: _Data, rule: ReductionRule, reduction: Reduction, frame: Fram
     if not any(cell.n for cell in reduction.cells):
         return drawing, ""
     _, _, scores = _with_reference(data, rule)
-    if (arm := rule.reference_arm) is not None and 0 < len(scores) <= _MAX_LISTED:
+    if (reference := rule.reference_arm) is not None and 0 < len(scores) <= _MAX_LISTED:
         own = TimeToPeak("wall_time_s" if is_time else "agent_steps", rule.source)
         peaks = own.reduce(data.members, data.planned)
         where = []
         for name, score in scores.items():
-            at = peaks.value(arm, name)
+            at = peaks.value(reference, name)
             after = "" if at is None else f" after {in_tables(at / divisor)} {unit}"
             where.append(f"{data.title(name)} {in_tables(score)}{after}")
-        said.append(f"best scores of {arm}: {', '.join(where)}")
+        said.append(f"best scores of {reference}: {', '.join(where)}")
     return drawing, "; ".join(said) + "."
 
 

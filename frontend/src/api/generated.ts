@@ -14059,8 +14059,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14118,6 +14118,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -14156,8 +14157,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14215,6 +14216,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -14257,8 +14259,8 @@ export interface operations {
                 centre?: ("median" | "mean" | "iqm") | null;
                 /** @description Also each run, in figures as a thin line. */
                 seeds?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14316,6 +14318,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -14336,8 +14339,8 @@ export interface operations {
                 y?: "score" | "best_return";
                 /** @description Draw each run in the style that its group has in `/figures/seed_curve`. */
                 group_by?: "seed" | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14391,6 +14394,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -14464,8 +14468,8 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14519,6 +14523,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -14537,8 +14542,8 @@ export interface operations {
                 panel?: ("reward" | "value" | "value_error" | "policy")[];
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14588,6 +14593,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -14603,8 +14609,8 @@ export interface operations {
                 recording: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14654,6 +14660,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -14669,8 +14676,8 @@ export interface operations {
                 branch: string;
                 /** @description `discounted`: of the rewards that the agent learns from, which V predicts. `true`: of true rewards, undiscounted. */
                 returns?: "discounted" | "true";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -14720,6 +14727,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -15976,8 +15984,8 @@ export interface operations {
                 log?: boolean | null;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -16024,6 +16032,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -16640,8 +16649,8 @@ export interface operations {
                 width?: number | null;
                 /** @description For a page, which has a heading of its own. */
                 embedded?: boolean;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -16664,7 +16673,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure or table, or a file with it; of a table `csv` is the only one. */
+            /** @description A figure or table, or a file with it: a table as `csv`, `latex` or `caption`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -16689,6 +16698,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -17210,8 +17220,8 @@ export interface operations {
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
-                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. */
-                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption";
+                /** @description `json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table of a study alone, for the package booktabs. */
+                format?: "json" | "html" | "csv" | "matplotlib" | "zip" | "caption" | "latex";
                 /** @description Width in inches, of the matplotlib script. */
                 width_in?: number;
                 /** @description Width of lines in points, of the matplotlib script. */
@@ -17265,6 +17275,7 @@ export interface operations {
                     "text/x-python": string;
                     "application/zip": string;
                     "text/plain": string;
+                    "application/x-tex": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

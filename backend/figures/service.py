@@ -73,7 +73,7 @@ _VALUES = (
 """Columns of buckets and of groups that are in the unit of the metric."""
 
 _AXIS_CHARACTERS = 32
-"""Of a metric in the title of an axis, which a panel would cut."""
+"""Longest name of a metric in the title of an axis of a panel."""
 
 FigureKind = Literal["learning_curve", "curve", "seed_curve", "diagnostic"]
 
@@ -337,7 +337,7 @@ class _Drawing:
         if len(stored) > 1:
             return "Return (the metric of each run)"
         [metric] = stored
-        is_long = len(metric) > _AXIS_CHARACTERS
+        is_long = self._request.options.in_panel and len(metric) > _AXIS_CHARACTERS
         return f"Return ({plain_text('…' + metric[1 - _AXIS_CHARACTERS :] if is_long else metric)})"
 
     def _title(self, what: str) -> str:

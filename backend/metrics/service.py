@@ -320,14 +320,12 @@ def choose(
 
 
 def stored_returns(session: Session, runs: Iterable[Run], chosen: Sequence[Series]) -> set[str]:
-    """The stored names of the returns among these series, which `choose` gave of these runs."""
+    """The stored names of the returns among series that `choose` has chosen from these runs."""
     returns = [series for series in chosen if series.metric == EPISODE_RETURN]
-    others = {run.return_metric for run in runs if run.return_metric not in (None, EPISODE_RETURN)}
+    others = {name for run in runs if (name := run.return_metric) and name != EPISODE_RETURN}
     stored: dict[int, str] = {}
     if others:
-        rows = repository.list_series(
-            session, [series.run_id for series in returns], [name for name in others if name]
-        )
+        rows = repository.list_series(session, [series.run_id for series in returns], [*others])
         stored = {row.id: row.metric for row in rows}
     return {stored.get(series.id, EPISODE_RETURN) for series in returns}
 

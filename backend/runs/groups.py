@@ -402,9 +402,11 @@ class _Settings(NamedTuple):
 def _own_settings(spec: dict[str, Any]) -> _Settings:
     if not is_whole(spec):
         return _Settings({}, (), (), {})
-    # First, so that the names of groups have them; a setting of the same name counts instead.
-    shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
     sections, defaults = configs_of(spec), _defaults_of(spec)
+    settings = set().union(*sections.values())
+    of_run = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
+    # First, so that the names of groups have them.
+    shown = {f"{name} of the run" if name in settings else name: value for name, value in of_run.items()}
     own = tuple(
         {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
         for section, known in zip(sections.values(), defaults, strict=True)

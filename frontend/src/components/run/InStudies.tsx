@@ -11,19 +11,14 @@ type Props = {
 /** The studies that a run is part of, before it is changed. */
 export function InStudies({ runId, children }: Props) {
   const { data, isError } = useQuery(studiesOfRunQuery(runId));
-  if (isError) {
-    return (
-      <Text inherit mt={8}>
-        Which studies it is part of is not known. {children}
-      </Text>
-    );
-  }
-  if (!data || data.items.length === 0) return null;
-  const names = data.items.map(({ name }) => name).join(', ');
+  if (data ? data.items.length === 0 : !isError) return null;
+  const names = data?.items.map(({ name }) => name).join(', ');
   return (
     <Text inherit mt={8}>
-      Part of studies: {names}
-      {data.next_cursor ? ' and others' : ''}. {children}
+      {data
+        ? `Part of studies: ${names}${data.next_cursor ? ' and others' : ''}.`
+        : 'The studies that it is part of, if any, could not be loaded.'}{' '}
+      {children}
     </Text>
   );
 }

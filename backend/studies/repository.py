@@ -341,6 +341,12 @@ def mark_started(session: Session, study_id: str, numbers: Collection[int], *, s
         )
 
 
+def settle(session: Session, study_id: str) -> None:
+    """Let cells whose runs waited for their turn to go on show these runs as they ended."""
+    of_study = StudyCell.study_id == study_id, StudyCell.started.is_(False), StudyCell.run_id.is_not(None)
+    session.execute(update(StudyCell).where(*of_study).values(started=True))
+
+
 def hand_over(session: Session, study_id: str, run_ids: Collection[str]) -> set[str]:
     """Give runs of a study to another running one that has them too; returns these runs."""
     new_owners: dict[str, StudyCell] = {}

@@ -229,6 +229,19 @@ def test_retry_has_no_more_runs_open_than_the_study_may(service: RunningService,
     assert n_runs(service.engine) == 8
 
 
+def test_failed_runs_that_waited_for_their_turn_are_failed_when_the_study_stops(
+    service: RunningService, client: Client
+) -> None:
+    study = created(client, concurrency=100)
+    end_runs(service.engine, RunState.FAILED)
+    client.patch(f"{STUDIES}/{study['id']}", json={"concurrency": 3})
+    client.post(f"{STUDIES}/{study['id']}/retry")
+    assert detail(client, study)["runs"] == {"queued": 3, "waiting": 5}
+    stopped = client.post(f"{STUDIES}/{study['id']}/stop").json()
+    assert stopped["runs"] == {"stopped": 3, "failed": 5}
+    assert client.post(f"{STUDIES}/{study['id']}/retry").json()["runs"] == {"queued": 3, "waiting": 5}
+
+
 def test_stop_leaves_a_running_study_the_runs_that_it_shares(service: RunningService, client: Client) -> None:
     first = created(client, concurrency=100)
     second = created(client, name="again", concurrency=100, draws={"n": 1})

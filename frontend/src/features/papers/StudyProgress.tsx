@@ -10,7 +10,7 @@ import { shortEnvironmentName } from '@/lib/environments';
 import { formatCoarseDuration, formatCount, formatInteger, formatScore, formatValue } from '@/lib/format';
 import { STATES } from '@/lib/run';
 import classes from './papers.module.css';
-import { partsOf, progressText, runsText } from './studyState';
+import { partsOf, progressText, runsText, wordOf } from './studyState';
 
 type Props = { study: StudyDetail };
 
@@ -182,8 +182,7 @@ export function StudyRuns({ study }: Props) {
                     {cell.reused && <span className="muted"> reused</span>}
                   </td>
                   <td>
-                    {/* A cell with a run waits to go on. */}
-                    <CellState state={!cell.run && isIdle(cell.state, study) ? 'not started' : cell.state} />
+                    <CellState state={wordOf(cell.state, study.state === 'running')} />
                   </td>
                   <td style={{ minWidth: '16ch' }}>{cell.arm}</td>
                   <td className="nowrap">{shortEnvironmentName(cell.environment)}</td>
@@ -209,10 +208,6 @@ export function StudyRuns({ study }: Props) {
 type RunState = (typeof STATES)[number];
 
 const isRunState = (state: string): state is RunState => STATES.some((known) => known === state);
-
-/** Whether a cell waits for a study that starts nothing. */
-const isIdle = (state: string, study: StudyDetail): boolean =>
-  state === 'waiting' && study.state !== 'running';
 
 function CellState({ state }: { state: string }) {
   return isRunState(state) ? <StateBadge state={state} /> : <span className="muted">{state}</span>;

@@ -240,15 +240,16 @@ it('offers imported games of people as human starts, and those of scripts as age
   }
 });
 
-it('says of cells of an ended study that they were not started, unless their run waits to go on', async () => {
+it('says of waiting cells of an ended study that they were not started', async () => {
   const cell = { arm: 'A3C', environment: 'CartPole-v1', settings: {}, seed: 0, agent_steps: 0, score: null };
-  requests.cells = [null, 'R'].map((run, number) => ({ ...cell, number, run, name: 'r', state: 'waiting' }));
+  const states = ['waiting', 'failed'];
+  requests.cells = states.map((state, number) => ({ ...cell, number, run: 'R', name: `r${number}`, state }));
   for (const [state, shown] of [
-    ['finished', ['not started', 'waiting']],
-    ['running', ['waiting', 'waiting']],
+    ['finished', ['not started', 'failed']],
+    ['running', ['waiting', 'failed']],
   ] as const) {
     await show(<StudyRuns study={{ ...STUDY, state, spec: { draws: {} } } as unknown as StudyDetail} />);
-    await screen.findByRole('link', { name: 'r' });
+    await screen.findByRole('link', { name: 'r1' });
     const rows = screen.getAllByRole('row').slice(1);
     expect(rows.map((row) => within(row).getAllByRole('cell')[1]?.textContent)).toEqual(shown);
     cleanup();

@@ -34,11 +34,15 @@ export function progressText({ runs, n_runs }: Pick<Study, 'runs' | 'n_runs'>): 
   return `${formatInteger(runs.finished ?? 0)} of ${formatInteger(n_runs)} runs`;
 }
 
-/** Such as "3 running, 12 finished, 9 waiting"; what waits for a study that starts nothing is not started. */
+/** The state of a cell: nothing waits for a study that starts no further run. */
+export const wordOf = (state: string, isRunning: boolean): string =>
+  state === 'waiting' && !isRunning ? 'not started' : state;
+
+/** Such as "3 running, 12 finished, 9 waiting". */
 export function runsText(runs: Runs, isRunning: boolean): string {
   const named = Object.entries(runs).filter(([, count]) => count > 0);
-  const word = (state: string): string => (state === 'waiting' && !isRunning ? 'not started' : state);
-  return named.map(([state, count]) => `${formatInteger(count)} ${word(state)}`).join(', ') || 'none';
+  const texts = named.map(([state, count]) => `${formatInteger(count)} ${wordOf(state, isRunning)}`);
+  return texts.join(', ') || 'none';
 }
 
 /** Why a figure or a table has no run. */

@@ -203,6 +203,12 @@ class StudyFigure(Strict):
         "every protocol, or of one, as in `human@noop_starts`.",
     )
 
+    @property
+    def compares_times(self) -> bool:
+        """Whether it shows training times or rates, which runs beside each other on one host change."""
+        of_metrics = bool(self.metrics) and self.kind != "curves"
+        return self.x == "hours" or of_metrics or self.reduction.rule in ("time_to", "time_to_peak")
+
 
 class StudySpec(Strict):
     """Arms × environments × draws, started as ordinary runs of one group."""

@@ -152,9 +152,18 @@ def build_figure(
     if figure is None:
         known = ", ".join(figure.id for figure in spec.figures)
         raise NotFound(f"the study has no figure {quoted(figure_id)}; it has {known}")
-    drawing = _build_figure(session, study, spec, figure, theme, width_px)
-    captions = filter(None, [drawing.caption, *_captions_of_starts(session, study, spec)])
+    data = _load(session, study, spec, figure)
+    drawing = _build_figure(session, data, figure, theme, width_px)
+    beside = _beside_others(session, data) if figure.compares_times else ""
+    captions = filter(None, [drawing.caption, beside, *_captions_of_starts(session, study, spec)])
     return replace(drawing, caption="; ".join(captions))
+
+
+def _beside_others(session: Session, data: _Data) -> str:
+    """How many of the finished runs trained beside others, in words; empty if none did."""
+    run_ids = [cell.run_id for cell in data.cells if cell.counts and cell.run_id]
+    n = len(repository.trained_beside_others(session, run_ids))
+    return f"{n} of {len(run_ids)} finished runs trained beside others on their host" if n else ""
 
 
 def _captions_of_starts(session: Session, study: Study, spec: StudySpec) -> Iterator[str]:
@@ -176,12 +185,11 @@ def _captions_of_starts(session: Session, study: Study, spec: StudySpec) -> Iter
 
 
 def _build_figure(
-    session: Session, study: Study, spec: StudySpec, figure: StudyFigure, theme: Theme, width_px: int | None
+    session: Session, data: _Data, figure: StudyFigure, theme: Theme, width_px: int | None
 ) -> StudyDrawing:
-    """Build one figure, without what its start sets hold."""
-    data = _load(session, study, spec, figure)
+    """Build one figure, with what its runs and its rule say in its caption."""
     frame = Frame(figure.title, [arm.label for arm in data.arms], theme, width_px)
-    panels = [data.title(environment) for environment in spec.environments]
+    panels = [data.title(environment) for environment in data.spec.environments]
     if figure.kind == "counts":
         return _counts_over_time(session, data, figure, frame)
     if figure.kind in ("bars", "stacked_bars") or (figure.kind == "table" and figure.metrics):
@@ -909,17 +917,19 @@ def _counts_over_time(session: Session, data: _Data, figure: StudyFigure, frame:
     )
     finding = ""
     if lines:
-        finding = "; ".join(f"{title} {_range(values)}" for _, title, _, values in lines) + "."
+        finding = "; ".join(f"{title} {range_in_words(values)}" for _, title, _, values in lines) + "."
     return StudyDrawing(figure, drawing, None, "the first run", finding, min(1, len(lines)), len(cells))
 
 
-def _range(values: Array) -> str:
+def range_in_words(values: Array) -> str:
     """The least and the largest of the values that are finite, and the last value."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return in_tables(values[-1])
     least, largest, last = (in_tables(value) for value in (finite.min(), finite.max(), values[-1]))
-    return last if least == largest == last else f"between {least} and {largest}, {last} at the end"
+    if least == largest:
+        return last if last == least else f"{least}, {last} at the end"
+    return f"between {least} and {largest}, {last} at the end"
 
 
 def _unit_title(reduction: Reduction) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
@@ -449,6 +450,34 @@ def _trained_otherwise(session: Session, run_ids: Collection[str], *, has_ended:
             run_id for run_id in ids if not versions[run_id] <= known or (has_ended and not versions[run_id])
         }
     return unusable
+
+
+def trained_beside_others(session: Session, run_ids: Collection[str]) -> set[str]:
+    """Those of the runs that trained while another run did on their host."""
+    columns = Attempt.run_id, Attempt.host, Attempt.claimed_at, Attempt.ended_at
+    own = [
+        row
+        for ids in _chunks(sorted(run_ids))
+        for row in session.execute(select(*columns).where(Attempt.run_id.in_(ids)))
+    ]
+    if not own:
+        return set()
+    first = min(claimed_at for _, _, claimed_at, _ in own)
+    attempts = (
+        select(*columns)
+        .where(Attempt.host.in_({host for _, host, _, _ in own}))
+        .where(or_(Attempt.ended_at.is_(None), Attempt.ended_at > first))
+        .order_by(Attempt.claimed_at)
+    )
+    beside: set[str] = set()
+    training: dict[str, list[tuple[str, datetime | None]]] = defaultdict(list)
+    for run_id, host, claimed_at, ended_at in session.execute(attempts):
+        training[host] = [(of, until) for of, until in training[host] if until is None or until > claimed_at]
+        others = {of for of, _ in training[host]} - {run_id}
+        if others:
+            beside |= others | {run_id}
+        training[host].append((run_id, ended_at))
+    return beside & set(run_ids)
 
 
 def active_runs(session: Session, study_id: str, keys: Collection[str]) -> dict[str, str]:

@@ -39,10 +39,12 @@ class AtScale:
     """What differs from the paper, each in one line."""
     stop: dict[str, Any] = field(default_factory=dict)
     minutes: float | None = None
-    """Minutes on two idle cores; None if that was not measured."""
+    """Minutes on two idle cores, none of its runs reused, on the slowest machine that measured them; None if
+    none did."""
     concurrency: int = 10
     """Runs that wait or train at the same time: 1 where times or rates are compared, which runs beside each
-    other on one machine would change."""
+    other on one machine would change, and in studies that share runs with these. Where it is more all the
+    same, `differs` has `SIDE_BY_SIDE`."""
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ FIGURE_2 = Definition(
             environments=("Catch-v0",),
             draws=Draws(n=1),
             stop={"wall_time_s": 240.0},
+            concurrency=1,
             differs=(_SMALL_PIXELS, "A change every 4 seconds instead of every minute, for 4 minutes", _CPU),
         ),
         "hours": AtScale(
@@ -85,6 +86,7 @@ FIGURE_2 = Definition(
             environments=games("Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 5_400.0, "agent_steps": 10_000_000},
+            concurrency=1,
             differs=("One game", "A change every 30 seconds instead of every minute, for 90 minutes", _CPU),
         ),
         "paper": AtScale(
@@ -92,7 +94,7 @@ FIGURE_2 = Definition(
             environments=games("Boxing", "Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 4 * 3_600.0},
-            differs=("The figure draws the first game",),
+            differs=("The figure draws the first game", SIDE_BY_SIDE),
         ),
     },
 )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import cast
 import pytest
 
 from backend.specs.studies import DEFINITIONS, ITEMS, PAPERS, study_of
+from backend.specs.studies.base import SIDE_BY_SIDE
 from backend.specs.study import Scale
 from backend.studies import expansion
 
@@ -74,9 +75,19 @@ def test_runs_at_hours_end_within_100_minutes_on_a_slow_machine_too(name: str) -
     assert sum(limits_s) <= 6_000
 
 
+def test_studies_that_compare_times_or_rates_start_one_run_at_a_time_or_say_that_they_do_not() -> None:
+    for name, (_, definition) in DEFINITIONS.items():
+        figures = [
+            figure for item in definition.items for figure in (item.figure, *item.more) if figure is not None
+        ]
+        compares_times = any(figure.compares_times for figure in figures)
+        for scale, at in definition.scales.items():
+            assert not compares_times or at.concurrency == 1 or SIDE_BY_SIDE in at.differs, (name, scale)
+
+
 @pytest.mark.parametrize("scale", ["minutes", "hours", "paper"])
 def test_studies_that_share_runs_start_equally_many_at_a_time(scale: Scale) -> None:
-    """Where one compares times, its runs must not have trained beside others because another started them."""
+    """Or runs of the one trained beside each other that the other compares by their times."""
     studies: dict[str, tuple[set[str], int]] = {}
     for name, (paper, definition) in DEFINITIONS.items():
         if scale in definition.scales:

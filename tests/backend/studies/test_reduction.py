@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from base64 import b64decode
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from httpx import Client
 from sqlalchemy import select
 
 from backend.db import LiveSettings, Run, Series, StudyCell
-from backend.db.engine import writing
+from backend.db.engine import reading, writing
 from backend.figures.export_series import COLUMNS
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import describe
@@ -26,7 +26,7 @@ from backend.statistics.cells import Cell, Reduction
 from backend.studies import reduction, table_files
 from backend.studies import service as studies
 from backend.studies.tables import Column, Table, TableCell, TableRow
-from tests.support.rows import PATHS, evaluation_row
+from tests.support.rows import PATHS, add_attempt, evaluation_row, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -402,6 +402,41 @@ def test_counts_are_of_the_first_run_that_has_the_metrics(sqlite_service: Runnin
     divisor = describe(metric).divisor
     assert numbers(drawn["figure"]["data"][0]["y"]) == [value / divisor for value in (2.0, 7.0, 3.0)]
     assert drawn["finding"] == "Time in learning between 2 and 7, 3 at the end."
+
+
+def test_captions_of_figures_over_time_count_runs_that_trained_beside_others(service: RunningService) -> None:
+    study = started(service.client, {"kind": "curves", "x": "hours"}, {"kind": "curves"})
+    finish(service, study)
+    with reading(service.engine) as session:
+        cells = session.scalars(select(StudyCell).order_by(StudyCell.number)).all()
+        run_ids = [cell.run_id or "" for cell in cells]
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    other, deleted = make_run(service.engine, seed=100), make_run(service.engine, seed=101)
+    attempts = [(0, 30, "a"), (30, 60, "a"), (50, 90, "b"), (60, 90, "a"), (100, 130, "a"), (120, 150, "a")]
+    for run_id, (first_s, last_s, host) in zip(run_ids, attempts, strict=False):
+        claimed_at, ended_at = (began + timedelta(seconds=at_s) for at_s in (first_s, last_s))
+        add_attempt(service.engine, run_id, claimed_at=claimed_at, ended_at=ended_at, host=host)
+    add_attempt(service.engine, other.id, claimed_at=began + timedelta(seconds=85), ended_at=None, host="b")
+    add_attempt(service.engine, deleted.id, claimed_at=began - timedelta(days=1), ended_at=began, host="a")
+    captions = [figure(service.client, study, f"f{at}")["caption"] for at in range(2)]
+    assert captions[0].endswith(
+        "; 12 of 12 runs are in; 3 of 12 finished runs trained beside others on their host"
+    )
+    assert captions[1].endswith("; 12 of 12 runs are in")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([2.0, 7.0, 3.0], "between 2 and 7, 3 at the end"),
+        ([5.0, 5.0], "5"),
+        ([5.0, 5.0, np.nan], "5, NaN at the end"),
+        ([1.0, np.inf, 2.0, np.nan], "between 1 and 2, NaN at the end"),
+        ([np.nan, np.inf], "∞"),
+    ],
+)
+def test_range_is_of_the_values_that_are_finite(values: list[float], words: str) -> None:
+    assert reduction.range_in_words(np.array(values)) == words
 
 
 def test_unfinished_runs_are_planned_and_not_in(service: RunningService) -> None:

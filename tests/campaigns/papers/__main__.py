@@ -12,6 +12,7 @@ call. The figures, data and settings of a study are written as soon as it has en
 import argparse
 import csv
 import io
+import json
 import shutil
 import signal
 import subprocess
@@ -27,7 +28,8 @@ from uuid import uuid4
 import httpx
 
 from backend import __version__
-from backend.specs.studies import DEFINITIONS
+from backend.specs.studies import DEFINITIONS, study_of
+from backend.specs.study import Scale
 from tests.support.installation import Installation
 
 _NAMES = {
@@ -75,13 +77,13 @@ def main() -> int:
     return 1 if incomplete else 0
 
 
-def _run(client: httpx.Client, scale: str, names: list[str], output: Path) -> list[str]:
+def _run(client: httpx.Client, scale: Scale, names: list[str], output: Path) -> list[str]:
     """Run these definitions. Return those with runs that did not finish."""
     incomplete = []
     for at, name in enumerate(names, 1):
         _say(f"{at} of {len(names)}: {name}")
         folder = output / (name if scale == "minutes" else f"{name}-{scale}")
-        if _is_complete(folder):
+        if _is_complete(folder, name, scale):
             _say(f"  {folder} has it")
             continue
         study, minutes = _ended(client, name, scale)
@@ -190,7 +192,10 @@ def _write(client: httpx.Client, study: dict[str, Any], folder: Path, minutes: f
         f"Study {study['id']} of `make papers`, Callboard {__version__}, ended {study['ended_at']}{took}."
     )
     if n_reused := study["n_reused"]:
-        written += f" {n_reused} of its runs are those of earlier studies."
+        written += f" Reused runs: {n_reused}."
+    engines = json.loads((partial / "versions.json").read_text("utf-8"))["engines"]
+    if any(engine["dirty"] for engine in engines):
+        written += " The code had changes that were not committed."
     readme.write_text(f"{head}\n{written}\n", "utf-8")
     with (partial / "runs.csv").open(encoding="utf-8") as runs:
         assert sum(1 for _ in csv.reader(runs)) == study["n_runs"] + 1
@@ -198,10 +203,15 @@ def _write(client: httpx.Client, study: dict[str, Any], folder: Path, minutes: f
     partial.rename(folder)
 
 
-def _is_complete(folder: Path) -> bool:
-    """Whether the folder has the export of a study of this version all of whose runs have finished."""
-    readme, table = folder / "README.md", folder / "runs.csv"
-    if not (readme.exists() and table.exists()):
+def _is_complete(folder: Path, name: str, scale: Scale) -> bool:
+    """Whether the folder has the export of a study of this version and of today's definition, all of whose
+    runs have finished."""
+    readme, table, stored = (folder / file for file in ("README.md", "runs.csv", "study.json"))
+    if not (readme.exists() and table.exists() and stored.exists()):
+        return False
+    exported = json.loads(stored.read_text("utf-8"))
+    today = study_of(*DEFINITIONS[name], scale).model_dump(mode="json")
+    if any(exported[field] != today[field] for field in ("environments", "draws", "differs", "concurrency")):
         return False
     if f"`make papers`, Callboard {__version__}, ended" not in readme.read_text("utf-8"):
         return False
